@@ -1,0 +1,34 @@
+# Each target sets up .venv by itself, with the versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench format clean
+
+demo: $(READY)  ## the activation atlas at reduced size: a table, a picture and a CSV in demo/
+	$(BIN)/fathometer activations --samples 300 --features 60 --out demo/activations.png --force
+
+test: $(READY)  ## everything that needs neither a GPU nor patience
+	$(BIN)/pytest -n 2
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## this package against a dense reference
+	$(BIN)/python benchmarks/affinity.py
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) demo
+
+$(READY): pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@

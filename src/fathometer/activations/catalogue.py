@@ -1,0 +1,80 @@
+"""From the name of an activation to the function."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from fathometer.errors import InputError
+
+Activation: TypeAlias = Callable[[Tensor], Tensor]
+
+PAPER_ACTIVATIONS = (
+    "Sigmoid",
+    "ReLU",
+    "GELU",
+    "ReLU6",
+    "LeakyReLU",
+    "Tanh",
+    "Hardtanh",
+    "SiLU",
+    "Hardswish",
+)
+
+
+def activation(name: str) -> Activation:
+    """The activation of `torch.nn` with that name, whatever its case, with its default arguments.
+
+    Example:
+        >>> import torch
+        >>> activation("relu6")(torch.tensor([-1.0, 9.0]))
+        tensor([0., 6.])
+    """
+    known = _by_lower_name()
+    found = known.get(name.lower())
+    if found is None:
+        near = difflib.get_close_matches(name.lower(), known, n=3)
+        hint = " or ".join(known[n].__name__ for n in near) or "one of torch.nn, e.g. ReLU or GELU"
+        raise InputError(f"activation {name!r} is not in torch.nn; did you mean {hint}?")
+    takes_dim = "dim" in inspect.signature(found).parameters
+    try:
+        module = found(dim=-1) if takes_dim else found()
+        module = module.to(torch.float64).eval()
+        probe = torch.linspace(-1, 1, 8, dtype=torch.float64).reshape(2, 4)
+        same_shape = module(probe).shape == probe.shape
+    except Exception as error:  # whatever a module of torch.nn raises when it is not an activation
+        raise InputError(
+            f"torch.nn.{found.__name__} does not run on its own ({error}); "
+            "expected an activation that needs no arguments"
+        ) from error
+    if not same_shape:
+        raise InputError(
+            f"torch.nn.{found.__name__} changes the shape of its input; "
+            "expected an activation with as many outputs as inputs"
+        )
+
+    @torch.no_grad()
+    def apply(x: Tensor) -> Tensor:
+        result: Tensor = module.to(x.device)(x)
+        return result
+
+    return apply
+
+
+def activations(names: Sequence[str]) -> dict[str, Activation]:
+    """Each distinct name, as torch.nn spells it, with its function."""
+    if not names:
+        raise InputError("expected at least one activation, e.g. ReLU")
+    known = _by_lower_name()
+    return {known[n.lower()].__name__ if n.lower() in known else n: activation(n) for n in names}
+
+
+def _by_lower_name() -> dict[str, type[nn.Module]]:
+    module = nn.modules.activation
+    found = {n: getattr(module, n) for n in module.__all__}
+    return {n.lower(): c for n, c in found.items() if issubclass(c, nn.Module)}

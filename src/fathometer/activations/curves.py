@@ -1,0 +1,72 @@
+"""Scores of functions of one variable on evenly spread inputs (Figure 2).
+
+The covariance is the plain one of the sample: in one dimension it needs no shrinkage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fathometer.activations.catalogue import activations
+from fathometer.errors import InputError
+from fathometer.gauges.affinity import affinity_score
+
+PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
+DEFAULT_RANGES = ((-2.0, 2.0), (-1.0, 2.0), (-0.5, 2.0), (0.0, 2.0), (-2.0, 0.5), (-8.0, 8.0))
+
+
+def polynomial_scores(
+    degrees: Sequence[int] = PAPER_DEGREES,
+    *,
+    interval: tuple[float, float] = (-1.0, 1.0),
+    samples: int = 1000,
+) -> pd.DataFrame:
+    """Scores of x^k by degree k: the higher, the less affine (Figure 2C).
+
+    Example:
+        >>> polynomial_scores([1, 3]).round(3)["score"].tolist()
+        [1.0, 0.711]
+    """
+    if not degrees or min(degrees) < 1:
+        raise InputError(f"degrees: expected one or more integers above 0, got {list(degrees)}")
+    x = _even(*interval, samples)
+    return pd.DataFrame([{"degree": k, "score": _score(x, x**k)} for k in degrees])
+
+
+def range_scores(
+    names: Sequence[str] = ("ReLU", "Tanh", "Sigmoid"),
+    *,
+    ranges: Sequence[tuple[float, float]] = DEFAULT_RANGES,
+    samples: int = 1000,
+) -> pd.DataFrame:
+    """Scores of activations by the range of their input (Figures 2A and 2B).
+
+    Example:
+        >>> range_scores(["ReLU"], ranges=[(-1, 1), (0, 1)]).round(3)["score"].tolist()
+        [0.675, 1.0]
+    """
+    if not ranges:
+        raise InputError("ranges: expected one or more pairs low:high")
+    rows = []
+    for name, function in activations(names).items():
+        for low, high in ranges:
+            x = _even(low, high, samples)
+            score = _score(x, function(x))
+            rows.append({"activation": name, "low": low, "high": high, "score": score})
+    return pd.DataFrame(rows)
+
+
+def _even(low: float, high: float, samples: int) -> Tensor:
+    if not low < high:
+        raise InputError(f"range: expected low < high, got {low}:{high}")
+    if samples < 2:
+        raise InputError(f"samples: expected at least two, got {samples}")
+    return torch.linspace(low, high, samples, dtype=torch.float64)[:, None]
+
+
+def _score(x: Tensor, y: Tensor) -> float:
+    return float(affinity_score(x, y, covariance="sample"))

@@ -1,0 +1,96 @@
+"""From what a user holds to what the maths takes: float64 tensors `[..., samples, features]`."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError
+
+Array: TypeAlias = "npt.NDArray[np.floating] | Tensor"
+"""A NumPy array or a torch tensor of floats, `[samples, features]` or `[batch, samples, features]`."""
+
+_LAYOUT = "[samples, features] or [batch, samples, features]"
+
+
+def as_samples(x: Array, name: str = "x") -> Tensor:
+    """`x` as a float64 tensor, checked: real floats, two or three axes, two samples, all finite.
+
+    Gradients flow through the conversion. Whatever the dtype that came (bf16 included), the maths
+    is done in float64.
+    """
+    tensor = _as_tensor(x, name)
+    if not tensor.is_floating_point():
+        raise InputError(
+            f"{name}: expected real floating-point values, got {tensor.dtype}; "
+            f"convert first, e.g. {name}.astype('float32') or {name}.float()"
+        )
+    if tensor.ndim not in (2, 3):
+        hint = f"; for a single feature pass {name}[:, None]" if tensor.ndim == 1 else ""
+        raise InputError(f"{name}: expected {_LAYOUT}, got shape {_shape(tensor)}{hint}")
+    if tensor.ndim == 3 and tensor.shape[0] == 0:
+        raise InputError(f"{name}: expected a non-empty batch, got shape {_shape(tensor)}")
+    if tensor.shape[-2] < 2:
+        raise InputError(
+            f"{name}: expected at least two samples, got shape {_shape(tensor)}; a covariance needs more"
+        )
+    if tensor.shape[-1] == 0:
+        raise InputError(f"{name}: expected at least one feature, got shape {_shape(tensor)}")
+    if tensor.device.type == "mps":  # no float64 there
+        tensor = tensor.cpu()
+    tensor = tensor.to(torch.float64)
+    if not bool(tensor.isfinite().all()):
+        bad = int((~tensor.isfinite()).sum())
+        raise InputError(
+            f"{name}: expected finite values, got {bad} NaN or inf of {tensor.numel()}; "
+            "drop those samples, or look for the layer that overflows"
+        )
+    return tensor
+
+
+def as_pair(x: Array, y: Array) -> tuple[Tensor, Tensor]:
+    """Both sides of a function, of equal shape and on one device."""
+    first, second = as_samples(x, "x"), as_samples(y, "y")
+    if first.shape != second.shape:
+        raise InputError(
+            f"expected x and y of one shape, got {_shape(first)} and {_shape(second)}; "
+            "row i of y must be the image of row i of x, in as many features"
+        )
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and first.device != second.device:
+        raise InputError(
+            f"expected x and y on one device, got {first.device} and {second.device}; "
+            "move one with .to(device)"
+        )
+    if first.device != second.device:  # a NumPy array beside a tensor goes where the tensor is
+        device = first.device if isinstance(x, Tensor) else second.device
+        first, second = first.to(device), second.to(device)
+    return first, second
+
+
+def resolution(x: Array) -> float:
+    """The relative spacing of numbers in the dtype of `x`."""
+    if isinstance(x, Tensor):
+        return torch.finfo(x.dtype).eps
+    return float(np.finfo(np.asarray(x).dtype).eps)
+
+
+def _as_tensor(x: Array, name: str) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    array = np.asarray(x)
+    if array.dtype.kind == "f":
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
+    if array.dtype.kind in "biuc":
+        raise InputError(
+            f"{name}: expected real floating-point values, got {array.dtype}; "
+            f"convert first, e.g. {name}.astype('float64')"
+        )
+    raise InputError(f"{name}: expected a NumPy array or a torch tensor, got {type(x).__name__}")
+
+
+def _shape(tensor: Tensor) -> list[int]:
+    return list(tensor.shape)

@@ -1,0 +1,17 @@
+"""A device name from the command line, checked."""
+
+from __future__ import annotations
+
+import torch
+
+from fathometer.errors import InputError
+
+
+def check_device(name: str) -> str:
+    """`name`, if work can be done there."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"--device {name}: not usable here ({reason}); try cpu") from error
+    return name

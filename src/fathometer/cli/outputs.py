@@ -1,0 +1,38 @@
+"""Where a command writes: checked before the work, complete when it appears."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from fathometer.errors import InputError
+from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib
+
+
+def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
+    """The picture and the table that `--out` asks for: `a.png` means a.png and a.csv, `a.csv` itself."""
+    if out is None:
+        return None, None
+    suffix = out.suffix.lower()
+    if suffix not in (*PICTURE_SUFFIXES, ".csv"):
+        raise InputError(f"--out {out}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)} or .csv")
+    table = out.with_suffix(".csv")
+    picture = None if suffix == ".csv" else out
+    if picture:
+        require_matplotlib()
+    for path in filter(None, (picture, table)):
+        if path.exists() and not force:
+            raise InputError(f"{path} exists; give another name, or --force to replace it")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot make the folder ({error.strerror})") from error
+    return picture, table
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """A CSV that appears once it is complete."""
+    part = path.with_name(f".{path.name}.part")
+    table.to_csv(part, index=False)
+    part.replace(path)

@@ -1,0 +1,20 @@
+"""One family of errors: every message says what was expected, what came, and what to do."""
+
+
+class FathometerError(Exception):
+    """Anything that fathometer raises on purpose."""
+
+
+class InputError(FathometerError, ValueError):
+    """The input cannot be measured: wrong shape, dtype, option, or no variation to measure."""
+
+
+class NumericalError(FathometerError, ArithmeticError):
+    """A decomposition failed, and so did its slower stand-in."""
+
+
+class MissingExtraError(FathometerError, ImportError):
+    """The call needs an optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package!r}: pip install 'fathometer[{extra}]'")

@@ -1,0 +1,180 @@
+"""Mean and covariance of a sample, estimated so that wide data need never be formed wide.
+
+Layout: samples are `[..., n, d]`. A covariance is kept as `weight · RᵀR + floor · I`, where the rows
+R are the centred samples: both estimators and both ridges have this form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from fathometer.arrays import Array, as_samples
+from fathometer.errors import InputError
+
+CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A multiple of the identity that is added to a covariance.
+
+    Relative (the default): `value · Tr Σ / d`, which leaves scores unchanged when the data are
+    scaled. Absolute: `value`, whatever the data; the paper's authors add `Ridge(1e-6, relative=False)`.
+    """
+
+    value: float
+    relative: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value < float("inf"):
+            raise InputError(f"ridge: expected a finite number ≥ 0, got {self.value!r}")
+
+    def amount(self, mean_variance: Tensor) -> Tensor:
+        """What is added to the diagonal, given Tr Σ / d."""
+        if self.relative:
+            return self.value * mean_variance
+        return torch.full_like(mean_variance, self.value)
+
+
+DEFAULT_RIDGE = Ridge(1e-12)
+
+
+def as_ridge(ridge: Ridge | float) -> Ridge:
+    """A plain number is a relative ridge."""
+    return ridge if isinstance(ridge, Ridge) else Ridge(float(ridge))
+
+
+def check_covariance(kind: str) -> None:
+    """Refuse an estimator that is not known."""
+    if kind not in get_args(CovarianceKind):
+        raise InputError(f"covariance: expected one of {', '.join(get_args(CovarianceKind))}, got {kind!r}")
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and covariance `weight · RᵀR + floor · I` of a sample, and how they were estimated.
+
+    `dimension` is the number of features of the space that the covariance lives in. It exceeds the
+    width of `rows` when these are coordinates in a subspace; outside it the covariance is `floor · I`.
+    """
+
+    mean: Tensor  # [..., d]
+    rows: Tensor  # [..., n, d], centred
+    scatter: Tensor | None  # [..., d, d], RᵀR; None for wide data
+    weight: Tensor  # [...]
+    floor: Tensor  # [...]
+    shrinkage: Tensor  # [...]
+    ridge: Ridge
+    dimension: int
+
+    @property
+    def wide(self) -> bool:
+        """Whether the rows span so little of the space that a d × d matrix would be a waste."""
+        return is_wide(self.rows)
+
+    @cached_property
+    def covariance(self) -> Tensor:
+        """The covariance within the coordinates of `rows`, as a dense `[..., d, d]` matrix."""
+        scatter = self.rows.mT @ self.rows if self.scatter is None else self.scatter
+        dense = self.weight[..., None, None] * scatter
+        dense.diagonal(dim1=-2, dim2=-1).add_(self.floor[..., None])
+        return dense
+
+    @cached_property
+    def trace(self) -> Tensor:
+        """Tr Σ over all `dimension` features."""
+        squares = self.rows.square().sum((-2, -1))
+        return self.weight * squares + self.dimension * self.floor
+
+    def within(self, basis: Tensor) -> Moments:
+        """The same moments in the coordinates of an orthonormal basis `[..., d, m]`."""
+        rows = self.rows @ basis
+        mean = (self.mean[..., None, :] @ basis).squeeze(-2)
+        return replace(self, mean=mean, rows=rows, scatter=_scatter(rows))
+
+
+def is_wide(rows: Tensor) -> bool:
+    """D > 2n: two samples of n rows then span less than the space, and their span is cheaper."""
+    return rows.shape[-1] > 2 * rows.shape[-2]
+
+
+def moments(
+    x: Array,
+    *,
+    covariance: CovarianceKind = "ledoit-wolf",
+    ridge: Ridge | float = DEFAULT_RIDGE,
+    dimension: int | None = None,
+) -> Moments:
+    """Mean and covariance of a sample `[..., n, d]`.
+
+    `"sample"`: S = RᵀR / n. `"ledoit-wolf"`: (1 − s) S + s (Tr S / d) I, with the shrinkage s of
+    Ledoit and Wolf (2004). To either, a ridge is added.
+
+    Args:
+        x: the sample, or `m` coordinates of it in a subspace that holds it (then give `dimension`).
+        covariance: the estimator.
+        ridge: what is added to the diagonal; a plain number is relative to the mean variance.
+        dimension: the number of features d, where it differs from the width of `x`.
+
+    Example:
+        >>> import numpy as np
+        >>> moments(np.array([[0.0], [2.0]]), covariance="sample", ridge=0.0).covariance.item()
+        1.0
+    """
+    check_covariance(covariance)
+    samples = as_samples(x)
+    if dimension is not None and dimension < samples.shape[-1]:
+        raise InputError(
+            f"dimension: expected at least the {samples.shape[-1]} columns of x, got {dimension}"
+        )
+    mean, rows = centre(samples)
+    return estimate(mean, rows, covariance, as_ridge(ridge), dimension or rows.shape[-1])
+
+
+def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean `[..., d]` and the centred rows `[..., n, d]`.
+
+    By way of the differences from the first row, which are exact where the mean dwarfs the spread.
+    """
+    first = samples[..., :1, :].detach()
+    shifted = samples - first
+    offset = shifted.mean(-2, keepdim=True)
+    return (first + offset).squeeze(-2), shifted - offset
+
+
+def estimate(mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int) -> Moments:
+    """The moments of a sample that has been checked and centred."""
+    n = rows.shape[-2]
+    scatter = _scatter(rows)
+    norms2 = rows.square().sum(-1)
+    mean_variance = norms2.sum(-1) / (n * dimension)
+    if covariance == "ledoit-wolf":
+        gram = rows @ rows.mT if scatter is None else scatter
+        shrinkage = ledoit_wolf_shrinkage(norms2, gram, dimension)
+    else:
+        shrinkage = torch.zeros_like(mean_variance)
+    floor = shrinkage * mean_variance + ridge.amount(mean_variance)
+    return Moments(mean, rows, scatter, (1 - shrinkage) / n, floor, shrinkage, ridge, dimension)
+
+
+def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int) -> Tensor:
+    """The weight s of the scaled identity that minimises the expected squared error of the estimate.
+
+    s = min(β, δ) / δ with δ = ‖S − μI‖² and β = Σ_k ‖r_k r_kᵀ − S‖² / n². Both follow from the squared
+    norms of the n centred rows and from ‖S‖; as ‖RᵀR‖ = ‖RRᵀ‖, either Gram matrix will do.
+    """
+    n = norms2.shape[-1]
+    s_norm2 = gram.square().sum((-2, -1)) / n**2
+    delta = s_norm2 - norms2.sum(-1).square() / (n**2 * dimension)
+    beta = torch.minimum((norms2.square().sum(-1) / n - s_norm2) / n, delta)
+    usable = (beta > 0) & (dimension > 1)  # one feature: S is a multiple of the identity already
+    return torch.where(usable, beta / torch.where(usable, delta, 1.0), 0.0)
+
+
+def _scatter(rows: Tensor) -> Tensor | None:
+    return None if is_wide(rows) else rows.mT @ rows

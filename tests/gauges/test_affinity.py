@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fathometer import AffinityScore, Ridge, affinity, affinity_score
+from fathometer.errors import InputError, NumericalError
+from tests.data import Matrix, correlated, relu
+from tests.reference import dense_score
+
+FUNCTIONS: dict[str, Callable[[Matrix], Matrix]] = {"relu": relu, "tanh": np.tanh, "square": np.square}
+
+
+class TestClosedForms:
+    @pytest.mark.parametrize(
+        ("degree", "expected"), [(1, 1), (3, 0.711), (5, 0.577), (11, 0.399), (21, 0.289), (41, 0.205)]
+    )
+    def test_powers(self, degree: int, expected: float) -> None:
+        x = np.linspace(-1, 1, 1000)[:, None]
+        assert float(affinity_score(x, x**degree, covariance="sample")) == pytest.approx(expected, abs=1e-3)
+
+    @pytest.mark.parametrize("function", [np.exp, np.tanh, np.cbrt, lambda x: x + np.floor(x)])
+    def test_increasing_functions_of_one_variable(self, function: Callable[[Matrix], Matrix]) -> None:
+        x = correlated(200, 1)
+        y = function(x)
+        corr = np.corrcoef(x[:, 0], y[:, 0])[0, 1]
+        score = affinity_score(x, y, covariance="sample")
+        assert float(score) == pytest.approx(1 - np.sqrt(1 - corr), abs=1e-10)
+        assert score.coupling == "identity"
+
+    @pytest.mark.parametrize("covariance", ["sample", "ledoit-wolf"])
+    def test_a_shuffled_copy_scores_one(self, covariance: str) -> None:
+        x = correlated(60, 5)
+        y = np.random.default_rng(0).permutation(x)
+        score = affinity_score(x, y, covariance=covariance)  # type: ignore[arg-type]
+        assert float(score) == pytest.approx(1, abs=1e-7)
+        assert score.coupling == "assignment"
+
+    def test_independent_samples_do_not_score_zero(self) -> None:
+        """The paper says they do; W₂ compares laws, and two draws from one law are near."""
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(400, 2)), rng.normal(size=(400, 2))
+        assert float(affinity_score(x, y)) > 0.8
+
+    def test_a_reflection_is_affine_but_not_a_transport(self) -> None:
+        """Only positive semi-definite maps score 1 whatever the law; −x does for symmetric laws."""
+        symmetric = np.linspace(-1, 1, 101)[:, None]
+        skewed = np.linspace(0, 1, 101)[:, None] ** 4
+        assert float(affinity_score(symmetric, -symmetric, covariance="sample")) == pytest.approx(1, abs=1e-6)
+        assert float(affinity_score(skewed, -skewed, covariance="sample")) < 0.7
+
+
+class TestAgainstTheDenseReference:
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    @pytest.mark.parametrize(
+        ("n", "d"), [(40, 1), (200, 10), (100, 60), (64, 64), (50, 70), (20, 40), (20, 41), (16, 150)]
+    )
+    def test_ledoit_wolf(self, n: int, d: int, name: str) -> None:
+        x = correlated(n, d)
+        y = FUNCTIONS[name](x)
+        assert float(affinity_score(x, y)) == pytest.approx(dense_score(x, y), abs=1e-8)
+
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    @pytest.mark.parametrize(("n", "d"), [(40, 1), (200, 10), (100, 60)])
+    def test_sample_covariance(self, n: int, d: int, name: str) -> None:
+        x = correlated(n, d)
+        y = FUNCTIONS[name](x)
+        ours = affinity_score(x, y, covariance="sample")
+        assert float(ours) == pytest.approx(dense_score(x, y, "sample"), abs=1e-8)
+
+    @pytest.mark.parametrize(("n", "d"), [(64, 64), (50, 70), (16, 150)])
+    def test_sample_covariance_that_only_the_ridge_makes_regular(self, n: int, d: int) -> None:
+        x, ridge = correlated(n, d), Ridge(1e-4)
+        ours = affinity_score(x, relu(x), covariance="sample", ridge=ridge)
+        assert float(ours) == pytest.approx(dense_score(x, relu(x), "sample", ridge), abs=1e-8)
+
+    def test_the_authors_ridge(self) -> None:
+        x, ridge = 1e-3 * correlated(100, 20), Ridge(1e-6, relative=False)
+        ours = affinity_score(x, relu(x), ridge=ridge)
+        assert float(ours) == pytest.approx(dense_score(x, relu(x), ridge=ridge), abs=1e-8)
+
+    def test_pairs_whose_best_coupling_is_not_the_identity(self) -> None:
+        couplings = set()
+        for seed in range(5):
+            x = correlated(80, 4, seed)
+            y = np.square(x)
+            score = affinity_score(x, y)
+            couplings.add(score.coupling)
+            assert float(score) == pytest.approx(dense_score(x, y), abs=1e-8)
+        assert couplings == {"assignment"}
+
+
+samples = st.tuples(st.integers(2, 12), st.integers(1, 30)).flatmap(
+    lambda shape: hnp.arrays(np.float64, shape, elements=st.floats(-10, 10, width=32))
+)
+
+
+def varies(x: Matrix) -> bool:
+    return bool(np.ptp(x, axis=0).max() > 1e-2)
+
+
+class TestInvariances:
+    @settings(max_examples=150, deadline=None)
+    @given(x=samples, y_seed=st.integers(0, 100), covariance=st.sampled_from(["sample", "ledoit-wolf"]))
+    def test_between_zero_and_one(self, x: Matrix, y_seed: int, covariance: str) -> None:
+        if not varies(x):
+            return
+        noise = np.random.default_rng(y_seed).normal(size=x.shape)
+        for y in (relu(x), x**2, relu(x) + noise):
+            score = affinity_score(x, y, covariance=covariance)  # type: ignore[arg-type]
+            assert 0 <= float(score) <= 1
+
+    @settings(max_examples=100, deadline=None)
+    @given(x=samples, scale=st.floats(1e-6, 1e6), shift=st.floats(-100, 100))
+    def test_scaling_and_shift_are_affine_under_any_covariance(
+        self, x: Matrix, scale: float, shift: float
+    ) -> None:
+        if not varies(x):
+            return
+        y = scale * (x + shift)
+        for covariance in ("sample", "ledoit-wolf"):
+            score = affinity_score(x, y, covariance=covariance)
+            assert float(score) == pytest.approx(1, abs=1e-5)
+
+    @settings(max_examples=50, deadline=None)
+    @given(seed=st.integers(0, 10_000), n=st.integers(5, 60), d=st.integers(1, 12), rank=st.integers(1, 12))
+    def test_positive_semi_definite_maps_are_affine(self, seed: int, n: int, d: int, rank: int) -> None:
+        x = correlated(n, d, seed)
+        b = np.random.default_rng(seed).normal(size=(d, rank))
+        score = affinity_score(x, x @ (b @ b.T) + 1, covariance="sample")
+        assert float(score) == pytest.approx(1, abs=1e-5)
+
+    @settings(max_examples=50, deadline=None)
+    @given(
+        seed=st.integers(0, 10_000), n=st.integers(4, 40), d=st.integers(1, 60), scale=st.floats(1e-6, 1e6)
+    )
+    def test_order_translation_scale_and_rotation_change_nothing(
+        self, seed: int, n: int, d: int, scale: float
+    ) -> None:
+        x = correlated(n, d, seed)
+        y = relu(x)
+        if np.ptp(y, axis=0).max() == 0:
+            return
+        rng = np.random.default_rng(seed)
+        order, rotation = rng.permutation(n), np.linalg.qr(rng.normal(size=(d, d)))[0]
+        base = float(affinity_score(x, y))
+        tolerance = pytest.approx(base, abs=2e-6)
+        assert float(affinity_score(x[order], y[order])) == tolerance
+        assert float(affinity_score(scale * x, y)) == tolerance
+        assert float(affinity_score(x, scale * y)) == tolerance
+        assert float(affinity_score(x + 3, y - 5)) == tolerance
+        assert float(affinity_score(x @ rotation, y @ rotation)) == tolerance
+
+
+class TestGradients:
+    @pytest.mark.parametrize("covariance", ["ledoit-wolf", "sample"])
+    @pytest.mark.parametrize("shape", [(12, 3), (2, 9, 4), (5, 6), (4, 11), (2, 3, 8), (12, 1)])
+    def test_against_finite_differences(self, shape: tuple[int, ...], covariance: str) -> None:
+        generator = torch.Generator().manual_seed(0)
+        x = torch.randn(shape, generator=generator, dtype=torch.float64)
+        y = torch.relu(x) + 0.2 * torch.randn(shape, generator=generator, dtype=torch.float64)
+
+        def score(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return affinity(a, b, covariance=covariance, ridge=1e-3)  # type: ignore[arg-type]
+
+        assert torch.autograd.gradcheck(score, (x.requires_grad_(), y.requires_grad_()))
+
+    def test_through_an_assignment(self) -> None:
+        x = torch.from_numpy(correlated(15, 3)).requires_grad_()
+        y = x.detach().square().requires_grad_()
+        assert affinity_score(x, y).coupling == "assignment"
+        assert torch.autograd.gradcheck(lambda a, b: affinity(a, b), (x, y))
+
+    def test_one_can_train_with_it(self) -> None:
+        x = torch.from_numpy(correlated(64, 4))
+        bend = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+        optimiser = torch.optim.Adam([bend], lr=0.1)
+        before = affinity(x, x + bend.sigmoid() * x.abs()).item()
+        for _ in range(30):
+            optimiser.zero_grad()
+            (1 - affinity(x, x + bend.sigmoid() * x.abs())).backward()
+            optimiser.step()
+        after = affinity(x, x + bend.sigmoid() * x.abs()).item()
+        assert after > before + 0.1
+
+    @pytest.mark.parametrize("y", [lambda x: 2 * x, lambda x: torch.ones_like(x)])
+    def test_are_finite_at_a_score_of_one(self, y: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        x = torch.eye(4, dtype=torch.float64).requires_grad_()
+        value = affinity(x, y(x), covariance="sample")
+        value.backward()
+        assert value.item() == pytest.approx(1, abs=1e-7)
+        assert x.grad is not None
+        assert bool(x.grad.isfinite().all())
+
+
+class TestWhatGoesIn:
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+    def test_any_float_dtype(self, dtype: torch.dtype) -> None:
+        x = torch.from_numpy(correlated(40, 6)).to(dtype)
+        y = torch.relu(x)
+        exact = affinity_score(x.double(), y.double())
+        assert float(affinity_score(x, y)) == float(exact)
+        assert affinity(x, y).dtype == torch.float64
+
+    def test_numpy_and_torch_agree(self) -> None:
+        x = correlated(40, 6)
+        tensor = torch.from_numpy(x)
+        expected = affinity_score(x, relu(x))
+        assert affinity_score(tensor, tensor.relu()) == expected
+        assert affinity_score(tensor, relu(x)) == expected
+        assert affinity_score(x.astype(np.float32)[::-1].astype(np.float64), relu(x)[::-1]).n == 40
+
+    @pytest.mark.parametrize(("n", "d"), [(30, 5), (10, 50)])
+    def test_a_batch_is_its_items(self, n: int, d: int) -> None:
+        x = np.stack([correlated(n, d, seed) for seed in range(4)])
+        y = np.stack([relu(x[0]), np.tanh(x[1]), np.zeros((n, d)), x[3] ** 2])
+        together = affinity_score(x, y)
+        assert together.value.shape == (4,)  # type: ignore[union-attr]
+        assert [item.coupling for item in together][2] == "constant"
+        for i, item in enumerate(together):
+            alone = affinity_score(x[i], y[i])
+            assert item.coupling == alone.coupling
+            assert float(item) == pytest.approx(float(alone), abs=1e-12)
+            assert item.shrinkage_y == pytest.approx(alone.shrinkage_y, abs=1e-12)
+        torch.testing.assert_close(affinity(x, y), torch.as_tensor(together.value))
+
+    def test_chunks_do_not_change_the_result(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        x = np.stack([correlated(20, 5, seed) for seed in range(5)])
+        whole = affinity_score(x, relu(x))
+        monkeypatch.setattr(sys.modules["fathometer.gauges.affinity"], "_CHUNK", {"cpu": 1})
+        np.testing.assert_allclose(affinity_score(x, relu(x)).value, whole.value, atol=1e-14)
+
+    def test_a_constant_output_is_affine(self) -> None:
+        x = correlated(20, 4)
+        score = affinity_score(x, np.full((20, 4), 0.1))
+        assert (float(score), score.coupling, score.w2, score.bound) == (1.0, "constant", 0.0, 0.0)
+        both = affinity_score(np.ones((20, 4)), np.zeros((20, 4)))
+        assert (float(both), both.coupling) == (1.0, "constant")
+
+    def test_an_output_that_varies_by_rounding_alone_is_constant(self) -> None:
+        x = 17.9 + 0.01 * torch.randn(
+            300, 60, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+        )
+        saturated = torch.tanh(x)
+        assert len(saturated.unique()) > 1
+        assert affinity_score(x, saturated).coupling == "constant"
+        below_one = torch.nextafter(torch.tensor(1.0), torch.tensor(0.0))
+        flips = torch.where(x > 17.9, torch.tensor(1.0), below_one)
+        assert affinity_score(x, flips).coupling == "constant"
+        assert affinity_score(x, flips.double()).coupling != "constant"
+
+    def test_dead_features_do_no_harm(self) -> None:
+        x = correlated(50, 6)
+        x[:, :3] -= 100
+        for covariance in ("sample", "ledoit-wolf"):
+            score = affinity_score(x, relu(x), covariance=covariance)
+            assert 0 < float(score) < 1
+
+
+class TestTheResult:
+    def test_carries_how_it_came_about(self) -> None:
+        x = correlated(30, 5)
+        score = affinity_score(x, relu(x), ridge=1e-9)
+        assert (score.n, score.d, score.covariance, score.ridge) == (30, 5, "ledoit-wolf", Ridge(1e-9))
+        assert isinstance(score.value, float)
+        assert score.value == pytest.approx(1 - score.w2 / score.bound)
+        assert 0 < score.shrinkage_x < 1
+        assert 0 < score.shrinkage_y < 1
+        assert affinity_score(x, relu(x), covariance="sample").shrinkage_x == 0
+
+    def test_is_frozen(self) -> None:
+        x = correlated(10, 2)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            affinity_score(x, x).value = 0.5  # type: ignore[misc]
+
+    def test_of_a_batch_is_no_single_number(self) -> None:
+        x = correlated(10, 2)[None]
+        score = affinity_score(x, x)
+        with pytest.raises(InputError, match="a batch of 1"):
+            float(score)
+        assert isinstance(score[0], AffinityScore)
+        with pytest.raises(TypeError):
+            score[0][0]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("x", "y", "message"),
+        [
+            (np.zeros((4, 2)), np.zeros((4, 3)), r"one shape, got \[4, 2\] and \[4, 3\]"),
+            (np.zeros((1, 2)), np.zeros((1, 2)), "at least two samples"),
+            (np.zeros((0, 2)), np.zeros((0, 2)), "at least two samples"),
+            (np.zeros((4, 0)), np.zeros((4, 0)), "at least one feature"),
+            (np.zeros((0, 4, 2)), np.zeros((0, 4, 2)), "non-empty batch"),
+            (np.zeros(4), np.zeros(4), r"got shape \[4\]; for a single feature pass x\[:, None\]"),
+            (np.zeros((2, 2, 2, 2)), np.zeros((2, 2, 2, 2)), r"got shape \[2, 2, 2, 2\]"),
+            (np.array([[1.0], [np.nan]]), np.zeros((2, 1)), "x: expected finite values, got 1 NaN or inf"),
+            (np.zeros((2, 1)), np.array([[1.0], [np.inf]]), "y: expected finite values"),
+            (np.zeros((3, 2), int), np.zeros((3, 2)), "floating-point values, got int64"),
+            (torch.zeros(3, 2, dtype=torch.int32), np.zeros((3, 2)), "got torch.int32"),
+            (torch.zeros(3, 2, dtype=torch.complex64), np.zeros((3, 2)), "got torch.complex64"),
+            (np.zeros((3, 2), complex), np.zeros((3, 2)), "got complex128"),
+            (np.zeros((3, 2), bool), np.zeros((3, 2)), "got bool"),
+            ("nonsense", np.zeros((3, 2)), "NumPy array or a torch tensor"),
+            (np.ones((3, 2)), np.arange(6.0).reshape(3, 2), "x is constant but y varies"),
+        ],
+    )
+    def test_is_named(self, x: Matrix, y: Matrix, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            affinity_score(x, y)
+
+    def test_items_of_a_batch_are_named(self) -> None:
+        y = np.random.default_rng(0).normal(size=(3, 5, 2))
+        x = y.copy()
+        x[1] = 1.0
+        with pytest.raises(InputError, match=r"items \[1\] of the batch"):
+            affinity_score(x, y)
+
+    def test_options(self) -> None:
+        x = correlated(5, 2)
+        with pytest.raises(InputError, match="expected one of ledoit-wolf, sample"):
+            affinity_score(x, x, covariance="oas")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="ridge"):
+            affinity_score(x, x, ridge=float("nan"))
+
+    def test_values_whose_squares_leave_float64_are_no_silent_number(self) -> None:
+        x = correlated(10, 3)
+        for scale in (1e200, 1e-200):
+            with pytest.raises(InputError, match="x: expected a spread between 1e-60 and 1e"):
+                affinity_score(x * scale, relu(x))
+            with pytest.raises(InputError, match="y: expected a spread"):
+                affinity_score(x, relu(x) * scale)
+
+    def test_no_ridge_on_a_singular_covariance(self) -> None:
+        x = correlated(5, 8)
+        with pytest.raises(NumericalError, match="ridge above 0"):
+            affinity_score(x, relu(x), covariance="sample", ridge=0.0)
+
+
+@pytest.mark.gpu
+class TestOnCuda:
+    @pytest.mark.parametrize(("n", "d"), [(100, 20), (64, 64), (60, 100), (20, 200)])
+    @pytest.mark.parametrize("covariance", ["sample", "ledoit-wolf"])
+    def test_agrees_with_the_cpu(self, n: int, d: int, covariance: str) -> None:
+        x = torch.from_numpy(np.stack([correlated(n, d, seed) for seed in range(3)]))
+        y = torch.stack([x[0].relu(), x[1].tanh(), x[2].square()])
+        here = affinity_score(x, y, covariance=covariance)  # type: ignore[arg-type]
+        there = affinity_score(x.cuda(), y.cuda(), covariance=covariance)  # type: ignore[arg-type]
+        assert list(there.coupling) == list(here.coupling)
+        np.testing.assert_allclose(there.value, here.value, atol=1e-8)
+
+    def test_gradients(self) -> None:
+        x = torch.from_numpy(correlated(12, 4)).cuda().requires_grad_()
+        y = x.detach().relu().requires_grad_()
+        assert torch.autograd.gradcheck(lambda a, b: affinity(a, b), (x, y))
+
+    def test_two_devices_do_not_mix(self) -> None:
+        x = torch.randn(5, 2)
+        with pytest.raises(InputError, match="on one device, got cuda:0 and cpu"):
+            affinity_score(x.cuda(), x)
+        assert affinity_score(x.cuda(), x.numpy()).n == 5

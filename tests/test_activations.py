@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fathometer import AtlasSettings, activation_atlas, affinity_score, polynomial_scores, range_scores
+from fathometer.activations import PAPER_ACTIVATIONS, activation
+from fathometer.errors import InputError
+
+SMALL = AtlasSettings(means=5, stds=(2.0, 0.1), samples=80, features=6)
+
+
+def test_the_atlas_has_a_row_for_each_activation_mean_and_std() -> None:
+    atlas = activation_atlas(["ReLU", "Tanh"], SMALL)
+    assert len(atlas.table) == 2 * 5 * 2
+    assert list(atlas.table["activation"].unique()) == ["ReLU", "Tanh"]
+    assert sorted(atlas.table["mean"].unique()) == [-20, -10, 0, 10, 20]
+    assert atlas.table["score"].between(0, 1).all()
+    assert atlas.settings == SMALL
+
+
+def test_relu_is_affine_away_from_its_kink_and_not_at_it() -> None:
+    atlas = activation_atlas(["ReLU"], SMALL)
+    by_mean = atlas.medians("ReLU")
+    assert by_mean[-20.0] == 1.0
+    assert by_mean[20.0] == pytest.approx(1, abs=1e-9)
+    assert by_mean[0.0] < 0.8
+    summary = atlas.summary().loc["ReLU"]
+    assert summary["at_mean"] == 0.0
+    assert summary["min"] == atlas.table["score"].min()
+    assert summary["baseline"] == pytest.approx(0.67, abs=0.05)
+    dead = atlas.table[atlas.table["mean"] == -20]
+    assert set(dead["coupling"]) == {"constant"}
+
+
+def test_the_result_does_not_depend_on_which_others_are_measured() -> None:
+    alone = activation_atlas(["Tanh"], SMALL)
+    beside = activation_atlas(["GELU", "Tanh"], SMALL)
+    part = beside.table[beside.table["activation"] == "Tanh"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part, alone.table)
+    assert beside.baseline["Tanh"] == pytest.approx(alone.baseline["Tanh"], abs=1e-12)
+
+
+def test_progress_is_told_to_the_end() -> None:
+    seen: list[tuple[int, int]] = []
+    activation_atlas(["ReLU"], SMALL, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 11) for i in range(1, 12)]
+
+
+def test_the_papers_activations_are_all_there() -> None:
+    atlas = activation_atlas(PAPER_ACTIVATIONS, AtlasSettings(means=1, stds=(1.0,), samples=20, features=2))
+    assert list(atlas.baseline.index) == list(PAPER_ACTIVATIONS)
+
+
+@pytest.mark.parametrize("name", ["relu", "RELU", "Mish", "softplus", "Softmax", "PReLU", "CELU"])
+def test_any_activation_of_torch_by_any_case(name: str) -> None:
+    assert activation(name)(torch.randn(3, 4).double()).shape == (3, 4)
+
+
+def test_names_are_those_of_torch_and_count_once() -> None:
+    scores = range_scores(["relu", "ReLU"], ranges=[(-1, 1)])
+    assert scores["activation"].tolist() == ["ReLU"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Rellu", "did you mean ReLU"),
+        ("qqq", "e.g. ReLU or GELU"),
+        ("GLU", "changes the shape"),
+        ("MultiheadAttention", "does not run on its own"),
+    ],
+)
+def test_what_is_no_activation_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        activation(name)
+
+
+def test_polynomials_are_those_of_the_paper() -> None:
+    scores = polynomial_scores()
+    np.testing.assert_allclose(scores["score"], [1, 0.711, 0.577, 0.399, 0.289, 0.205], atol=1e-3)
+
+
+def test_even_powers_go_through_the_assignment() -> None:
+    x = np.linspace(-1, 1, 1000)[:, None]
+    assert affinity_score(x, x**2, covariance="sample").coupling == "assignment"
+    assert polynomial_scores([2])["score"].item() == pytest.approx(
+        float(affinity_score(x, x**2, covariance="sample"))
+    )
+
+
+def test_the_range_decides_how_affine_relu_is() -> None:
+    scores = range_scores(["ReLU"], ranges=[(-1, 1), (-8, 8), (0, 1), (-0.1, 1)])["score"]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3)  # scale does not matter, balance does
+    assert scores[2] == pytest.approx(1, abs=1e-9)
+    assert scores[0] < scores[3] < 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"interval": (1.0, 1.0)}, "low < high"),
+        ({"means": 0}, "at least one mean"),
+        ({"features": 0}, "one feature"),
+        ({"samples": 1}, "at least two"),
+        ({"stds": ()}, "one or more numbers above 0"),
+        ({"stds": (1.0, -1.0)}, "above 0"),
+    ],
+)
+def test_bad_settings_are_named(bad: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        AtlasSettings(**bad)  # type: ignore[arg-type]
+
+
+def test_bad_curves_are_named() -> None:
+    with pytest.raises(InputError, match="degrees"):
+        polynomial_scores([0])
+    with pytest.raises(InputError, match="low < high, got 1:0"):
+        range_scores(["ReLU"], ranges=[(1, 0)])
+    with pytest.raises(InputError, match="ranges"):
+        range_scores(["ReLU"], ranges=[])
+    with pytest.raises(InputError, match="at least one activation"):
+        range_scores([])

@@ -1,0 +1,112 @@
+"""The equation A Σ_X A = Σ_Y: both roots, the fallbacks, the derivative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from fathometer.errors import NumericalError
+from fathometer.transport import polar
+from fathometer.transport.riccati import RootMethod, cholesky_factor, eigh, solve_riccati
+
+METHODS: list[RootMethod] = ["eigh", "polar"]
+
+
+def spd(batch: int, d: int, condition: float, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Positive definite matrices and their smallest eigenvalue."""
+    generator = torch.Generator().manual_seed(seed)
+    basis = torch.linalg.qr(torch.randn(batch, d, d, generator=generator, dtype=torch.float64))[0]
+    values = torch.logspace(0, -float(np.log10(condition)), d, dtype=torch.float64)
+    return basis * values @ basis.mT, torch.full((batch,), 1 / condition, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e4, 1e8])
+@pytest.mark.parametrize("d", [1, 2, 5, 40])
+def test_the_solution_solves(d: int, condition: float, method: RootMethod) -> None:
+    condition = condition if d > 1 else 1.0
+    (x, low_x), (y, low_y) = spd(3, d, condition), spd(3, d, condition, seed=1)
+    a = solve_riccati(x, y, low_x, low_y, method=method)
+    torch.testing.assert_close(a @ x @ a, y, atol=1e-8, rtol=0)
+    torch.testing.assert_close(a, a.mT, atol=1e-10 * float(a.abs().max()), rtol=0)
+    assert float(torch.linalg.eigvalsh(a).min()) > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_its_derivative(method: RootMethod) -> None:
+    (x, low), (y, _) = spd(2, 4, 30.0), spd(2, 4, 30.0, seed=1)
+
+    def solve(p: Tensor, q: Tensor) -> Tensor:
+        p, q = (p + p.mT) / 2, (q + q.mT) / 2
+        return solve_riccati(p, q, low / 2, low / 2, method=method)
+
+    assert torch.autograd.gradcheck(solve, (x.requires_grad_(), y.requires_grad_()))
+
+
+def test_its_derivative_where_all_eigenvalues_are_equal() -> None:
+    eye = torch.eye(3, dtype=torch.float64)[None]
+    low = torch.full((1,), 0.5, dtype=torch.float64)
+
+    def solve(p: Tensor, q: Tensor) -> Tensor:
+        return solve_riccati((p + p.mT) / 2, (q + q.mT) / 2, low, low)
+
+    inputs = (eye.clone().requires_grad_(), (2 * eye).requires_grad_())
+    assert torch.autograd.gradcheck(solve, inputs)
+
+
+def test_a_covariance_that_rounding_made_indefinite_is_lifted_to_its_floor() -> None:
+    rows = torch.randn(3, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    singular = (rows.mT @ rows)[None].expand(2, -1, -1)
+    floor = torch.full((2,), 1e-15, dtype=torch.float64)
+    lower = cholesky_factor(singular, floor)
+    torch.testing.assert_close(lower @ lower.mT, singular, atol=1e-12, rtol=0)
+    assert bool((lower == lower.tril()).all())
+
+
+def test_a_singular_covariance_without_ridge_is_an_error() -> None:
+    singular = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))[None]
+    with pytest.raises(NumericalError, match="singular and nothing lifts it"):
+        cholesky_factor(singular, torch.zeros(1, dtype=torch.float64))
+
+
+def test_a_failing_eigendecomposition_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    (matrix, _) = spd(2, 6, 10.0)
+    expected = torch.linalg.eigh(matrix)[0]
+
+    def fail(_: Tensor) -> None:
+        raise torch.linalg.LinAlgError("did not converge")  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(torch.linalg, "eigh", fail)
+    values, vectors = eigh(matrix)
+    torch.testing.assert_close(values, expected)
+    torch.testing.assert_close(vectors * values[:, None, :] @ vectors.mT, matrix)
+
+
+def test_when_the_fallback_fails_too_it_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise scipy.linalg.LinAlgError("did not converge")
+
+    monkeypatch.setattr(scipy.linalg, "eigh", fail)
+    with pytest.raises(NumericalError, match="no eigendecomposition"):
+        eigh(torch.full((1, 2, 2), float("nan"), dtype=torch.float64))
+
+
+def test_a_polar_iteration_that_does_not_converge_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    (x, low_x), (y, low_y) = spd(2, 6, 1e4), spd(2, 6, 1e4, seed=1)
+    expected = solve_riccati(x, y, low_x, low_y, method="eigh")
+    monkeypatch.setattr(polar, "_MAX_STEPS", 2)
+    g = cholesky_factor(y, low_y).mT @ cholesky_factor(x, low_x)
+    assert not bool(polar.polar_factor(g, (low_x * low_y).sqrt())[1].any())
+    torch.testing.assert_close(solve_riccati(x, y, low_x, low_y, method="polar"), expected)
+
+
+def test_the_polar_factor_is_scipys() -> None:
+    g = torch.randn(4, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    smallest = torch.linalg.svdvals(g)[:, -1] * 0.9
+    u, converged = polar.polar_factor(g, smallest)
+    assert bool(converged.all())
+    for ours, matrix in zip(u, g, strict=True):
+        np.testing.assert_allclose(ours, scipy.linalg.polar(matrix.numpy())[0], atol=1e-11)
