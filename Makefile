@@ -18,7 +18,7 @@ lint: $(READY)  ## style and types
 	$(BIN)/mypy
 
 bench: $(READY)  ## this package against a dense reference
-	$(BIN)/python benchmarks/affinity.py
+	$(BIN)/python -m benchmarks.affinity
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

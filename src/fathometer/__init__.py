@@ -8,7 +8,7 @@ from fathometer.activations import (
     range_scores,
 )
 from fathometer.errors import FathometerError, InputError, MissingExtraError, NumericalError
-from fathometer.gauges import AffinityScore, affinity, affinity_score, r2, r2_heldout
+from fathometer.gauges import AffinityScore, affinity, affinity_score, affinity_scores, r2, r2_heldout
 from fathometer.transport import Ridge
 
 __version__ = "0.1.0"
@@ -26,6 +26,7 @@ __all__ = [
     "activation_atlas",
     "affinity",
     "affinity_score",
+    "affinity_scores",
     "polynomial_scores",
     "r2",
     "r2_heldout",

@@ -43,7 +43,7 @@ def as_samples(x: Array, name: str = "x") -> Tensor:
     if tensor.device.type == "mps":  # no float64 there
         tensor = tensor.cpu()
     tensor = tensor.to(torch.float64)
-    if not bool(tensor.isfinite().all()):
+    if not bool(tensor.detach().sum().isfinite()) and not bool(tensor.isfinite().all()):
         bad = int((~tensor.isfinite()).sum())
         raise InputError(
             f"{name}: expected finite values, got {bad} NaN or inf of {tensor.numel()}; "

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from fathometer import AffinityScore, Ridge, affinity, affinity_score
 from fathometer.errors import InputError, NumericalError
+from fathometer.gauges import scoring
 from tests.data import Matrix, correlated, relu
 from tests.reference import dense_score
 
@@ -235,7 +235,7 @@ class TestWhatGoesIn:
     def test_chunks_do_not_change_the_result(self, monkeypatch: pytest.MonkeyPatch) -> None:
         x = np.stack([correlated(20, 5, seed) for seed in range(5)])
         whole = affinity_score(x, relu(x))
-        monkeypatch.setattr(sys.modules["fathometer.gauges.affinity"], "_CHUNK", {"cpu": 1})
+        monkeypatch.setattr(scoring, "_CHUNK", {"cpu": 1})
         np.testing.assert_allclose(affinity_score(x, relu(x)).value, whole.value, atol=1e-14)
 
     def test_a_constant_output_is_affine(self) -> None:
@@ -343,27 +343,3 @@ class TestBadInput:
         x = correlated(5, 8)
         with pytest.raises(NumericalError, match="ridge above 0"):
             affinity_score(x, relu(x), covariance="sample", ridge=0.0)
-
-
-@pytest.mark.gpu
-class TestOnCuda:
-    @pytest.mark.parametrize(("n", "d"), [(100, 20), (64, 64), (60, 100), (20, 200)])
-    @pytest.mark.parametrize("covariance", ["sample", "ledoit-wolf"])
-    def test_agrees_with_the_cpu(self, n: int, d: int, covariance: str) -> None:
-        x = torch.from_numpy(np.stack([correlated(n, d, seed) for seed in range(3)]))
-        y = torch.stack([x[0].relu(), x[1].tanh(), x[2].square()])
-        here = affinity_score(x, y, covariance=covariance)  # type: ignore[arg-type]
-        there = affinity_score(x.cuda(), y.cuda(), covariance=covariance)  # type: ignore[arg-type]
-        assert list(there.coupling) == list(here.coupling)
-        np.testing.assert_allclose(there.value, here.value, atol=1e-8)
-
-    def test_gradients(self) -> None:
-        x = torch.from_numpy(correlated(12, 4)).cuda().requires_grad_()
-        y = x.detach().relu().requires_grad_()
-        assert torch.autograd.gradcheck(lambda a, b: affinity(a, b), (x, y))
-
-    def test_two_devices_do_not_mix(self) -> None:
-        x = torch.randn(5, 2)
-        with pytest.raises(InputError, match="on one device, got cuda:0 and cpu"):
-            affinity_score(x.cuda(), x)
-        assert affinity_score(x.cuda(), x.numpy()).n == 5

@@ -59,7 +59,7 @@ def test_coordinates_in_a_subspace_have_the_moments_of_the_whole() -> None:
 def test_wide_data_are_never_formed_wide() -> None:
     wide = moments(torch.randn(4, 200_000, dtype=torch.float64))
     assert wide.wide
-    assert wide.scatter is None
+    assert wide.dense is None
     assert wide.trace.item() == pytest.approx(200_000 * 0.75, rel=0.05)
 
 

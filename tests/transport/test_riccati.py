@@ -46,6 +46,14 @@ def test_its_derivative(method: RootMethod) -> None:
     assert torch.autograd.gradcheck(solve, (x.requires_grad_(), y.requires_grad_()))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_covariances_give_the_identity_however_ill_conditioned(method: RootMethod) -> None:
+    x, low = spd(2, 6, 1e13)
+    lower = cholesky_factor(x, low)
+    a = solve_riccati(x, x, low, low, method=method)
+    torch.testing.assert_close(a @ lower, lower, atol=1e-7, rtol=0)
+
+
 def test_its_derivative_where_all_eigenvalues_are_equal() -> None:
     eye = torch.eye(3, dtype=torch.float64)[None]
     low = torch.full((1,), 0.5, dtype=torch.float64)

@@ -6,9 +6,8 @@ approximations of X and Y, Eq. (4). X and Y are `[samples, features]` or `[batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +15,9 @@ import torch
 from torch import Tensor
 
 from fathometer.arrays import Array, as_pair, resolution
-from fathometer.errors import InputError, NumericalError
-from fathometer.transport.assignment import optimal_permutation, paired_cost
-from fathometer.transport.gaussian import affine_map, affine_residual_bound
-from fathometer.transport.moments import (
-    DEFAULT_RIDGE,
-    CovarianceKind,
-    Ridge,
-    as_ridge,
-    centre,
-    check_covariance,
-    estimate,
-    is_wide,
-)
-from fathometer.transport.span import span_coordinates
-
-_TINY = 1e-60
-_CHUNK = {"cpu": 2**24, "cuda": 2**28}  # entries of the largest matrix that is held at a time
+from fathometer.errors import InputError
+from fathometer.gauges.scoring import score_groups
+from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
 
 @dataclass(frozen=True)
@@ -110,17 +95,53 @@ def affinity_score(
         >>> round(float(score), 3), score.coupling
         (0.711, 'identity')
     """
-    with torch.no_grad():
-        a, b = as_pair(x, y)
-        parts = _measure(a, b, covariance, as_ridge(ridge), resolution(y))
-    single = a.ndim == 2
-    numbers = {
-        name: tensor.item() if single else tensor.cpu().numpy()
-        for name, tensor in parts.numbers._asdict().items()
-    }
-    coupling = parts.coupling[0] if single else np.array(parts.coupling)
+    a, b = as_pair(x, y)
+    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
+    numbers, coupling = _score(groups, covariance, ridge, resolution(y))
     n, d = a.shape[-2:]
-    return AffinityScore(**numbers, coupling=coupling, covariance=covariance, ridge=as_ridge(ridge), n=n, d=d)
+    whole = AffinityScore(
+        **numbers, coupling=coupling, covariance=covariance, ridge=as_ridge(ridge), n=n, d=d
+    )
+    return whole[0] if a.ndim == 2 else whole
+
+
+def affinity_scores(
+    pairs: Iterable[tuple[Array, Array]],
+    *,
+    covariance: CovarianceKind = "ledoit-wolf",
+    ridge: Ridge | float = DEFAULT_RIDGE,
+) -> list[AffinityScore]:
+    """The affinity score of many pairs `[samples, features]` of any width, e.g. of one network's sites.
+
+    The same scores as one by one; on a GPU, pairs of similar width are solved together.
+
+    Example:
+        >>> import torch
+        >>> wide, narrow = torch.randn(50, 20), torch.randn(50, 4)
+        >>> scores = affinity_scores([(wide, wide.relu()), (narrow, 2 * narrow)])
+        >>> round(float(scores[1]), 6)
+        1.0
+    """
+    checked = [(*as_pair(x, y), resolution(y)) for x, y in pairs]
+    by_kind: dict[tuple[float, torch.device], dict[torch.Size, list[int]]] = {}
+    for place, (a, _, epsilon) in enumerate(checked):
+        if a.ndim != 2:
+            raise InputError(f"pair {place}: expected [samples, features], got shape {list(a.shape)}")
+        by_kind.setdefault((epsilon, a.device), {}).setdefault(a.shape, []).append(place)
+    found: dict[int, AffinityScore] = {}
+    for (epsilon, _), shapes in by_kind.items():
+        groups = [
+            (torch.stack([checked[p][0] for p in places]), torch.stack([checked[p][1] for p in places]))
+            for places in shapes.values()
+        ]
+        numbers, coupling = _score(groups, covariance, ridge, epsilon)
+        order = [(p, shape) for shape, places in shapes.items() for p in places]
+        for i, (place, (n, d)) in enumerate(order):
+            item = {name: value[i].item() for name, value in numbers.items()}
+            found[place] = AffinityScore(
+                **item, coupling=coupling[i].item(), covariance=covariance, ridge=as_ridge(ridge), n=n, d=d
+            )
+    return [found[place] for place in range(len(checked))]
 
 
 def affinity(
@@ -143,101 +164,22 @@ def affinity(
         torch.Size([64, 8])
     """
     a, b = as_pair(x, y)
-    value = _measure(a, b, covariance, as_ridge(ridge), resolution(y)).numbers.value
+    check_covariance(covariance)
+    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
+    value = score_groups(groups, covariance, as_ridge(ridge), resolution(y))[0].value
+    value = value + 0 * (a.sum() + b.sum())  # a constant output has a gradient too: zero
     return value[0] if a.ndim == 2 else value
 
 
-class _Numbers(NamedTuple):
-    """One number an item, `[batch]` each."""
-
-    value: Tensor
-    w2: Tensor
-    bound: Tensor
-    shrinkage_x: Tensor
-    shrinkage_y: Tensor
-
-
-class _Parts(NamedTuple):
-    numbers: _Numbers
-    coupling: list[str]
-
-
-def _measure(x: Tensor, y: Tensor, covariance: CovarianceKind, ridge: Ridge, epsilon: float) -> _Parts:
-    """The score of each item: constant outputs set apart, the rest in chunks that fit in memory."""
+@torch.no_grad()
+def _score(
+    groups: Sequence[tuple[Tensor, Tensor]],
+    covariance: CovarianceKind,
+    ridge: Ridge | float,
+    epsilon: float,
+) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.str_]]:
+    """Numbers by name, and couplings, as arrays."""
     check_covariance(covariance)
-    n, d = x.shape[-2:]
-    mean_y, y = centre(y.reshape(-1, n, d))
-    _, x = centre(x.reshape(-1, n, d))
-    _check_range(x, "x")
-    _check_range(y, "y")
-    varies = _varies(mean_y, y, epsilon)
-    _check_inputs_vary(x, varies)
-    coupling = ["constant"] * len(x)
-    blank = torch.zeros(len(x), dtype=x.dtype, device=x.device)
-    numbers = _Numbers(blank + 1, blank, blank, blank, blank)
-    at_a_time = max(1, _CHUNK.get(x.device.type, _CHUNK["cpu"]) // (n * max(n, min(d, 2 * n))))
-    for items in torch.split(varies.nonzero().flatten(), at_a_time):
-        part, proved = _score_centred(x[items], y[items], covariance, ridge)
-        pairs = zip(numbers, part, strict=True)
-        numbers = _Numbers(*(whole.index_copy(0, items, new) for whole, new in pairs))
-        for item, identity in zip(items.tolist(), proved, strict=True):
-            coupling[item] = "identity" if identity else "assignment"
-    return _Parts(numbers, coupling)
-
-
-def _score_centred(
-    x: Tensor, y: Tensor, covariance: CovarianceKind, ridge: Ridge
-) -> tuple[_Numbers, list[bool]]:
-    """Eq. (5), step by step, for centred samples of which the second varies."""
-    dimension = x.shape[-1]
-    if is_wide(x):
-        x, y = span_coordinates(x, y)
-    zero = torch.zeros_like(x[:, 0])
-    of_x = estimate(zero, x, covariance, ridge, dimension)
-    of_y = estimate(zero, y, covariance, ridge, dimension)
-    moved = affine_map(of_x, of_y).stretch(x)
-    permutation, proved = optimal_permutation(moved, y)
-    w2 = _safe_sqrt(paired_cost(moved, y, permutation))
-    bound = affine_residual_bound(of_y)
-    value = (1 - w2 / bound).clamp(0, 1)
-    if not bool(value.isfinite().all()):
-        raise NumericalError(
-            f"the score of {len(x)} pairs of shape {list(x.shape[1:])} is not finite; raise the ridge"
-        )
-    return _Numbers(value, w2, bound, of_x.shrinkage, of_y.shrinkage), proved
-
-
-def _safe_sqrt(squared: Tensor) -> Tensor:
-    """The root, with gradient 0 instead of infinity at 0."""
-    positive = squared > 0
-    return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
-
-
-def _varies(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
-    """Whether each item varies by more than the rounding of the dtype that it came in.
-
-    A saturated Tanh flips between 1 and the number before it: that is a constant, not a function.
-    """
-    spread = rows.square().sum((-2, -1))
-    return spread > epsilon**2 * (spread + rows.shape[-2] * mean.square().sum(-1))
-
-
-def _check_range(rows: Tensor, name: str) -> None:
-    """Squares, and products of two of them, must stay within float64."""
-    largest = rows.detach().abs().amax((-2, -1))
-    if bool(((largest > 1 / _TINY) | ((largest > 0) & (largest < _TINY))).any()):
-        raise InputError(
-            f"{name}: expected a spread between {_TINY:g} and {1 / _TINY:g}, got {largest.tolist()}; "
-            "rescale it first (the score does not depend on scale)"
-        )
-
-
-def _check_inputs_vary(x: Tensor, outputs_vary: Tensor) -> None:
-    stuck = outputs_vary & (x == 0).flatten(1).all(1)
-    if bool(stuck.any()):
-        items = stuck.nonzero().flatten().tolist()
-        where = f" (items {items} of the batch)" if len(x) > 1 else ""
-        raise InputError(
-            f"x is constant but y varies{where}: no function of x gives that; "
-            "expected y = f(x), so check that both sides come from the same call"
-        )
+    numbers, coupling = score_groups(groups, covariance, as_ridge(ridge), epsilon)
+    table = torch.stack(numbers).cpu().numpy()
+    return dict(zip(numbers._fields, table, strict=True)), np.array(coupling)

@@ -25,7 +25,7 @@ class AffineMap:
     `tail` · I outside of it.
     """
 
-    core: Tensor  # [..., m, m]
+    core: Tensor  # [..., m, m]; fewer rows where the source has fewer coordinates than the target
     basis: Tensor | None  # [..., d, m]
     tail: Tensor  # [...]
     source_mean: Tensor  # [..., d]
@@ -76,7 +76,7 @@ def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = 
     basis = _joint_basis(source, target)
     inner_source = source if basis is None else source.within(basis)
     inner_target = target if basis is None else target.within(basis)
-    core = _linear_part(inner_source, inner_target, method)
+    core = linear_part(inner_source, inner_target, method)
     tail = (target.floor / source.floor).sqrt()
     return AffineMap(core, basis, tail, source.mean, target.mean)
 
@@ -97,7 +97,7 @@ def fidelity(source: Moments, target: Moments) -> Tensor:
     basis = _joint_basis(source, target)
     if basis is not None:
         source, target = source.within(basis), target.within(basis)
-    inside = (_linear_part(source, target, None) * source.covariance).sum((-2, -1))
+    inside = (linear_part(source, target) * source.covariance).sum((-2, -1))
     outside = source.dimension - source.rows.shape[-1]
     return inside + outside * (source.floor * target.floor).sqrt()
 
@@ -123,7 +123,7 @@ def affine_residual_bound(target: Moments) -> Tensor:
     return (2 * target.trace).sqrt()
 
 
-def _linear_part(source: Moments, target: Moments, method: RootMethod | None) -> Tensor:
+def linear_part(source: Moments, target: Moments, method: RootMethod | None = None) -> Tensor:
     """A within the coordinates of the rows."""
     sigma_x, sigma_y = source.covariance, target.covariance
     core = solve_riccati(
@@ -133,7 +133,7 @@ def _linear_part(source: Moments, target: Moments, method: RootMethod | None) ->
         target.floor.reshape(-1),
         method=method,
     )
-    return core.reshape(sigma_x.shape)
+    return core.reshape(*sigma_x.shape[:-1], sigma_y.shape[-1])
 
 
 def _joint_basis(source: Moments, target: Moments) -> Tensor | None:
@@ -141,7 +141,7 @@ def _joint_basis(source: Moments, target: Moments) -> Tensor | None:
 
 
 def _check_same_space(source: Moments, target: Moments) -> None:
-    if source.mean.shape != target.mean.shape or source.dimension != target.dimension:
+    if source.mean.shape != target.mean.shape:
         raise InputError(
             "expected moments in one space, got means of shape "
             f"{list(source.mean.shape)} and {list(target.mean.shape)}"

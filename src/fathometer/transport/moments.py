@@ -7,7 +7,6 @@ R are the centred samples: both estimators and both ridges have this form.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 import torch
@@ -65,42 +64,42 @@ class Moments:
 
     mean: Tensor  # [..., d]
     rows: Tensor  # [..., n, d], centred
-    scatter: Tensor | None  # [..., d, d], RᵀR; None for wide data
+    dense: Tensor | None  # [..., d, d], the covariance; None for wide data
     weight: Tensor  # [...]
     floor: Tensor  # [...]
     shrinkage: Tensor  # [...]
     ridge: Ridge
-    dimension: int
+    dimension: int | Tensor  # [...] where it differs from item to item
 
     @property
     def wide(self) -> bool:
         """Whether the rows span so little of the space that a d × d matrix would be a waste."""
         return is_wide(self.rows)
 
-    @cached_property
+    @property
     def covariance(self) -> Tensor:
         """The covariance within the coordinates of `rows`, as a dense `[..., d, d]` matrix."""
-        scatter = self.rows.mT @ self.rows if self.scatter is None else self.scatter
-        dense = self.weight[..., None, None] * scatter
-        dense.diagonal(dim1=-2, dim2=-1).add_(self.floor[..., None])
-        return dense
+        if self.dense is not None:
+            return self.dense
+        return _dense(self.rows.mT @ self.rows, self.weight, self.floor)
 
-    @cached_property
+    @property
     def trace(self) -> Tensor:
         """Tr Σ over all `dimension` features."""
-        squares = self.rows.square().sum((-2, -1))
+        squares = torch.linalg.matrix_norm(self.rows).square()
         return self.weight * squares + self.dimension * self.floor
 
     def within(self, basis: Tensor) -> Moments:
         """The same moments in the coordinates of an orthonormal basis `[..., d, m]`."""
         rows = self.rows @ basis
         mean = (self.mean[..., None, :] @ basis).squeeze(-2)
-        return replace(self, mean=mean, rows=rows, scatter=_scatter(rows))
+        dense = None if is_wide(rows) else _dense(rows.mT @ rows, self.weight, self.floor)
+        return replace(self, mean=mean, rows=rows, dense=dense)
 
 
 def is_wide(rows: Tensor) -> bool:
     """D > 2n: two samples of n rows then span less than the space, and their span is cheaper."""
-    return rows.shape[-1] > 2 * rows.shape[-2]
+    return rows.shape[-1] >= 2 * rows.shape[-2]
 
 
 def moments(
@@ -144,37 +143,44 @@ def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
     first = samples[..., :1, :].detach()
     shifted = samples - first
     offset = shifted.mean(-2, keepdim=True)
-    return (first + offset).squeeze(-2), shifted - offset
+    return (first + offset).squeeze(-2), shifted.sub_(offset)
 
 
-def estimate(mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int) -> Moments:
+def estimate(
+    mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int | Tensor
+) -> Moments:
     """The moments of a sample that has been checked and centred."""
     n = rows.shape[-2]
-    scatter = _scatter(rows)
-    norms2 = rows.square().sum(-1)
+    wide = is_wide(rows)
+    gram = rows @ rows.mT if wide else rows.mT @ rows
+    norms2 = torch.linalg.vector_norm(rows, dim=-1).square()
     mean_variance = norms2.sum(-1) / (n * dimension)
     if covariance == "ledoit-wolf":
-        gram = rows @ rows.mT if scatter is None else scatter
         shrinkage = ledoit_wolf_shrinkage(norms2, gram, dimension)
     else:
         shrinkage = torch.zeros_like(mean_variance)
     floor = shrinkage * mean_variance + ridge.amount(mean_variance)
-    return Moments(mean, rows, scatter, (1 - shrinkage) / n, floor, shrinkage, ridge, dimension)
+    weight = (1 - shrinkage) / n
+    dense = None if wide else _dense(gram, weight, floor)
+    return Moments(mean, rows, dense, weight, floor, shrinkage, ridge, dimension)
 
 
-def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int) -> Tensor:
+def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int | Tensor) -> Tensor:
     """The weight s of the scaled identity that minimises the expected squared error of the estimate.
 
     s = min(β, δ) / δ with δ = ‖S − μI‖² and β = Σ_k ‖r_k r_kᵀ − S‖² / n². Both follow from the squared
     norms of the n centred rows and from ‖S‖; as ‖RᵀR‖ = ‖RRᵀ‖, either Gram matrix will do.
     """
     n = norms2.shape[-1]
-    s_norm2 = gram.square().sum((-2, -1)) / n**2
+    s_norm2 = torch.linalg.matrix_norm(gram).square() / n**2
     delta = s_norm2 - norms2.sum(-1).square() / (n**2 * dimension)
     beta = torch.minimum((norms2.square().sum(-1) / n - s_norm2) / n, delta)
     usable = (beta > 0) & (dimension > 1)  # one feature: S is a multiple of the identity already
     return torch.where(usable, beta / torch.where(usable, delta, 1.0), 0.0)
 
 
-def _scatter(rows: Tensor) -> Tensor | None:
-    return None if is_wide(rows) else rows.mT @ rows
+def _dense(scatter: Tensor, weight: Tensor, floor: Tensor) -> Tensor:
+    """Weight · RᵀR + floor · I."""
+    dense = weight[..., None, None] * scatter
+    dense.diagonal(dim1=-2, dim2=-1).add_(floor[..., None])
+    return dense

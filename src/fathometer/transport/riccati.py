@@ -18,6 +18,8 @@ from fathometer.transport.polar import polar_factor
 
 RootMethod: TypeAlias = Literal["eigh", "polar"]
 
+_SPREAD = 1e-8  # of the eigenvalues that an eigendecomposition in float64 is trusted with
+
 
 def solve_riccati(
     source: Tensor,
@@ -35,7 +37,8 @@ def solve_riccati(
     the first where it does not converge.
 
     Args:
-        source: Σ_X, `[batch, d, d]`.
+        source: Σ_X, `[batch, d, d]`; or its first k rows and columns, where the others are those of
+            `source_floor` · I. Then the first k rows of A are returned.
         target: Σ_Y, `[batch, d, d]`.
         source_floor: a number, `[batch]`, that Σ_X − floor · I is known to stay above zero with.
         target_floor: the same of Σ_Y.
@@ -65,11 +68,8 @@ class _Riccati(torch.autograd.Function):
         target_floor: Tensor,
         method: RootMethod,
     ) -> Tensor:
-        lower = cholesky_factor(source, source_floor)
-        if method == "polar":
-            solution = _solve_by_polar(lower, target, source_floor, target_floor)
-        else:
-            solution = _solve_by_eigh(lower, target)
+        solve = _solve_by_polar if method == "polar" else _solve_by_eigh
+        lower, solution = solve(source, target, source_floor, target_floor)
         ctx.save_for_backward(lower, solution)
         return solution
 
@@ -124,34 +124,73 @@ def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values.to(matrix), vectors.to(matrix)
 
 
-def _solve_by_eigh(lower: Tensor, target: Tensor) -> Tensor:
-    """With Lᵀ Σ_Y L = V p² Vᵀ and B = L⁻ᵀ V p^½, A = B Bᵀ."""
-    squares, vectors = eigh(_congruence(lower, target))
-    quarter = squares.clamp(min=0).sqrt().sqrt()
-    b = torch.linalg.solve_triangular(lower.mT, vectors.mul_(quarter[:, None, :]), upper=True)
-    return b @ b.mT
+def _solve_by_eigh(
+    source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
+) -> tuple[Tensor, Tensor]:
+    """L, and A = B Bᵀ with B = L⁻ᵀ V p^½, where Lᵀ Σ_Y L = V p² Vᵀ.
+
+    Where the p² spread so far that rounding drowns the smallest, the product is not formed and p is
+    found by a singular value decomposition.
+    """
+    k = source.shape[-1]
+    lower = cholesky_factor(source, source_floor)
+    rest = source_floor.sqrt()[:, None, None]
+    squares, vectors = eigh(_congruence(lower, rest, target))
+    b = vectors.mul_(squares.clamp(min=0).sqrt().sqrt()[:, None, :])
+    b[:, :k] = torch.linalg.solve_triangular(lower.mT, b[:, :k], upper=True)
+    b[:, k:] /= rest
+    solution = b[:, :k] @ b.mT
+    drowned = (squares[:, 0] < _SPREAD * squares[:, -1]).nonzero().flatten()
+    if drowned.numel():
+        exact = _solve_by_svd(lower[drowned], rest[drowned], target[drowned], target_floor[drowned])
+        solution = solution.index_copy(0, drowned, exact)
+    return lower, solution
 
 
-def _solve_by_polar(lower: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor) -> Tensor:
-    """With G = chol(Σ_Y)ᵀ L = U P, A = L⁻ᵀ P L⁻¹."""
-    g = cholesky_factor(target, target_floor).mT @ lower
-    u, converged = polar_factor(g, (source_floor * target_floor).sqrt())
-    root = u.mT @ g
-    half = torch.linalg.solve_triangular(lower.mT, (root + root.mT) / 2, upper=True)
-    solution = torch.linalg.solve_triangular(lower.mT, half.mT, upper=True)
+def _solve_by_svd(lower: Tensor, rest: Tensor, target: Tensor, target_floor: Tensor) -> Tensor:
+    k, m = lower.shape[-1], target.shape[-1]
+    whole = rest * torch.eye(m, dtype=lower.dtype, device=lower.device)
+    whole[:, :k, :k] = lower
+    of_target = cholesky_factor(target, target_floor)
+    left, _, right = torch.linalg.svd(of_target.mT @ whole)
+    return _from_polar(whole, of_target, left @ right)[:, :k]
+
+
+def _solve_by_polar(
+    source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
+) -> tuple[Tensor, Tensor]:
+    both = cholesky_factor(torch.cat((source, target)), torch.cat((source_floor, target_floor)))
+    lower, of_target = both.chunk(2)
+    u, converged = polar_factor(of_target.mT @ lower, (source_floor * target_floor).sqrt())
+    solution = _from_polar(lower, of_target, u)
     failed = (~converged).nonzero().flatten()
     if failed.numel():
-        solution = solution.index_copy(0, failed, _solve_by_eigh(lower[failed], target[failed]))
-    return solution
+        inputs = (t[failed] for t in (source, target, source_floor, target_floor))
+        solution = solution.index_copy(0, failed, _solve_by_eigh(*inputs)[1])
+    return lower, solution
 
 
-def _congruence(lower: Tensor, matrix: Tensor) -> Tensor:
-    """The lower triangle of Lᵀ M L, leaving out the zero quarter of L and the quarter above it."""
-    h = lower.shape[-1] // 2
-    l_left, l_corner = lower[:, :, :h], lower[:, h:, h:]
-    left, corner = matrix @ l_left, matrix[:, h:, h:] @ l_corner
+def _from_polar(lower: Tensor, of_target: Tensor, u: Tensor) -> Tensor:
+    """With Σ_Y = K Kᵀ and Kᵀ L = U P, A = L⁻ᵀ P L⁻¹ = L⁻ᵀ (K U)ᵀ."""
+    solution = torch.linalg.solve_triangular(lower.mT, (of_target @ u).mT, upper=True)
+    return (solution + solution.mT) / 2
+
+
+def _congruence(lower: Tensor, rest: Tensor, matrix: Tensor) -> Tensor:
+    """The lower triangle of Lᵀ M L, where L is `lower`, followed by `rest` on the diagonal.
+
+    In two halves, so as to leave out the zero quarter of L and the quarter above the diagonal.
+    """
+    k, m = lower.shape[-1], matrix.shape[-1]
+    h = k // 2 if k == m else k
+    left = matrix[:, :, :k] @ lower[:, :, :h]
     result = torch.zeros_like(matrix)
-    result[:, :h, :h] = l_left.mT @ left
-    result[:, h:, :h] = l_corner.mT @ left[:, h:]
-    result[:, h:, h:] = l_corner.mT @ corner
+    result[:, :h, :h] = lower[:, :, :h].mT @ left[:, :k]
+    if k == m:
+        corner = lower[:, h:, h:]
+        result[:, h:, :h] = corner.mT @ left[:, h:]
+        result[:, h:, h:] = corner.mT @ (matrix[:, h:, h:] @ corner)
+    else:
+        result[:, h:, :h] = rest * left[:, h:]
+        result[:, h:, h:] = rest.square() * matrix[:, h:, h:]
     return result

@@ -22,16 +22,18 @@ def span_basis(x: Tensor, y: Tensor) -> Tensor:
 
 
 def span_coordinates(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Coordinates `[..., n, 2n]` of both samples in an orthonormal basis of their span.
+    """Coordinates of both samples in an orthonormal basis of their span: 2n of them, or, for x, n.
 
-    Gradients: a function of both samples that rotations leave alone does not change to first order
-    when a row moves out of the span (the reflected move gives the same value), so the basis may be
-    held fixed and the gradient is exact. Without gradients the triangular factor of the QR
-    decomposition already holds the coordinates, and the basis is never formed.
+    The basis starts with the span of x, in which alone the first n coordinates of x differ from 0: the
+    triangular factor of a QR decomposition holds them, and the basis itself is never formed.
+
+    With gradients it is, and held fixed, which is exact: a function of both samples that rotations and
+    reflections leave alone does not change to first order when a row moves out of the span, since the
+    reflected move gives the same value.
     """
     if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
         basis = span_basis(x, y)
         return x @ basis, y @ basis
     n = x.shape[-2]
     triangle = torch.linalg.qr(torch.cat((x, y), dim=-2).mT, mode="r")[1]
-    return triangle[..., :n].mT, triangle[..., n:].mT
+    return triangle[..., :n, :n].mT, triangle[..., n:].mT
