@@ -17,11 +17,11 @@ Array: TypeAlias = "npt.NDArray[np.floating] | Tensor"
 _LAYOUT = "[samples, features] or [batch, samples, features]"
 
 
-def as_samples(x: Array, name: str = "x") -> Tensor:
+def as_samples(x: Array, name: str = "x", *, finite: bool = True) -> Tensor:
     """`x` as a float64 tensor, checked: real floats, two or three axes, two samples, all finite.
 
     Gradients flow through the conversion. Whatever the dtype that came (bf16 included), the maths
-    is done in float64.
+    is done in float64. `finite=False` leaves the last check, which waits for the device, to the caller.
     """
     tensor = _as_tensor(x, name)
     if not tensor.is_floating_point():
@@ -43,18 +43,24 @@ def as_samples(x: Array, name: str = "x") -> Tensor:
     if tensor.device.type == "mps":  # no float64 there
         tensor = tensor.cpu()
     tensor = tensor.to(torch.float64)
+    if finite:
+        check_finite(tensor, name)
+    return tensor
+
+
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Refuse NaN and inf. A sum that is finite has finite terms: one pass, no memory."""
     if not bool(tensor.detach().sum().isfinite()) and not bool(tensor.isfinite().all()):
         bad = int((~tensor.isfinite()).sum())
         raise InputError(
             f"{name}: expected finite values, got {bad} NaN or inf of {tensor.numel()}; "
             "drop those samples, or look for the layer that overflows"
         )
-    return tensor
 
 
-def as_pair(x: Array, y: Array) -> tuple[Tensor, Tensor]:
+def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]:
     """Both sides of a function, of equal shape and on one device."""
-    first, second = as_samples(x, "x"), as_samples(y, "y")
+    first, second = as_samples(x, "x", finite=finite), as_samples(y, "y", finite=finite)
     if first.shape != second.shape:
         raise InputError(
             f"expected x and y of one shape, got {_shape(first)} and {_shape(second)}; "

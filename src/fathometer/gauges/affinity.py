@@ -7,7 +7,8 @@ approximations of X and Y, Eq. (4). X and Y are `[samples, features]` or `[batch
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from fathometer.arrays import Array, as_pair, resolution
 from fathometer.errors import InputError
 from fathometer.gauges.scoring import score_groups
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
+
+_PER_ITEM = ("value", "w2", "bound", "shrinkage_x", "shrinkage_y", "coupling")
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,7 @@ class AffinityScore:
     def __getitem__(self, index: int) -> AffinityScore:
         if isinstance(self.value, float):
             raise TypeError("a single score cannot be indexed")
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        item = {k: v[index].item() for k, v in arrays.items() if isinstance(v, np.ndarray)}
-        return replace(self, **item)
+        return replace(self, **{name: getattr(self, name)[index].item() for name in _PER_ITEM})
 
     def __iter__(self) -> Iterator[AffinityScore]:
         return (self[i] for i in range(np.size(self.value)))
@@ -95,14 +96,12 @@ def affinity_score(
         >>> round(float(score), 3), score.coupling
         (0.711, 'identity')
     """
-    a, b = as_pair(x, y)
-    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
-    numbers, coupling = _score(groups, covariance, ridge, resolution(y))
-    n, d = a.shape[-2:]
-    whole = AffinityScore(
-        **numbers, coupling=coupling, covariance=covariance, ridge=as_ridge(ridge), n=n, d=d
-    )
-    return whole[0] if a.ndim == 2 else whole
+    a, b = as_pair(x, y, finite=False)
+    scores = _scores([_as_group(a, b)], covariance, ridge, resolution(y))
+    if a.ndim == 2:
+        return scores[0]
+    numbers: dict[str, Any] = {n: np.array([getattr(score, n) for score in scores]) for n in _PER_ITEM}
+    return replace(scores[0], **numbers)
 
 
 def affinity_scores(
@@ -122,25 +121,18 @@ def affinity_scores(
         >>> round(float(scores[1]), 6)
         1.0
     """
-    checked = [(*as_pair(x, y), resolution(y)) for x, y in pairs]
-    by_kind: dict[tuple[float, torch.device], dict[torch.Size, list[int]]] = {}
+    checked = [_as_single_pair(place, x, y) for place, (x, y) in enumerate(pairs)]
+    kinds: dict[tuple[float, torch.device], dict[torch.Size, list[int]]] = {}
     for place, (a, _, epsilon) in enumerate(checked):
-        if a.ndim != 2:
-            raise InputError(f"pair {place}: expected [samples, features], got shape {list(a.shape)}")
-        by_kind.setdefault((epsilon, a.device), {}).setdefault(a.shape, []).append(place)
+        kinds.setdefault((epsilon, a.device), {}).setdefault(a.shape, []).append(place)
     found: dict[int, AffinityScore] = {}
-    for (epsilon, _), shapes in by_kind.items():
+    for (epsilon, _), shapes in kinds.items():
         groups = [
             (torch.stack([checked[p][0] for p in places]), torch.stack([checked[p][1] for p in places]))
             for places in shapes.values()
         ]
-        numbers, coupling = _score(groups, covariance, ridge, epsilon)
-        order = [(p, shape) for shape, places in shapes.items() for p in places]
-        for i, (place, (n, d)) in enumerate(order):
-            item = {name: value[i].item() for name, value in numbers.items()}
-            found[place] = AffinityScore(
-                **item, coupling=coupling[i].item(), covariance=covariance, ridge=as_ridge(ridge), n=n, d=d
-            )
+        scores = _scores(groups, covariance, ridge, epsilon)
+        found.update(zip((p for places in shapes.values() for p in places), scores, strict=True))
     return [found[place] for place in range(len(checked))]
 
 
@@ -163,23 +155,41 @@ def affinity(
         >>> x.grad.shape
         torch.Size([64, 8])
     """
-    a, b = as_pair(x, y)
+    a, b = as_pair(x, y, finite=False)
     check_covariance(covariance)
-    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
-    value = score_groups(groups, covariance, as_ridge(ridge), resolution(y))[0].value
-    value = value + 0 * (a.sum() + b.sum())  # a constant output has a gradient too: zero
+    numbers, _ = score_groups([_as_group(a, b)], covariance, as_ridge(ridge), resolution(y))
+    value = numbers.value + 0 * (a.sum() + b.sum())  # a constant output has a gradient too: zero
     return value[0] if a.ndim == 2 else value
 
 
 @torch.no_grad()
-def _score(
+def _scores(
     groups: Sequence[tuple[Tensor, Tensor]],
     covariance: CovarianceKind,
     ridge: Ridge | float,
     epsilon: float,
-) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.str_]]:
-    """Numbers by name, and couplings, as arrays."""
+) -> list[AffinityScore]:
+    """The result of every item of every group."""
     check_covariance(covariance)
-    numbers, coupling = score_groups(groups, covariance, as_ridge(ridge), epsilon)
-    table = torch.stack(numbers).cpu().numpy()
-    return dict(zip(numbers._fields, table, strict=True)), np.array(coupling)
+    ridge = as_ridge(ridge)
+    numbers, coupling = score_groups(groups, covariance, ridge, epsilon)
+    shapes = [x.shape[1:] for x, _ in groups for _ in range(len(x))]
+    rows = torch.stack(numbers, 1).tolist()
+    return [
+        AffinityScore(*row, kind, covariance, ridge, n, d)
+        for row, kind, (n, d) in zip(rows, coupling, shapes, strict=True)
+    ]
+
+
+def _as_group(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
+
+
+def _as_single_pair(place: int, x: Array, y: Array) -> tuple[Tensor, Tensor, float]:
+    try:
+        a, b = as_pair(x, y, finite=False)
+    except InputError as error:
+        raise InputError(f"pair {place}: {error}") from error
+    if a.ndim != 2:
+        raise InputError(f"pair {place}: expected [samples, features], got shape {list(a.shape)}")
+    return a, b, resolution(y)

@@ -5,8 +5,10 @@ Samples are `[n, d]` (or `[batch, n, d]` inside the package).
 
 from __future__ import annotations
 
+import functools
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -18,6 +20,7 @@ from torch import Tensor
 
 from fathometer.arrays import Array, as_samples
 from fathometer.errors import InputError, MissingExtraError, NumericalError
+from fathometer.transport.moments import centre
 
 CouplingKind: TypeAlias = Literal["identity", "assignment", "plan"]
 
@@ -67,7 +70,7 @@ def wasserstein2(
     b = b.to(a.device)
     if len(a) != len(b) or x_weights is not None or y_weights is not None:
         return _by_plan(a, b, x_weights, y_weights)
-    permutation, proved = optimal_permutation(a[None], b[None])
+    permutation, proved = optimal_permutation(centre(a)[1][None], centre(b)[1][None])
     distance = float(paired_cost(a[None], b[None], permutation).sqrt())
     if proved[0]:
         return Wasserstein2(distance, "identity")
@@ -77,32 +80,64 @@ def wasserstein2(
 def paired_cost(x: Tensor, y: Tensor, permutation: Tensor) -> Tensor:
     """(1/n) Σ_i ‖x_i − y_π(i)‖² of each item, `[batch]`; differentiable in x and y."""
     partner = y.gather(-2, permutation[..., None].expand_as(y))
-    return (x - partner).square().sum(-1).mean(-1)
+    return torch.linalg.matrix_norm(x - partner).square() / x.shape[-2]
 
 
-@torch.no_grad()
 def optimal_permutation(x: Tensor, y: Tensor) -> tuple[Tensor, list[bool]]:
     """π `[batch, n]` that minimises Σ_i ‖x_i − y_π(i)‖², and for each item whether it is the identity.
 
-    The identity is optimal when every row of the cost matrix has its minimum on the diagonal: then
-    no permutation can cost less. It is taken when the row minima prove it up to rounding. Otherwise the
-    assignment problem is solved; in one dimension, by sorting.
+    Both samples are centred, which leaves the optimum in place and keeps rounding small.
+    """
+    return start_matching(x, y)()
+
+
+@torch.no_grad()
+def start_matching(x: Tensor, y: Tensor) -> Callable[[], tuple[Tensor, list[bool]]]:
+    """Begin `optimal_permutation`; the function returned waits for it.
+
+    Where the identity can be proved optimal, it is. Otherwise the assignment problem is solved, in
+    threads, while the caller goes on; in one dimension, by sorting.
     """
     batch, n, d = x.shape
-    x, y = x - x.mean(-2, keepdim=True), y - y.mean(-2, keepdim=True)  # leaves the optimum in place
     identity = torch.arange(n, device=x.device).expand(batch, n)
     if d == 1:
         ranks = x[..., 0].argsort(stable=True).argsort(stable=True)
-        permutation = y[..., 0].argsort(stable=True).gather(-1, ranks)
-        return _prefer_identity(x, y, identity, permutation)
+        found = _prefer_identity(x, y, identity, y[..., 0].argsort(stable=True).gather(-1, ranks))
+        return lambda: found
     y_norms2 = torch.linalg.vector_norm(y, dim=-1).square()
     cost = torch.baddbmm(y_norms2[:, None, :], x, y.mT, alpha=-2)  # without ‖x_i‖²
-    gap = (cost.diagonal(dim1=-2, dim2=-1) - cost.amin(-1)).sum(-1)
-    unproved = (gap > _rounding(x, y)).nonzero().flatten()
+    unproved = _without_proof(cost, _rounding(x, y))
     if not unproved.numel():
-        return identity, [True] * batch
-    solved = _solve_assignments(cost[unproved]).to(x.device)
-    return _prefer_identity(x, y, identity, identity.index_copy(0, unproved, solved))
+        return lambda: (identity, [True] * batch)
+    pending = _start_assignments(cost[unproved])
+
+    def finish() -> tuple[Tensor, list[bool]]:
+        columns = torch.from_numpy(np.stack([job.result() for job in pending])).to(x.device)
+        return _prefer_identity(x, y, identity, identity.index_copy(0, unproved, columns))
+
+    return finish
+
+
+def _without_proof(cost: Tensor, rounding: Tensor) -> Tensor:
+    """The items of a batch of cost matrices whose diagonal is not seen to be optimal.
+
+    If every row of c has its minimum on the diagonal, no permutation can cost less. The same holds
+    of c_ij − v_j for any v. After v = 0, two steps of Bellman and Ford towards better ones are tried:
+    v_j ← min_i (v_i + c_ij − c_ii).
+    """
+    v = torch.zeros_like(cost[:, 0])
+    left = torch.arange(len(cost), device=cost.device)
+    for attempt in range(3):
+        if attempt:
+            diagonal = cost.diagonal(dim1=-2, dim2=-1)
+            v = torch.minimum(v, (cost + (v - diagonal)[:, :, None]).amin(-2))
+        shifted = cost - v[:, None, :] if attempt else cost
+        excess = (shifted.diagonal(dim1=-2, dim2=-1) - shifted.amin(-1)).sum(-1)
+        unproved = (excess > rounding[left]).nonzero().flatten()
+        if not unproved.numel():
+            return left[:0]
+        cost, v, left = cost[unproved], v[unproved], left[unproved]
+    return left
 
 
 def _prefer_identity(
@@ -119,18 +154,25 @@ def _rounding(x: Tensor, y: Tensor) -> Tensor:
     return _ROUNDING * (torch.linalg.matrix_norm(x).square() + torch.linalg.matrix_norm(y).square())
 
 
-def _solve_assignments(costs: Tensor) -> Tensor:
-    """The best permutation of each cost matrix; SciPy's solver releases the GIL.
+def _start_assignments(costs: Tensor) -> list[Future[npt.NDArray[np.int64]]]:
+    """The best permutation of each cost matrix, in threads: SciPy's solver releases the GIL.
 
     Taking the minimum off each column leaves the optimum in place and saves most of the search.
     """
     costs = costs - costs.amin(-2, keepdim=True)
     if costs.is_cuda:
         costs = torch.empty_like(costs, device="cpu", pin_memory=True).copy_(costs)
-    workers = min(len(costs), os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers) as pool:
-        columns = list(pool.map(lambda cost: linear_sum_assignment(cost)[1], costs.numpy()))
-    return torch.from_numpy(np.stack(columns).astype(np.int64))
+    return [_solvers().submit(_assign, cost) for cost in costs.numpy()]
+
+
+def _assign(cost: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    columns: npt.NDArray[np.int64] = linear_sum_assignment(cost)[1].astype(np.int64)
+    return columns
+
+
+@functools.cache
+def _solvers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fathometer-assignment")
 
 
 def _by_plan(

@@ -67,6 +67,7 @@ class Moments:
     dense: Tensor | None  # [..., d, d], the covariance; None for wide data
     weight: Tensor  # [...]
     floor: Tensor  # [...]
+    trace: Tensor  # [...], of the covariance, over all `dimension` features
     shrinkage: Tensor  # [...]
     ridge: Ridge
     dimension: int | Tensor  # [...] where it differs from item to item
@@ -83,14 +84,8 @@ class Moments:
             return self.dense
         return _dense(self.rows.mT @ self.rows, self.weight, self.floor)
 
-    @property
-    def trace(self) -> Tensor:
-        """Tr Σ over all `dimension` features."""
-        squares = torch.linalg.matrix_norm(self.rows).square()
-        return self.weight * squares + self.dimension * self.floor
-
     def within(self, basis: Tensor) -> Moments:
-        """The same moments in the coordinates of an orthonormal basis `[..., d, m]`."""
+        """The same moments in the coordinates of an orthonormal basis `[..., d, m]` of the rows' span."""
         rows = self.rows @ basis
         mean = (self.mean[..., None, :] @ basis).squeeze(-2)
         dense = None if is_wide(rows) else _dense(rows.mT @ rows, self.weight, self.floor)
@@ -98,7 +93,7 @@ class Moments:
 
 
 def is_wide(rows: Tensor) -> bool:
-    """D > 2n: two samples of n rows then span less than the space, and their span is cheaper."""
+    """Whether d ≥ 2n: two samples of n rows then span 2n dimensions at most, and those are cheaper."""
     return rows.shape[-1] >= 2 * rows.shape[-2]
 
 
@@ -161,8 +156,9 @@ def estimate(
         shrinkage = torch.zeros_like(mean_variance)
     floor = shrinkage * mean_variance + ridge.amount(mean_variance)
     weight = (1 - shrinkage) / n
+    trace = dimension * ((1 - shrinkage) * mean_variance + floor)
     dense = None if wide else _dense(gram, weight, floor)
-    return Moments(mean, rows, dense, weight, floor, shrinkage, ridge, dimension)
+    return Moments(mean, rows, dense, weight, floor, trace, shrinkage, ridge, dimension)
 
 
 def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int | Tensor) -> Tensor:
