@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fathometer import AffinityScore, Ridge, affinity, affinity_score
+from fathometer import AffinityScore, Ridge, affinity, affinity_score, affinity_scores
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import scoring
 from tests.data import Matrix, correlated, relu
@@ -231,6 +231,31 @@ class TestWhatGoesIn:
             assert float(item) == pytest.approx(float(alone), abs=1e-12)
             assert item.shrinkage_y == pytest.approx(alone.shrinkage_y, abs=1e-12)
         torch.testing.assert_close(affinity(x, y), torch.as_tensor(together.value))
+
+    def test_many_pairs_of_any_shape_are_the_same_one_by_one(self) -> None:
+        shapes = [(30, 5), (30, 80), (30, 5), (20, 7), (30, 60), (30, 61)]
+        pairs = [(correlated(n, d, seed), relu(correlated(n, d, seed))) for seed, (n, d) in enumerate(shapes)]
+        pairs.append((pairs[0][0], np.zeros((30, 5))))
+        pairs.append((pairs[0][0].astype(np.float32), pairs[0][1].astype(np.float32)))
+        together = affinity_scores(pairs)
+        assert [(score.n, score.d) for score in together[:6]] == shapes
+        assert together[6].coupling == "constant"
+        for (x, y), score in zip(pairs, together, strict=True):
+            alone = affinity_score(x, y)
+            assert float(score) == pytest.approx(float(alone), abs=1e-12)
+            assert score.coupling == alone.coupling
+        assert affinity_scores([]) == []
+
+    def test_a_bad_pair_among_many_is_named(self) -> None:
+        good = (correlated(5, 2), correlated(5, 2))
+        with pytest.raises(InputError, match=r"pair 1: expected x and y of one shape"):
+            affinity_scores([good, (correlated(5, 2), correlated(5, 3))])
+        with pytest.raises(InputError, match=r"pair 1: y: expected finite values"):
+            affinity_scores([good, (correlated(5, 2), np.full((5, 2), np.nan))])
+        with pytest.raises(InputError, match=r"pair 1: x is constant"):
+            affinity_scores([good, (np.ones((5, 2)), correlated(5, 2))])
+        with pytest.raises(InputError, match=r"pair 0: expected \[samples, features\]"):
+            affinity_scores([(correlated(5, 2)[None], correlated(5, 2)[None])])
 
     def test_chunks_do_not_change_the_result(self, monkeypatch: pytest.MonkeyPatch) -> None:
         x = np.stack([correlated(20, 5, seed) for seed in range(5)])

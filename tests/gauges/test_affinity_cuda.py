@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fathometer import affinity, affinity_score
+from fathometer import affinity, affinity_score, affinity_scores
 from fathometer.errors import InputError
 from tests.data import correlated
 
@@ -22,6 +22,17 @@ def test_agrees_with_the_cpu(n: int, d: int, covariance: str) -> None:
     there = affinity_score(x.cuda(), y.cuda(), covariance=covariance)  # type: ignore[arg-type]
     assert list(there.coupling) == list(here.coupling)
     np.testing.assert_allclose(there.value, here.value, atol=1e-8)
+
+
+def test_pairs_of_many_widths_agree_with_the_cpu() -> None:
+    shapes = [(64, 5), (64, 100), (64, 300), (64, 128), (32, 5), (64, 700)]
+    here = [torch.from_numpy(correlated(n, d, seed)) for seed, (n, d) in enumerate(shapes)]
+    pairs = [(x, x.relu()) for x in here] + [(here[0], torch.zeros_like(here[0]))]
+    on_cpu = affinity_scores(pairs)
+    on_gpu = affinity_scores([(x.cuda(), y.cuda()) for x, y in pairs])
+    for a, b in zip(on_cpu, on_gpu, strict=True):
+        assert float(a) == pytest.approx(float(b), abs=1e-8)
+        assert (a.coupling, a.n, a.d) == (b.coupling, b.n, b.d)
 
 
 def test_gradients() -> None:

@@ -131,7 +131,11 @@ def affinity_scores(
             (torch.stack([checked[p][0] for p in places]), torch.stack([checked[p][1] for p in places]))
             for places in shapes.values()
         ]
-        scores = _scores(groups, covariance, ridge, epsilon)
+        try:
+            scores = _scores(groups, covariance, ridge, epsilon)
+        except InputError:
+            _name_the_pair(checked, covariance, ridge, epsilon)
+            raise
         found.update(zip((p for places in shapes.values() for p in places), scores, strict=True))
     return [found[place] for place in range(len(checked))]
 
@@ -174,11 +178,27 @@ def _scores(
     ridge = as_ridge(ridge)
     numbers, coupling = score_groups(groups, covariance, ridge, epsilon)
     shapes = [x.shape[1:] for x, _ in groups for _ in range(len(x))]
-    rows = torch.stack(numbers, 1).tolist()
+    columns: list[list[float]] = torch.stack(numbers).tolist()
     return [
-        AffinityScore(*row, kind, covariance, ridge, n, d)
-        for row, kind, (n, d) in zip(rows, coupling, shapes, strict=True)
+        AffinityScore(value, w2, bound, shrinkage_x, shrinkage_y, kind, covariance, ridge, n, d)
+        for value, w2, bound, shrinkage_x, shrinkage_y, kind, (n, d) in zip(
+            *columns, coupling, shapes, strict=True
+        )
     ]
+
+
+def _name_the_pair(
+    pairs: Sequence[tuple[Tensor, Tensor, float]],
+    covariance: CovarianceKind,
+    ridge: Ridge | float,
+    epsilon: float,
+) -> None:
+    """Raise the error of the first pair that has one, with its place."""
+    for place, (a, b, _) in enumerate(pairs):
+        try:
+            _scores([_as_group(a, b)], covariance, ridge, epsilon)
+        except InputError as error:
+            raise InputError(f"pair {place}: {error}") from error
 
 
 def _as_group(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

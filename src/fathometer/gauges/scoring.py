@@ -125,7 +125,7 @@ def _prepare(x: Tensor, y: Tensor, epsilon: float, start: int) -> _Batch:
     _check_inputs_vary(varies & (reach_x == 0))
     if not bool(varies.all()):
         x, y = x[varies], y[varies]
-    if is_wide(x):
+    if is_wide(x) or (d == 2 * x.shape[-2] and not x.is_cuda):  # block form pays for the QR on a CPU
         x, y = span_coordinates(x, y)
     return _Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
 

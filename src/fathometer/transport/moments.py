@@ -93,8 +93,8 @@ class Moments:
 
 
 def is_wide(rows: Tensor) -> bool:
-    """Whether d ≥ 2n: two samples of n rows then span 2n dimensions at most, and those are cheaper."""
-    return rows.shape[-1] >= 2 * rows.shape[-2]
+    """Whether d > 2n: two samples of n rows then span less than the space."""
+    return rows.shape[-1] > 2 * rows.shape[-2]
 
 
 def moments(
