@@ -4,7 +4,8 @@
 
 The peer is what one writes with the field's libraries (tests/reference.py): scikit-learn's LedoitWolf,
 SciPy's sqrtm, POT's emd2, all in float64. Each side runs in a process of its own, with the same number of
-threads: their thread pools would otherwise spin against each other. Times are the best of several calls;
+threads: their thread pools would otherwise spin against each other. Times are the best of several calls in
+three processes (one where the reference takes over 10 s);
 memory is how far the process's peak rose above what it held with the inputs made and everything imported.
 """
 
@@ -47,6 +48,9 @@ def main() -> None:
 def compare(n: int, d: int, threads: int) -> dict[str, object]:
     """One line of the table: both sides at one shape."""
     ours, theirs = (_in_process(side, n, d, threads) for side in SIDES)
+    for _ in range(2 if theirs["seconds"] < 10 else 0):  # processes differ more than calls do
+        ours = min(ours, _in_process("fathometer", n, d, threads), key=_seconds)
+        theirs = min(theirs, _in_process("reference", n, d, threads), key=_seconds)
     apart = abs(ours["score"] - theirs["score"])
     print(
         f"d = {d:5d}  fathometer {1e3 * ours['seconds']:8.1f} ms {ours['megabytes']:7.0f} MB   "
@@ -94,6 +98,10 @@ def fit_cost(threads: int) -> dict[str, float]:
         print(f"cost where {name}: seconds ∝ n^{a:.2f} d^{b:.2f}  ({ranges})")
         found |= {f"{name}: n": float(a), f"{name}: d": float(b)}
     return found
+
+
+def _seconds(figures: dict[str, float]) -> float:
+    return figures["seconds"]
 
 
 def _scorer(side: str) -> Callable[[np.ndarray, np.ndarray], float]:

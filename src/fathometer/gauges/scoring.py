@@ -126,7 +126,9 @@ def _prepare(x: Tensor, y: Tensor, epsilon: float, start: int) -> _Batch:
     if not bool(varies.all()):
         x, y = x[varies], y[varies]
     if is_wide(x) or (d == 2 * x.shape[-2] and not x.is_cuda):  # block form pays for the QR on a CPU
-        x, y = span_coordinates(x, y)
+        both = torch.cat((x, y), dim=-2)
+        del x, y  # half of the memory that is held while the QR decomposition runs
+        x, y = span_coordinates(both)
     return _Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
 
 

@@ -16,24 +16,29 @@ def span_basis(x: Tensor, y: Tensor) -> Tensor:
     Householder reflections: the columns are orthonormal and reproduce the rows even where the rows
     depend on one another.
     """
-    with torch.no_grad():
-        basis: Tensor = torch.linalg.qr(torch.cat((x, y), dim=-2).mT)[0]
-    return basis
+    return _basis(torch.cat((x, y), dim=-2))
 
 
-def span_coordinates(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Coordinates of both samples in an orthonormal basis of their span: 2n of them, or, for x, n.
+def span_coordinates(both: Tensor) -> tuple[Tensor, Tensor]:
+    """Coordinates of x and y, stacked as `[..., 2n, d]`, in an orthonormal basis of their span.
 
-    The basis starts with the span of x, in which alone the first n coordinates of x differ from 0: the
-    triangular factor of a QR decomposition holds them, and the basis itself is never formed.
+    The basis starts with the span of x, so that only the first n of the 2n coordinates of x differ from
+    0; those n are returned, `[..., n, n]`, and all of y, `[..., n, 2n]`. The triangular factor of a QR
+    decomposition holds them; the basis itself is never formed.
 
-    With gradients it is, and held fixed, which is exact: a function of both samples that rotations and
-    reflections leave alone does not change to first order when a row moves out of the span, since the
-    reflected move gives the same value.
+    With gradients it is (and x has all its 2n coordinates), but held fixed. That is exact: a function
+    of both samples that rotations and reflections leave alone does not change to first order when a
+    row moves out of the span, since the reflected move gives the same value.
     """
-    if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
-        basis = span_basis(x, y)
-        return x @ basis, y @ basis
-    n = x.shape[-2]
-    triangle = torch.linalg.qr(torch.cat((x, y), dim=-2).mT, mode="r")[1]
+    n = both.shape[-2] // 2
+    if torch.is_grad_enabled() and both.requires_grad:
+        inside = both @ _basis(both)
+        return inside[..., :n, :], inside[..., n:, :]
+    triangle = torch.linalg.qr(both.mT, mode="r")[1]
     return triangle[..., :n, :n].mT, triangle[..., n:].mT
+
+
+@torch.no_grad()
+def _basis(both: Tensor) -> Tensor:
+    basis: Tensor = torch.linalg.qr(both.mT)[0]
+    return basis
