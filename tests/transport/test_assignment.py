@@ -51,7 +51,6 @@ def test_one_dimension_by_sorting(seed: int) -> None:
 
 def test_ties_are_resolved_in_favour_of_the_identity() -> None:
     x = np.repeat(correlated(5, 2), 4, axis=0)
-    assert wasserstein2(x, 2 * x).coupling in ("identity", "assignment")
     assert wasserstein2(x, x).coupling == "identity"
     assert wasserstein2(x[:, :1], x[:, :1]).coupling == "identity"
 

@@ -112,6 +112,7 @@ def start_matching(x: Tensor, y: Tensor) -> Callable[[], tuple[Tensor, list[bool
     x_norms2 = torch.linalg.vector_norm(x[unproved], dim=-1).square()
     pending = _start_assignments(cost[unproved] + x_norms2[:, :, None])
 
+    @torch.no_grad()
     def finish() -> tuple[Tensor, list[bool]]:
         columns = torch.from_numpy(np.stack([job.result() for job in pending])).to(x.device)
         return _prefer_identity(x, y, identity, identity.index_copy(0, unproved, columns))
