@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fathometer import affinity_score, affinity_scores
 from fathometer.transport import moments, riccati
+from fathometer.transport.decompositions import cholesky_factor
 from fathometer.transport.polar import _steps
 
 WIDTHS = {64: 7, 128: 8, 256: 15, 512: 10, 1024: 6, 2048: 3}  # of ResNet-50's ReLU calls
@@ -112,7 +113,7 @@ def floor(pairs: Pairs) -> dict[str, float]:
 
 def newton_schulz(source: Tensor, target: Tensor, source_floor: Tensor, _: Tensor) -> Tensor:
     """A = L⁻ᵀ M^½ L⁻¹ with the coupled iteration for the root of M = Lᵀ Σ_Y L, until it stands still."""
-    lower = riccati.cholesky_factor(source, source_floor)
+    lower = cholesky_factor(source, source_floor)
     m = lower.mT @ target @ lower
     norm = torch.linalg.matrix_norm(m)[:, None, None]
     eye = torch.eye(m.shape[-1], dtype=m.dtype, device=m.device)
@@ -128,8 +129,8 @@ def newton_schulz(source: Tensor, target: Tensor, source_floor: Tensor, _: Tenso
 
 def qdwh(source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor) -> Tensor:
     """A from the polar factor by the dynamically weighted Halley iteration (Nakatsukasa et al., 2010)."""
-    lower = riccati.cholesky_factor(source, source_floor)
-    of_target = riccati.cholesky_factor(target, target_floor)
+    lower = cholesky_factor(source, source_floor)
+    of_target = cholesky_factor(target, target_floor)
     g = of_target.mT @ lower
     norm = torch.linalg.matrix_norm(g)
     low = float(((source_floor * target_floor).sqrt() / norm).min())

@@ -8,7 +8,15 @@ from fathometer.activations import (
     range_scores,
 )
 from fathometer.errors import FathometerError, InputError, MissingExtraError, NumericalError
-from fathometer.gauges import AffinityScore, affinity, affinity_score, affinity_scores, r2, r2_heldout
+from fathometer.gauges import (
+    AffinityScore,
+    AffinityScores,
+    affinity,
+    affinity_score,
+    affinity_scores,
+    r2,
+    r2_heldout,
+)
 from fathometer.transport import Ridge
 
 __version__ = "0.1.0"
@@ -16,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ActivationAtlas",
     "AffinityScore",
+    "AffinityScores",
     "AtlasSettings",
     "FathometerError",
     "InputError",

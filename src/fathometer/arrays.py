@@ -12,13 +12,14 @@ from torch import Tensor
 from fathometer.errors import InputError
 
 Array: TypeAlias = "npt.NDArray[np.floating] | Tensor"
-"""A NumPy array or a torch tensor of floats, `[samples, features]` or `[batch, samples, features]`."""
+"""A NumPy array or torch tensor of floats, `[samples, features]` or `[batch, samples, features]`."""
 
 _LAYOUT = "[samples, features] or [batch, samples, features]"
+_TINY = 1e-60  # products of two squares of it are still numbers in float64
 
 
-def as_samples(x: Array, name: str = "x", *, finite: bool = True) -> Tensor:
-    """`x` as a float64 tensor, checked: real floats, two or three axes, two samples, all finite.
+def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = True) -> Tensor:
+    """`x` as a float64 tensor, checked: real floats, two or three axes, enough samples, all finite.
 
     Gradients flow through the conversion. Whatever the dtype that came (bf16 included), the maths
     is done in float64. `finite=False` leaves the last check, which waits for the device, to the caller.
@@ -34,10 +35,9 @@ def as_samples(x: Array, name: str = "x", *, finite: bool = True) -> Tensor:
         raise InputError(f"{name}: expected {_LAYOUT}, got shape {_shape(tensor)}{hint}")
     if tensor.ndim == 3 and tensor.shape[0] == 0:
         raise InputError(f"{name}: expected a non-empty batch, got shape {_shape(tensor)}")
-    if tensor.shape[-2] < 2:
-        raise InputError(
-            f"{name}: expected at least two samples, got shape {_shape(tensor)}; a covariance needs more"
-        )
+    if tensor.shape[-2] < minimum:
+        count = "two samples, since one has no covariance" if minimum == 2 else "one sample"
+        raise InputError(f"{name}: expected at least {count}; got shape {_shape(tensor)}")
     if tensor.shape[-1] == 0:
         raise InputError(f"{name}: expected at least one feature, got shape {_shape(tensor)}")
     if tensor.device.type == "mps":  # no float64 there
@@ -46,16 +46,6 @@ def as_samples(x: Array, name: str = "x", *, finite: bool = True) -> Tensor:
     if finite:
         check_finite(tensor, name)
     return tensor
-
-
-def check_finite(tensor: Tensor, name: str) -> None:
-    """Refuse NaN and inf. A sum that is finite has finite terms: one pass, no memory."""
-    if not bool(tensor.detach().sum().isfinite()) and not bool(tensor.isfinite().all()):
-        bad = int((~tensor.isfinite()).sum())
-        raise InputError(
-            f"{name}: expected finite values, got {bad} NaN or inf of {tensor.numel()}; "
-            "drop those samples, or look for the layer that overflows"
-        )
 
 
 def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]:
@@ -84,12 +74,46 @@ def resolution(x: Array) -> float:
     return float(np.finfo(np.asarray(x).dtype).eps)
 
 
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Refuse NaN and inf. A sum that is finite has finite terms: one pass, no memory."""
+    if not bool(tensor.detach().sum().isfinite()) and not bool(tensor.isfinite().all()):
+        bad = int((~tensor.isfinite()).sum())
+        raise InputError(
+            f"{name}: expected finite values, got {bad} NaN or inf of {tensor.numel()}; "
+            "drop those samples, or look for the layer that overflows"
+        )
+
+
+def reach(rows: Tensor, name: str) -> Tensor:
+    """The largest entry of the centred rows of each item, refused where its square leaves float64."""
+    largest = torch.linalg.vector_norm(rows.detach(), torch.inf, dim=(-2, -1))
+    fine = (largest == 0) | ((largest >= _TINY) & (largest <= 1 / _TINY))  # NaN is not
+    if not bool(fine.all()):
+        raise InputError(
+            f"{name}: expected a spread between {_TINY:g} and {1 / _TINY:g}, "
+            f"got {float(largest[~fine].flatten()[0]):g}; rescale it first (no measure here depends on scale)"
+        )
+    return largest
+
+
+def exceeds_rounding(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
+    """Whether any feature of each item varies by more than the rounding of the dtype that it came in.
+
+    A saturated Tanh flips between 1 and the number before it: that is a constant, not a function.
+    """
+    spread = torch.linalg.vector_norm(rows.detach(), dim=-2)
+    return (spread > epsilon * rows.shape[-2] ** 0.5 * mean.detach().abs()).any(-1)
+
+
 def _as_tensor(x: Array, name: str) -> Tensor:
     if isinstance(x, Tensor):
         return x
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:  # a ragged list
+        raise InputError(f"{name}: expected {_LAYOUT}, got what is no array ({error})") from error
     if array.dtype.kind == "f":
-        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
+        return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
     if array.dtype.kind in "biuc":
         raise InputError(
             f"{name}: expected real floating-point values, got {array.dtype}; "

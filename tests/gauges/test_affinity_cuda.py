@@ -45,4 +45,4 @@ def test_two_devices_do_not_mix() -> None:
     x = torch.randn(5, 2)
     with pytest.raises(InputError, match="on one device, got cuda:0 and cpu"):
         affinity_score(x.cuda(), x)
-    assert affinity_score(x.cuda(), x.numpy()).n == 5
+    assert 0 <= float(affinity_score(x.cuda(), x.numpy())) <= 1

@@ -49,7 +49,12 @@ def test_affine_and_constant_outputs(gauge: Callable[..., torch.Tensor]) -> None
     x = correlated(60, 5)
     matrix = np.random.default_rng(0).normal(size=(5, 5))
     assert gauge(x, x @ matrix + 3).item() == pytest.approx(1, abs=1e-10)
-    assert gauge(x, np.ones_like(x)).item() == 1.0
+    for constant in (0.0, 0.1, 1.0):
+        assert gauge(x, np.full_like(x, constant)).item() == 1.0
+    assert gauge(np.ones_like(x), x).item() == pytest.approx(0, abs=1e-12)
+    for scale in (1e-200, 1e200):
+        with pytest.raises(InputError, match="y: expected a spread"):
+            gauge(x, scale * x)
 
 
 @pytest.mark.parametrize("gauge", [r2, r2_heldout])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 
 import numpy as np
@@ -78,7 +80,26 @@ def test_without_pot_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         wasserstein2(correlated(4, 2), correlated(5, 2))
 
 
+def test_a_single_sample_has_a_distance() -> None:
+    assert float(wasserstein2(np.zeros((1, 2)), np.array([[3.0, 4.0]]))) == 5.0
+
+
+def _score_an_assignment() -> float:
+    return float(wasserstein2(correlated(20, 2), correlated(20, 2, 1)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_solvers_of_its_own() -> None:
+    here = _score_an_assignment()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(_score_an_assignment).get(timeout=30) == here
+
+
 def test_bad_input() -> None:
+    for scale in (1e200, 1e-200):
+        with pytest.raises(InputError, match="expected a spread"):
+            wasserstein2(correlated(4, 2) * scale, correlated(4, 2))
     with pytest.raises(InputError, match="as many features"):
         wasserstein2(correlated(4, 2), correlated(4, 3))
     with pytest.raises(InputError, match="x_weights: expected 4 finite numbers"):

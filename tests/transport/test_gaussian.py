@@ -95,3 +95,11 @@ def test_a_batch_is_its_items() -> None:
 def test_two_spaces_do_not_mix() -> None:
     with pytest.raises(InputError, match=r"one space, got means of shape \[3\] and \[4\]"):
         affine_map(moments(correlated(9, 3)), moments(correlated(9, 4)))
+
+
+def test_a_map_takes_one_row_or_many_of_the_width_it_was_made_for() -> None:
+    x = correlated(9, 3)
+    t = affine_map(moments(x), moments(relu(x)))
+    torch.testing.assert_close(t(x[:1]), t(x)[:1])
+    with pytest.raises(InputError, match="expected 3 features"):
+        t(x[:, :2])

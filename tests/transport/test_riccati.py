@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError
-from fathometer.transport import polar
-from fathometer.transport.riccati import RootMethod, cholesky_factor, eigh, solve_riccati
+from fathometer.transport import moments, polar
+from fathometer.transport.decompositions import cholesky_factor, eigh, svd
+from fathometer.transport.riccati import RootMethod, solve_riccati
+from tests.data import correlated
 
 METHODS: list[RootMethod] = ["eigh", "polar"]
 
@@ -54,6 +56,16 @@ def test_equal_covariances_give_the_identity_however_ill_conditioned(method: Roo
     torch.testing.assert_close(a @ lower, lower, atol=1e-7, rtol=0)
 
 
+def test_two_samples_make_the_iteration_fall_back() -> None:
+    """U is orthogonal there, but not the polar factor: only the equation itself tells."""
+    for seed in range(5):
+        x = torch.from_numpy(correlated(2, 3, seed))
+        of_x, of_y = moments(x), moments(x.relu() + 0.1 * x)
+        inputs = [t[None] for t in (of_x.covariance, of_y.covariance, of_x.floor, of_y.floor)]
+        expected = solve_riccati(*inputs, method="eigh")
+        torch.testing.assert_close(solve_riccati(*inputs, method="polar"), expected, atol=1e-6, rtol=1e-6)
+
+
 def test_its_derivative_where_all_eigenvalues_are_equal() -> None:
     eye = torch.eye(3, dtype=torch.float64)[None]
     low = torch.full((1,), 0.5, dtype=torch.float64)
@@ -93,6 +105,19 @@ def test_a_failing_eigendecomposition_falls_back(monkeypatch: pytest.MonkeyPatch
     torch.testing.assert_close(vectors * values[:, None, :] @ vectors.mT, matrix)
 
 
+def test_a_failing_singular_value_decomposition_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def fail(*_: object, **__: object) -> None:
+        raise torch.linalg.LinAlgError("did not converge")  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(torch.linalg, "svd", fail)
+    left, values, right = svd(matrix)
+    torch.testing.assert_close(left * values[:, None, :] @ right, matrix)
+    with pytest.raises(NumericalError, match="no singular value decomposition of a 5 × 3 matrix"):
+        svd(matrix * float("nan"))
+
+
 def test_when_the_fallback_fails_too_it_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise scipy.linalg.LinAlgError("did not converge")
@@ -106,15 +131,14 @@ def test_a_polar_iteration_that_does_not_converge_falls_back(monkeypatch: pytest
     (x, low_x), (y, low_y) = spd(2, 6, 1e4), spd(2, 6, 1e4, seed=1)
     expected = solve_riccati(x, y, low_x, low_y, method="eigh")
     monkeypatch.setattr(polar, "_MAX_STEPS", 2)
-    g = cholesky_factor(y, low_y).mT @ cholesky_factor(x, low_x)
-    assert not bool(polar.polar_factor(g, (low_x * low_y).sqrt())[1].any())
+    u = polar.polar_factor(cholesky_factor(y, low_y).mT @ cholesky_factor(x, low_x), (low_x * low_y).sqrt())
+    assert float((u.mT @ u - torch.eye(6)).abs().max()) > 0.1
     torch.testing.assert_close(solve_riccati(x, y, low_x, low_y, method="polar"), expected)
 
 
 def test_the_polar_factor_is_scipys() -> None:
     g = torch.randn(4, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     smallest = torch.linalg.svdvals(g)[:, -1] * 0.9
-    u, converged = polar.polar_factor(g, smallest)
-    assert bool(converged.all())
+    u = polar.polar_factor(g, smallest)
     for ours, matrix in zip(u, g, strict=True):
         np.testing.assert_allclose(ours, scipy.linalg.polar(matrix.numpy())[0], atol=1e-11)

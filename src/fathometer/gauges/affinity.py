@@ -6,9 +6,8 @@ approximations of X and Y, Eq. (4). X and Y are `[samples, features]` or `[batch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +15,15 @@ import torch
 from torch import Tensor
 
 from fathometer.arrays import Array, as_pair, resolution
-from fathometer.errors import InputError
+from fathometer.errors import FathometerError, InputError
+from fathometer.gauges.batching import Group
 from fathometer.gauges.scoring import score_groups
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
-
-_PER_ITEM = ("value", "w2", "bound", "shrinkage_x", "shrinkage_y", "coupling")
 
 
 @dataclass(frozen=True)
 class AffinityScore:
     """An affinity score and how it came about.
-
-    From samples `[n, d]` the numbers are floats. From a batch `[batch, n, d]` they are arrays `[batch]`,
-    and the result can be indexed and iterated over, a score at a time.
 
     Attributes:
         value: ρ, from 0 (as far from affine as can be) to 1 (affine).
@@ -46,31 +41,68 @@ class AffinityScore:
         d: features.
     """
 
-    value: float | npt.NDArray[np.float64]
-    w2: float | npt.NDArray[np.float64]
-    bound: float | npt.NDArray[np.float64]
-    shrinkage_x: float | npt.NDArray[np.float64]
-    shrinkage_y: float | npt.NDArray[np.float64]
-    coupling: str | npt.NDArray[np.str_]
+    value: float
+    w2: float
+    bound: float
+    shrinkage_x: float
+    shrinkage_y: float
+    coupling: str
     covariance: CovarianceKind
     ridge: Ridge
     n: int
     d: int
 
     def __float__(self) -> float:
-        if not isinstance(self.value, float):
-            raise InputError(
-                f"expected one score, got a batch of {len(self.value)}; use .value, or an item of it"
-            )
         return self.value
 
-    def __getitem__(self, index: int) -> AffinityScore:
-        if isinstance(self.value, float):
-            raise TypeError("a single score cannot be indexed")
-        return replace(self, **{name: getattr(self, name)[index].item() for name in _PER_ITEM})
 
-    def __iter__(self) -> Iterator[AffinityScore]:
-        return (self[i] for i in range(np.size(self.value)))
+class AffinityScores(tuple[AffinityScore, ...]):
+    """The scores of a batch: a tuple of `AffinityScore`, with what differs between them as arrays too."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> npt.NDArray[np.float64]:
+        """ρ of each item."""
+        return np.array([score.value for score in self])
+
+    @property
+    def w2(self) -> npt.NDArray[np.float64]:
+        """W₂(T X, Y) of each item."""
+        return np.array([score.w2 for score in self])
+
+    @property
+    def bound(self) -> npt.NDArray[np.float64]:
+        """The bound on each W₂."""
+        return np.array([score.bound for score in self])
+
+    @property
+    def shrinkage_x(self) -> npt.NDArray[np.float64]:
+        """The shrinkage of each Σ(X)."""
+        return np.array([score.shrinkage_x for score in self])
+
+    @property
+    def shrinkage_y(self) -> npt.NDArray[np.float64]:
+        """The shrinkage of each Σ(Y)."""
+        return np.array([score.shrinkage_y for score in self])
+
+    @property
+    def coupling(self) -> npt.NDArray[np.str_]:
+        """The coupling of each item."""
+        return np.array([score.coupling for score in self])
+
+    @property
+    def n(self) -> npt.NDArray[np.int64]:
+        """The number of samples of each item."""
+        return np.array([score.n for score in self])
+
+    @property
+    def d(self) -> npt.NDArray[np.int64]:
+        """The number of features of each item."""
+        return np.array([score.d for score in self])
+
+    def __float__(self) -> float:
+        raise InputError(f"expected one score, got a batch of {len(self)}; use .value, or an item of it")
 
 
 def affinity_score(
@@ -79,8 +111,10 @@ def affinity_score(
     *,
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
-) -> AffinityScore:
+) -> AffinityScore | AffinityScores:
     """How affine is the function that took `x` to `y`? Eq. (5), with everything that led to it.
+
+    A batch `[batch, samples, features]` is computed together and gives `AffinityScores`.
 
     Args:
         x: inputs of the function, `[samples, features]` or `[batch, samples, features]`.
@@ -97,11 +131,14 @@ def affinity_score(
         (0.711, 'identity')
     """
     a, b = as_pair(x, y, finite=False)
-    scores = _scores([_as_group(a, b)], covariance, ridge, resolution(y))
+    epsilon = resolution(y)
     if a.ndim == 2:
-        return scores[0]
-    numbers: dict[str, Any] = {n: np.array([getattr(score, n) for score in scores]) for n in _PER_ITEM}
-    return replace(scores[0], **numbers)
+        return _scores([(a[None], b[None])], covariance, ridge, epsilon)[0]
+    try:
+        return AffinityScores(_scores([(a, b)], covariance, ridge, epsilon))
+    except FathometerError:
+        _name_the_culprit("item", [(*pair, epsilon) for pair in zip(a, b, strict=True)], covariance, ridge)
+        raise
 
 
 def affinity_scores(
@@ -109,7 +146,7 @@ def affinity_scores(
     *,
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
-) -> list[AffinityScore]:
+) -> AffinityScores:
     """The affinity score of many pairs `[samples, features]` of any width, e.g. of one network's sites.
 
     The same scores as one by one; on a GPU, pairs of similar width are solved together.
@@ -121,7 +158,7 @@ def affinity_scores(
         >>> round(float(scores[1]), 6)
         1.0
     """
-    checked = [_as_single_pair(place, x, y) for place, (x, y) in enumerate(pairs)]
+    checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
     kinds: dict[tuple[float, torch.device], dict[torch.Size, list[int]]] = {}
     for place, (a, _, epsilon) in enumerate(checked):
         kinds.setdefault((epsilon, a.device), {}).setdefault(a.shape, []).append(place)
@@ -133,11 +170,11 @@ def affinity_scores(
         ]
         try:
             scores = _scores(groups, covariance, ridge, epsilon)
-        except InputError:
-            _name_the_pair(checked, covariance, ridge, epsilon)
+        except FathometerError:
+            _name_the_culprit("pair", checked, covariance, ridge)
             raise
         found.update(zip((p for places in shapes.values() for p in places), scores, strict=True))
-    return [found[place] for place in range(len(checked))]
+    return AffinityScores(found[place] for place in range(len(checked)))
 
 
 def affinity(
@@ -150,7 +187,7 @@ def affinity(
     """The affinity score as a plain tensor, `[]` or `[batch]`, with gradients in `x` and `y`.
 
     The optimal coupling is held fixed, which by the envelope theorem is the gradient wherever the
-    coupling is unique. At a score of exactly 1, where the root has none, the gradient is 0.
+    coupling is unique. At a score of 1, where the root has none, the gradient is 0.
 
     Example:
         >>> import torch
@@ -161,17 +198,16 @@ def affinity(
     """
     a, b = as_pair(x, y, finite=False)
     check_covariance(covariance)
-    numbers, _ = score_groups([_as_group(a, b)], covariance, as_ridge(ridge), resolution(y))
-    value = numbers.value + 0 * (a.sum() + b.sum())  # a constant output has a gradient too: zero
+    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
+    numbers, _ = score_groups(groups, covariance, as_ridge(ridge), resolution(y))
+    nothing = (a - a.detach()).sum() + (b - b.detach()).sum()
+    value = numbers.value + 0 * nothing  # a constant output has a gradient too: zero
     return value[0] if a.ndim == 2 else value
 
 
 @torch.no_grad()
 def _scores(
-    groups: Sequence[tuple[Tensor, Tensor]],
-    covariance: CovarianceKind,
-    ridge: Ridge | float,
-    epsilon: float,
+    groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge | float, epsilon: float
 ) -> list[AffinityScore]:
     """The result of every item of every group."""
     check_covariance(covariance)
@@ -187,25 +223,25 @@ def _scores(
     ]
 
 
-def _name_the_pair(
-    pairs: Sequence[tuple[Tensor, Tensor, float]],
+def _name_the_culprit(
+    what: str,
+    pairs: Iterable[tuple[Tensor, Tensor, float]],
     covariance: CovarianceKind,
     ridge: Ridge | float,
-    epsilon: float,
 ) -> None:
     """Raise the error of the first pair that has one, with its place."""
-    for place, (a, b, _) in enumerate(pairs):
+    for place, (a, b, epsilon) in enumerate(pairs):
         try:
-            _scores([_as_group(a, b)], covariance, ridge, epsilon)
-        except InputError as error:
-            raise InputError(f"pair {place}: {error}") from error
+            _scores([(a[None], b[None])], covariance, ridge, epsilon)
+        except FathometerError as error:
+            raise type(error)(f"{what} {place}: {error}") from error
 
 
-def _as_group(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-
-
-def _as_single_pair(place: int, x: Array, y: Array) -> tuple[Tensor, Tensor, float]:
+def _as_single_pair(place: int, pair: tuple[Array, Array]) -> tuple[Tensor, Tensor, float]:
+    try:
+        x, y = pair
+    except (TypeError, ValueError) as error:
+        raise InputError(f"pair {place}: expected (x, y), got {type(pair).__name__}") from error
     try:
         a, b = as_pair(x, y, finite=False)
     except InputError as error:

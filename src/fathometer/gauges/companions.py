@@ -8,16 +8,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_pair
+from fathometer.arrays import Array, as_pair, exceeds_rounding, reach, resolution
 from fathometer.errors import InputError
+from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
 
 
 def r2(x: Array, y: Array) -> Tensor:
     """R² of the best affine map from `x` to `y` in the sample that it was fitted to (Remark 3.6).
 
-    1 − ‖Y − XW − b‖² / ‖Y − μ(Y)‖², over all features together; 1 where Y is constant. With n ≤ d
-    the fit is perfect whatever the function, and R² says nothing: see `r2_heldout`.
+    1 − ‖Y − XW − b‖² / ‖Y − μ(Y)‖², over all features together; 1 where Y is constant, 0 where only X
+    is. With n ≤ d the fit is perfect whatever the function, and R² says nothing: see `r2_heldout`.
 
     Example:
         >>> import numpy as np
@@ -26,10 +27,13 @@ def r2(x: Array, y: Array) -> Tensor:
         (1.0, 0.0)
     """
     a, b = as_pair(x, y)
-    (_, a), (_, b) = centre(a), centre(b)
-    left, values, _ = torch.linalg.svd(a, full_matrices=False)
+    (_, a), (mean, b) = centre(a), centre(b)
+    reach(a, "x")
+    reach(b, "y")
+    left, values, _ = svd(a)
     kept = left * (values > _negligible(a, values))[..., None, :]
-    return _explained(_squares(b) - _squares(kept.mT @ b), _squares(b))
+    missed = _squares(b) - _squares(kept.mT @ b)
+    return _explained(missed, _squares(b), exceeds_rounding(mean, b, resolution(y)))
 
 
 def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
@@ -37,7 +41,7 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
 
     1 − Σ ‖y − ŷ‖² / Σ ‖y − μ(Y)‖², where ŷ and μ(Y) of each sample come from the other folds. The fit
     is the least-norm one when samples are fewer than features. At most 1; below 0 when the fit
-    predicts worse than the mean.
+    predicts worse than the mean; 1 where Y is constant.
 
     Args:
         x: inputs.
@@ -46,25 +50,28 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
         seed: of the shuffle that deals the samples out.
     """
     a, b = as_pair(x, y)
+    (_, a), (mean, b) = centre(a), centre(b)
+    reach(a, "x")
+    reach(b, "y")
     n = a.shape[-2]
     if not 2 <= folds <= n:
         raise InputError(f"folds: expected 2 to {n}, the number of samples, got {folds}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
-    missed, total = torch.zeros(a.shape[:-2]).to(a), torch.zeros(a.shape[:-2]).to(a)
+    missed, total = torch.zeros_like(a[..., 0, 0]), torch.zeros_like(a[..., 0, 0])
     for fold in range(folds):
         held = torch.zeros(n, dtype=torch.bool, device=a.device)
         held[order[fold::folds]] = True
-        mean_a, mean_b = a[..., ~held, :].mean(-2, True), b[..., ~held, :].mean(-2, True)
-        weights = _least_squares(a[..., ~held, :] - mean_a, b[..., ~held, :] - mean_b)
-        residual = b[..., held, :] - mean_b
+        (mean_a, known_a), (mean_b, known_b) = centre(a[..., ~held, :]), centre(b[..., ~held, :])
+        weights = _least_squares(known_a, known_b)
+        residual = b[..., held, :] - mean_b[..., None, :]
         total = total + _squares(residual)
-        missed = missed + _squares(residual - (a[..., held, :] - mean_a) @ weights)
-    return _explained(missed, total)
+        missed = missed + _squares(residual - (a[..., held, :] - mean_a[..., None, :]) @ weights)
+    return _explained(missed, total, exceeds_rounding(mean, b, resolution(y)))
 
 
 def _least_squares(a: Tensor, b: Tensor) -> Tensor:
     """The W of least norm that minimises ‖A W − B‖."""
-    left, values, right = torch.linalg.svd(a, full_matrices=False)
+    left, values, right = svd(a)
     usable = values > _negligible(a, values)
     inverse = torch.where(usable, 1 / torch.where(usable, values, 1.0), 0.0)
     return right.mT @ (inverse[..., :, None] * (left.mT @ b))
@@ -79,6 +86,6 @@ def _squares(a: Tensor) -> Tensor:
     return a.square().sum((-2, -1))
 
 
-def _explained(missed: Tensor, total: Tensor) -> Tensor:
-    varies = total > 0
-    return torch.where(varies, 1 - missed / torch.where(varies, total, 1.0), 1.0)
+def _explained(missed: Tensor, total: Tensor, varies: Tensor) -> Tensor:
+    share = 1 - missed / torch.where(varies, total, 1.0)
+    return torch.where(varies, share.clamp(max=1), 1.0)

@@ -18,7 +18,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from fathometer.arrays import Array, as_samples
+from fathometer.arrays import Array, as_samples, reach
 from fathometer.errors import InputError, MissingExtraError, NumericalError
 from fathometer.transport.moments import centre
 
@@ -62,15 +62,18 @@ def wasserstein2(
         >>> float(wasserstein2(x, x[::-1]))
         0.0
     """
-    a, b = as_samples(x, "x").detach(), as_samples(y, "y").detach()
+    a, b = as_samples(x, "x", minimum=1).detach(), as_samples(y, "y", minimum=1).detach()
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise InputError(
             f"expected x [n, d] and y [m, d] with as many features, got {list(a.shape)} and {list(b.shape)}"
         )
     b = b.to(a.device)
+    (mean_a, rows_a), (mean_b, rows_b) = centre(a), centre(b)
+    for rows, name in ((rows_a, "x"), (rows_b, "y"), ((mean_a - mean_b)[None], "x − y")):
+        reach(rows, name)
     if len(a) != len(b) or x_weights is not None or y_weights is not None:
         return _by_plan(a, b, x_weights, y_weights)
-    permutation, proved = optimal_permutation(centre(a)[1][None], centre(b)[1][None])
+    permutation, proved = optimal_permutation(rows_a[None], rows_b[None])
     distance = float(paired_cost(a[None], b[None], permutation).sqrt())
     if proved[0]:
         return Wasserstein2(distance, "identity")
@@ -176,6 +179,10 @@ def _assign(cost: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 @functools.cache
 def _solvers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fathometer-assignment")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_solvers.cache_clear)
 
 
 def _by_plan(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fathometer.arrays import Array, as_samples
 from fathometer.errors import InputError
+from fathometer.transport.decompositions import singular
 from fathometer.transport.moments import Moments
 from fathometer.transport.riccati import RootMethod, solve_riccati
 from fathometer.transport.span import span_basis
@@ -25,7 +26,7 @@ class AffineMap:
     `tail` · I outside of it.
     """
 
-    core: Tensor  # [..., m, m]; fewer rows where the source has fewer coordinates than the target
+    core: Tensor  # [..., m, m]
     basis: Tensor | None  # [..., d, m]
     tail: Tensor  # [...]
     source_mean: Tensor  # [..., d]
@@ -33,16 +34,20 @@ class AffineMap:
 
     def __call__(self, x: Array) -> Tensor:
         """T(x) of each row."""
-        centred = as_samples(x) - self.source_mean[..., None, :]
-        return self.stretch(centred) + self.target_mean[..., None, :]
-
-    def stretch(self, centred: Tensor) -> Tensor:
-        """A r of each row r, without the means."""
+        samples = as_samples(x, minimum=1)
+        if samples.shape[-1] != self.source_mean.shape[-1]:
+            raise InputError(
+                f"x: expected {self.source_mean.shape[-1]} features, as the map was made for, "
+                f"got shape {list(samples.shape)}"
+            )
+        centred = samples - self.source_mean[..., None, :]
         if self.basis is None:
-            return centred @ self.core
-        inside = centred @ self.basis
-        tail = self.tail[..., None, None]
-        return tail * centred + (inside @ self.core - tail * inside) @ self.basis.mT
+            moved = centred @ self.core
+        else:
+            inside = centred @ self.basis
+            tail = self.tail[..., None, None]
+            moved = tail * centred + (inside @ self.core - tail * inside) @ self.basis.mT
+        return moved + self.target_mean[..., None, :]
 
     @property
     def matrix(self) -> Tensor:
@@ -124,7 +129,10 @@ def affine_residual_bound(target: Moments) -> Tensor:
 
 
 def linear_part(source: Moments, target: Moments, method: RootMethod | None = None) -> Tensor:
-    """A within the coordinates of the rows."""
+    """A within the coordinates of the rows; those of the source may be the first of the target's."""
+    n, width = source.rows.shape[-2:]
+    if n <= width and source.ridge.value == 0 and bool((source.floor == 0).any()):
+        raise singular()  # of rank n − 1 at most; rounding may hide it from a decomposition
     sigma_x, sigma_y = source.covariance, target.covariance
     core = solve_riccati(
         sigma_x.reshape(-1, *sigma_x.shape[-2:]),

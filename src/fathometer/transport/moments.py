@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_samples
+from fathometer.arrays import Array, as_samples, reach
 from fathometer.errors import InputError
 
 CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
@@ -45,7 +45,12 @@ DEFAULT_RIDGE = Ridge(1e-12)
 
 def as_ridge(ridge: Ridge | float) -> Ridge:
     """A plain number is a relative ridge."""
-    return ridge if isinstance(ridge, Ridge) else Ridge(float(ridge))
+    if isinstance(ridge, Ridge):
+        return ridge
+    try:
+        return Ridge(float(ridge))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"ridge: expected a number ≥ 0 or a Ridge, got {ridge!r}") from error
 
 
 def check_covariance(kind: str) -> None:
@@ -102,7 +107,6 @@ def moments(
     *,
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
-    dimension: int | None = None,
 ) -> Moments:
     """Mean and covariance of a sample `[..., n, d]`.
 
@@ -110,10 +114,9 @@ def moments(
     Ledoit and Wolf (2004). To either, a ridge is added.
 
     Args:
-        x: the sample, or `m` coordinates of it in a subspace that holds it (then give `dimension`).
+        x: the sample.
         covariance: the estimator.
         ridge: what is added to the diagonal; a plain number is relative to the mean variance.
-        dimension: the number of features d, where it differs from the width of `x`.
 
     Example:
         >>> import numpy as np
@@ -121,13 +124,9 @@ def moments(
         1.0
     """
     check_covariance(covariance)
-    samples = as_samples(x)
-    if dimension is not None and dimension < samples.shape[-1]:
-        raise InputError(
-            f"dimension: expected at least the {samples.shape[-1]} columns of x, got {dimension}"
-        )
-    mean, rows = centre(samples)
-    return estimate(mean, rows, covariance, as_ridge(ridge), dimension or rows.shape[-1])
+    mean, rows = centre(as_samples(x))
+    reach(rows, "x")
+    return estimate(mean, rows, covariance, as_ridge(ridge), rows.shape[-1])
 
 
 def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +143,11 @@ def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
 def estimate(
     mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int | Tensor
 ) -> Moments:
-    """The moments of a sample that has been checked and centred."""
+    """The moments of a sample that has been checked and centred.
+
+    `dimension` is the number of features; it exceeds the columns of `rows` where these are coordinates
+    in a subspace.
+    """
     n = rows.shape[-2]
     wide = is_wide(rows)
     gram = rows @ rows.mT if wide else rows.mT @ rows

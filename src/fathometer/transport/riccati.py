@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-import scipy.linalg
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fathometer.errors import NumericalError
+from fathometer.transport.decompositions import cholesky_factor, eigh, svd
 from fathometer.transport.polar import polar_factor
 
 RootMethod: TypeAlias = Literal["eigh", "polar"]
 
+_RESIDUAL = 1e-9  # of A Σ_X A − Σ_Y, that an iteration may leave
 _SPREAD = 1e-8  # of the eigenvalues that an eigendecomposition in float64 is trusted with
 
 
@@ -33,18 +33,19 @@ def solve_riccati(
 
     With Σ_X = L Lᵀ and P = (Lᵀ Σ_Y L)^½, A = L⁻ᵀ P L⁻¹: the map of Eq. 4 with one root instead of
     three. P comes from an eigendecomposition (`"eigh"`, the default on a CPU) or from the polar
-    factor of chol(Σ_Y)ᵀ L by Newton-Schulz (`"polar"`, the default elsewhere), which falls back to
-    the first where it does not converge.
+    factor of chol(Σ_Y)ᵀ L by Newton-Schulz (`"polar"`, the default on a GPU), which falls back to
+    the first where A does not solve the equation.
 
     Args:
         source: Σ_X, `[batch, d, d]`; or its first k rows and columns, where the others are those of
-            `source_floor` · I. Then the first k rows of A are returned.
+            `source_floor` · I. Then the first k rows of A are returned, by `"eigh"` and without gradients.
         target: Σ_Y, `[batch, d, d]`.
         source_floor: a number, `[batch]`, that Σ_X − floor · I is known to stay above zero with.
         target_floor: the same of Σ_Y.
         method: how to take the root.
     """
-    chosen = method or ("eigh" if source.device.type == "cpu" else "polar")
+    block = source.shape[-1] < target.shape[-1]
+    chosen = "eigh" if block else method or ("polar" if source.is_cuda else "eigh")
     solution: Tensor = _Riccati.apply(  # type: ignore[no-untyped-call]
         source, target, source_floor, target_floor, chosen
     )
@@ -86,44 +87,6 @@ class _Riccati(torch.autograd.Function):
         return -solution @ of_target @ solution, of_target, None, None, None
 
 
-def cholesky_factor(matrix: Tensor, floor: Tensor) -> Tensor:
-    """L with L Lᵀ = Σ. Where rounding has made Σ indefinite, its eigenvalues are lifted to `floor`."""
-    lower, info = torch.linalg.cholesky_ex(matrix)
-    failed = info.nonzero().flatten()
-    if failed.numel():
-        if not bool((floor[failed] > 0).all()):
-            raise NumericalError(
-                "the covariance is singular and nothing lifts it: expected a ridge above 0; "
-                "the default, or covariance='ledoit-wolf', will do"
-            )
-        values, vectors = eigh(matrix[failed])
-        half = vectors * values.clamp(min=floor[failed][:, None]).sqrt()[:, None, :]
-        triangle = torch.linalg.qr(half.mT, mode="r")[1]
-        signs = triangle.diagonal(dim1=-2, dim2=-1).sign()
-        lower = lower.index_copy(0, failed, (signs[..., None] * triangle).mT)
-    return lower
-
-
-def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors; by SciPy's plain QR iteration where the fast routine fails."""
-    try:
-        values, vectors = torch.linalg.eigh(matrix)
-        if bool(values.isfinite().all()):
-            return values, vectors
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        pass  # the slower routine below decides
-    try:
-        pairs = [scipy.linalg.eigh(m, driver="ev") for m in matrix.detach().cpu().numpy()]
-    except (scipy.linalg.LinAlgError, ValueError) as error:
-        raise NumericalError(
-            f"no eigendecomposition of a {matrix.shape[-1]} × {matrix.shape[-1]} covariance: {error}; "
-            "look for values whose squares overflow float64, or raise the ridge"
-        ) from error
-    values = torch.stack([torch.from_numpy(w) for w, _ in pairs])
-    vectors = torch.stack([torch.from_numpy(v) for _, v in pairs])
-    return values.to(matrix), vectors.to(matrix)
-
-
 def _solve_by_eigh(
     source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -152,7 +115,7 @@ def _solve_by_svd(lower: Tensor, rest: Tensor, target: Tensor, target_floor: Ten
     whole = rest * torch.eye(m, dtype=lower.dtype, device=lower.device)
     whole[:, :k, :k] = lower
     of_target = cholesky_factor(target, target_floor)
-    left, _, right = torch.linalg.svd(of_target.mT @ whole)
+    left, _, right = svd(of_target.mT @ whole)
     return _from_polar(whole, of_target, left @ right)[:, :k]
 
 
@@ -161,9 +124,11 @@ def _solve_by_polar(
 ) -> tuple[Tensor, Tensor]:
     both = cholesky_factor(torch.cat((source, target)), torch.cat((source_floor, target_floor)))
     lower, of_target = both.chunk(2)
-    u, converged = polar_factor(of_target.mT @ lower, (source_floor * target_floor).sqrt())
+    u = polar_factor(of_target.mT @ lower, (source_floor * target_floor).sqrt())
     solution = _from_polar(lower, of_target, u)
-    failed = (~converged).nonzero().flatten()
+    residual = torch.linalg.matrix_norm(solution @ source @ solution - target)
+    solved = residual <= _RESIDUAL * torch.linalg.matrix_norm(target)  # False for NaN
+    failed = (~solved).nonzero().flatten()
     if failed.numel():
         inputs = (t[failed] for t in (source, target, source_floor, target_floor))
         solution = solution.index_copy(0, failed, _solve_by_eigh(*inputs)[1])
