@@ -10,7 +10,7 @@ demo: $(READY)  ## the activation atlas at reduced size: a table, a picture and 
 	$(BIN)/fathometer activations --samples 300 --features 60 --out demo/activations.png --force
 
 test: $(READY)  ## everything that needs neither a GPU nor patience
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

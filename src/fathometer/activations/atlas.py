@@ -76,6 +76,19 @@ class ActivationAtlas:
             }
         ).loc[lowest.index]
 
+    def records(self) -> pd.DataFrame:
+        """The table with the baseline and the settings in columns of their own, to be kept as a file."""
+        settings = self.settings
+        return self.table.assign(
+            baseline=self.table["activation"].map(self.baseline),
+            samples=settings.samples,
+            features=settings.features,
+            seed=settings.seed,
+            covariance=settings.covariance,
+            ridge=settings.ridge.value,
+            ridge_relative=settings.ridge.relative,
+        )
+
     def medians(self, name: str) -> pd.Series:
         """The median score of one activation over the stds, by mean."""
         part = self.table[self.table["activation"] == name]

@@ -40,7 +40,7 @@ def activation(name: str) -> Activation:
     if found is None:
         near = difflib.get_close_matches(name.lower(), known, n=3)
         hint = " or ".join(known[n].__name__ for n in near) or "one of torch.nn, e.g. ReLU or GELU"
-        raise InputError(f"activation {name!r} is not in torch.nn; did you mean {hint}?")
+        raise InputError(f"{name!r} is no activation of torch.nn; did you mean {hint}?")
     takes_dim = "dim" in inspect.signature(found).parameters
     try:
         module = found(dim=-1) if takes_dim else found()

@@ -19,13 +19,8 @@ PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
 DEFAULT_RANGES = ((-2.0, 2.0), (-1.0, 2.0), (-0.5, 2.0), (0.0, 2.0), (-2.0, 0.5), (-8.0, 8.0))
 
 
-def polynomial_scores(
-    degrees: Sequence[int] = PAPER_DEGREES,
-    *,
-    interval: tuple[float, float] = (-1.0, 1.0),
-    samples: int = 1000,
-) -> pd.DataFrame:
-    """Scores of x^k by degree k: the higher, the less affine (Figure 2C).
+def polynomial_scores(degrees: Sequence[int] = PAPER_DEGREES, *, samples: int = 1000) -> pd.DataFrame:
+    """Scores of x^k on [-1, 1] by degree k: the higher, the less affine (Figure 2C).
 
     Example:
         >>> polynomial_scores([1, 3]).round(3)["score"].tolist()
@@ -33,7 +28,7 @@ def polynomial_scores(
     """
     if not degrees or min(degrees) < 1:
         raise InputError(f"degrees: expected one or more integers above 0, got {list(degrees)}")
-    x = _even(*interval, samples)
+    x = _even(-1.0, 1.0, samples)
     return pd.DataFrame([{"degree": k, "score": _score(x, x**k)} for k in degrees])
 
 

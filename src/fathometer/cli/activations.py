@@ -52,7 +52,7 @@ def activations(
     stds: Annotated[str, typer.Option(help="Standard deviations, with commas.")] = _STDS,
     samples: Annotated[int, typer.Option(help="Samples per score.")] = 1000,
     features: Annotated[int, typer.Option(help="Features per sample.")] = 300,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.", min=0, max=2**63 - 1)] = 0,
     covariance: Annotated[
         Literal["ledoit-wolf", "sample"], typer.Option(help="Covariance estimator.")
     ] = "ledoit-wolf",
@@ -135,7 +135,7 @@ class _Result(NamedTuple):
 def _atlas(names: Sequence[str], settings: AtlasSettings, device: str) -> _Result:
     with progress_bar("scoring") as progress:
         atlas = activation_atlas(names, settings, device=device, progress=progress)
-    return _Result(atlas.table, _atlas_view(atlas), lambda: pictures.plot_atlas(atlas))
+    return _Result(atlas.records(), _atlas_view(atlas), lambda: pictures.plot_atlas(atlas))
 
 
 def _polynomials(degrees: Sequence[int], samples: int) -> _Result:

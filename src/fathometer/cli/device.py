@@ -10,8 +10,8 @@ from fathometer.errors import InputError
 def check_device(name: str) -> str:
     """`name`, if work can be done there."""
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.ones(1, device=name).sum().item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"--device {name}: not usable here ({reason}); try cpu") from error
     return name

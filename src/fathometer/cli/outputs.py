@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib
+from fathometer.report.figures import PICTURE_SUFFIXES, complete_file, require_matplotlib
 
 
 def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
@@ -28,11 +29,12 @@ def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | 
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {out}: cannot make the folder ({error.strerror})") from error
+    if not os.access(out.parent, os.W_OK):
+        raise InputError(f"--out {out}: the folder cannot be written to")
     return picture, table
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """A CSV that appears once it is complete."""
-    part = path.with_name(f".{path.name}.part")
-    table.to_csv(part, index=False)
-    part.replace(path)
+    with complete_file(path) as part:
+        table.to_csv(part, index=False)

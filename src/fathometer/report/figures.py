@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,18 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a PNG, SVG or PDF; the file appears once it is complete."""
     if path.suffix.lower() not in PICTURE_SUFFIXES:
         raise InputError(f"{path.name}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
+    with complete_file(path) as part:
+        figure.savefig(part, dpi=150)
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, put in its place at the end; nothing is left of a failure."""
     part = path.with_name(f".{path.stem}.part{path.suffix}")
-    figure.savefig(part, dpi=150)
-    part.replace(path)
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        part.unlink(missing_ok=True)
