@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint bench format clean
 
 demo: $(READY)  ## the activation atlas at reduced size: a table, a picture and a CSV in demo/
-	$(BIN)/fathometer activations --samples 300 --features 60 --out demo/activations.png --force
+	OMP_WAIT_POLICY=passive $(BIN)/fathometer activations --samples 300 --features 60 --out demo/activations.png --force
 
 test: $(READY)  ## everything that needs neither a GPU nor patience
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2

@@ -18,6 +18,7 @@ def main() -> None:
     laws_not_pairs()
     straight_but_falling()
     shrinkage()
+    very_wide()
     regression()
     ridges()
 
@@ -62,6 +63,14 @@ def shrinkage() -> None:
     y = x * np.geomspace(1, 100, 64)
     plain, shrunk = affinity_score(x, y, covariance="sample"), affinity_score(x, y)
     print(f"diagonal map: sample {float(plain):.3f}, ledoit-wolf {float(shrunk):.3f}")
+
+
+def very_wide() -> None:
+    """ReLU of 64 samples of N(0, I), by dimension."""
+    rng = np.random.default_rng(0)
+    for d in (64, 512, 4096, 50_000):
+        x = rng.normal(size=(64, d))
+        print(f"ReLU, n = 64, d = {d}: {float(affinity_score(x, np.maximum(x, 0))):.3f}")
 
 
 def regression() -> None:

@@ -68,7 +68,7 @@ def test_names_are_those_of_torch_and_count_once() -> None:
     ("name", "message"),
     [
         ("Rellu", "did you mean ReLU"),
-        ("qqq", "e.g. ReLU or GELU"),
+        ("qqq", "did you mean ReLU or GELU"),
         ("GLU", "changes the shape"),
         ("MultiheadAttention", "does not run on its own"),
     ],
@@ -105,7 +105,7 @@ def test_the_range_decides_how_affine_relu_is() -> None:
         ({"means": 0}, "at least one mean"),
         ({"features": 0}, "one feature"),
         ({"samples": 1}, "at least two"),
-        ({"stds": ()}, "one or more numbers above 0"),
+        ({"stds": ()}, "one or more finite numbers above 0"),
         ({"stds": (1.0, -1.0)}, "above 0"),
     ],
 )

@@ -107,10 +107,15 @@ def exceeds_rounding(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
 
 def _as_tensor(x: Array, name: str) -> Tensor:
     if isinstance(x, Tensor):
+        if x.is_nested or x.layout != torch.strided or x.is_meta:
+            kind = "nested" if x.is_nested else "meta" if x.is_meta else str(x.layout)
+            raise InputError(f"{name}: expected a dense tensor with values, got a {kind} one")
         return x
+    if isinstance(x, np.ma.MaskedArray):
+        raise InputError(f"{name}: expected an array without mask; drop or fill the masked samples first")
     try:
         array = np.asarray(x)
-    except ValueError as error:  # a ragged list
+    except (ValueError, TypeError, RuntimeError) as error:  # a ragged list, a list of tensors with gradients
         raise InputError(f"{name}: expected {_LAYOUT}, got what is no array ({error})") from error
     if array.dtype.kind == "f":
         return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
@@ -119,7 +124,9 @@ def _as_tensor(x: Array, name: str) -> Tensor:
             f"{name}: expected real floating-point values, got {array.dtype}; "
             f"convert first, e.g. {name}.astype('float64')"
         )
-    raise InputError(f"{name}: expected a NumPy array or a torch tensor, got {type(x).__name__}")
+    raise InputError(
+        f"{name}: expected a NumPy array or a torch tensor of floats, got {type(x).__name__} of {array.dtype}"
+    )
 
 
 def _shape(tensor: Tensor) -> list[int]:

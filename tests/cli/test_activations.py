@@ -77,6 +77,11 @@ def test_files_are_replaced_on_demand_only(
         (["--device", "warp"], "--device warp: not usable here"),
         (["--polynomials", "--input-ranges"], "exclude each other"),
         (["--polynomials", "ReLU"], "takes no activations"),
+        (["--polynomials", "--degrees", "99999999999999999999"], "from 1 to 10000"),
+        (["--device", "meta"], "--device meta: not usable here"),
+        (["--device", "cuda:x:"], "--device cuda:x:: not usable"),
+        (["--stds", "inf"], "finite numbers above 0"),
+        (["--out", "/proc/nowhere.png"], "cannot be written"),
         (["--polynomials", "--degrees", "x"], "--degrees: expected"),
         (["--input-ranges", "--ranges", "1"], "--ranges: expected LOW:HIGH"),
     ],
@@ -91,6 +96,28 @@ def test_bad_arguments_are_one_line_and_exit_code_2(
     printed = capsys.readouterr().err
     assert message in " ".join(printed.split())
     assert "Traceback" not in printed
+
+
+def test_a_folder_is_no_place_to_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.csv").mkdir()
+    out = str(tmp_path / "d.csv")
+    assert run("activations", "--polynomials", "--out", out, "--force", monkeypatch=monkeypatch) == 2
+    assert "is a folder" in " ".join(capsys.readouterr().err.split())
+    assert [p.name for p in tmp_path.iterdir()] == ["d.csv"]
+
+
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_numbers_are_whole_in_any_terminal(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run("activations", "ReLU", *SMALL, monkeypatch=monkeypatch) == 0
+    printed = capsys.readouterr().out
+    assert "ReLU" in printed
+    assert "0…" not in printed
+    assert ("by mean" in printed) == (columns == "100")
 
 
 def test_without_matplotlib_the_extra_is_named(

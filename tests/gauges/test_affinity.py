@@ -189,6 +189,11 @@ class TestGradients:
         assert affinity_score(x, y).coupling == "assignment"
         assert torch.autograd.gradcheck(lambda a, b: affinity(a, b), (x, y))
 
+    def test_second_derivatives_are_refused(self) -> None:
+        x = torch.from_numpy(correlated(12, 3)).requires_grad_()
+        with pytest.raises(NumericalError, match="first derivatives only"):
+            torch.autograd.grad(affinity(x, x.tanh()), x, create_graph=True)
+
     def test_one_can_train_with_it(self) -> None:
         x = torch.from_numpy(correlated(64, 4))
         bend = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
@@ -373,6 +378,13 @@ class TestBadInput:
             (np.zeros((3, 2), bool), np.zeros((3, 2)), "got bool"),
             ("nonsense", np.zeros((3, 2)), "NumPy array or a torch tensor"),
             ([[1.0, 2.0], [3.0]], np.zeros((2, 2)), "no array"),
+            (
+                torch.eye(3).to_sparse(),
+                np.zeros((3, 3)),
+                "expected a dense tensor with values, got a torch.sparse",
+            ),
+            (torch.zeros(3, 3, device="meta"), np.zeros((3, 3)), "got a meta one"),
+            (np.ma.masked_array(np.eye(3), np.eye(3, dtype=bool)), np.zeros((3, 3)), "without mask"),
             (np.zeros((2, 1)), np.array([[-1.7e308], [1.7e308]]), "y: expected a spread"),
             (np.ones((3, 2)), np.arange(6.0).reshape(3, 2), "x is constant but y varies"),
         ],

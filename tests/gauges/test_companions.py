@@ -66,5 +66,11 @@ def test_a_batch_is_its_items(gauge: Callable[..., torch.Tensor]) -> None:
 
 def test_bad_folds() -> None:
     x = correlated(6, 2)
-    with pytest.raises(InputError, match="folds: expected 2 to 6"):
-        r2_heldout(x, x, folds=7)
+    for folds in (7, 1, 2.5):
+        with pytest.raises(InputError, match="folds: expected 2 to 6"):
+            r2_heldout(x, x, folds=folds)  # type: ignore[arg-type]
+
+
+def test_wide_pairs_need_no_square_matrix() -> None:
+    x = np.random.default_rng(0).normal(size=(10, 100_000))  # 80 GB if they did
+    assert r2_heldout(x, relu(x)).item() < 0.5

@@ -103,3 +103,21 @@ def test_a_map_takes_one_row_or_many_of_the_width_it_was_made_for() -> None:
     torch.testing.assert_close(t(x[:1]), t(x)[:1])
     with pytest.raises(InputError, match="expected 3 features"):
         t(x[:, :2])
+
+
+def test_constant_samples_have_a_distance_but_no_map() -> None:
+    x = correlated(9, 3)
+    still, moving = moments(np.ones((9, 3))), moments(x)
+    expected = float(np.sqrt(((x.mean(0) - 1) ** 2).sum() + float(moving.trace)))
+    assert float(bures_wasserstein(still, moving)) == pytest.approx(expected)
+    assert float(bures_wasserstein(moving, still)) == pytest.approx(expected)
+    with pytest.raises(InputError, match="the source is constant"):
+        affine_map(still, moving)
+
+
+def test_moments_are_asked_for_where_samples_come() -> None:
+    x = correlated(9, 3)
+    with pytest.raises(InputError, match=r"expected moments\(x\), moments\(y\), got ndarray"):
+        affine_map(x, x)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="method: expected one of eigh, polar"):
+        affine_map(moments(x), moments(x), method="foo")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -36,19 +37,19 @@ class AtlasSettings:
     ridge: Ridge = DEFAULT_RIDGE
 
     def __post_init__(self) -> None:
-        if not self.interval[0] < self.interval[1]:
-            raise InputError(f"interval: expected low < high, got {self.interval}")
+        if not -math.inf < self.interval[0] < self.interval[1] < math.inf:
+            raise InputError(f"interval: expected finite low < high, got {self.interval}")
         if self.means < 1 or self.features < 1:
             raise InputError(
                 f"expected at least one mean and one feature, got {self.means} and {self.features}"
             )
         if self.samples < 2:
             raise InputError(f"samples: expected at least two, got {self.samples}")
-        if not self.stds or not min(self.stds) > 0:
-            raise InputError(f"stds: expected one or more numbers above 0, got {self.stds}")
+        if not self.stds or not all(0 < std < math.inf for std in self.stds):
+            raise InputError(f"stds: expected one or more finite numbers above 0, got {self.stds}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ActivationAtlas:
     """Affinity scores of activation functions over sliding Gaussian inputs.
 

@@ -39,7 +39,7 @@ def activation(name: str) -> Activation:
     found = known.get(name.lower())
     if found is None:
         near = difflib.get_close_matches(name.lower(), known, n=3)
-        hint = " or ".join(known[n].__name__ for n in near) or "one of torch.nn, e.g. ReLU or GELU"
+        hint = " or ".join(known[n].__name__ for n in near) or "ReLU or GELU"
         raise InputError(f"{name!r} is no activation of torch.nn; did you mean {hint}?")
     takes_dim = "dim" in inspect.signature(found).parameters
     try:
@@ -68,8 +68,12 @@ def activation(name: str) -> Activation:
 
 def activations(names: Sequence[str]) -> dict[str, Activation]:
     """Each distinct name, as torch.nn spells it, with its function."""
+    names = [names] if isinstance(names, str) else list(names)
     if not names:
         raise InputError("expected at least one activation, e.g. ReLU")
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"expected names of activations, e.g. 'ReLU', got {type(name).__name__}")
     known = _by_lower_name()
     return {known[n.lower()].__name__ if n.lower() in known else n: activation(n) for n in names}
 

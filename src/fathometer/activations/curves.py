@@ -15,19 +15,21 @@ from fathometer.activations.catalogue import activations
 from fathometer.errors import InputError
 from fathometer.gauges.affinity import affinity_score
 
+_HIGHEST = 10_000
 PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
 DEFAULT_RANGES = ((-2.0, 2.0), (-1.0, 2.0), (-0.5, 2.0), (0.0, 2.0), (-2.0, 0.5), (-8.0, 8.0))
 
 
 def polynomial_scores(degrees: Sequence[int] = PAPER_DEGREES, *, samples: int = 1000) -> pd.DataFrame:
-    """Scores of x^k on [-1, 1] by degree k: the higher, the less affine (Figure 2C).
+    """Scores of x^k on [-1, 1] by degree k (Figure 2C): among odd k, the higher the less affine.
 
     Example:
         >>> polynomial_scores([1, 3]).round(3)["score"].tolist()
         [1.0, 0.711]
     """
-    if not degrees or min(degrees) < 1:
-        raise InputError(f"degrees: expected one or more integers above 0, got {list(degrees)}")
+    degrees = list(degrees)
+    if not degrees or not all(1 <= degree <= _HIGHEST for degree in degrees):
+        raise InputError(f"degrees: expected one or more integers from 1 to {_HIGHEST}, got {degrees}")
     x = _even(-1.0, 1.0, samples)
     return pd.DataFrame([{"degree": k, "score": _score(x, x**k)} for k in degrees])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -16,6 +16,7 @@ app = typer.Typer(
     name="fathometer",
     help="Soundings of deep neural networks: how non-linear, how many dimensions, how fast, at every depth.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -43,5 +44,14 @@ def main() -> None:
     try:
         app()
     except FathometerError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False)
-        sys.exit(2)
+        _complain(str(error))
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "memory" not in str(error):
+            raise
+        _complain("out of memory; ask for fewer samples, features or means")
+
+
+def _complain(message: str) -> NoReturn:
+    console = Console(stderr=True, emoji=False)
+    console.print(f"error: {message}", style="red", markup=False, highlight=False)
+    sys.exit(2)

@@ -83,7 +83,7 @@ def activations(
 
     Draws X ~ N(m, s² I) for means m along an interval and several s, and scores (X, f(X)) for each
     activation f: 1 where f acts as an affine map, lower the more it bends. With the defaults this is
-    Figure 6 of the paper (about a minute on two cores).
+    Figure 6 of the paper (half a minute on two idle cores).
 
     Examples:
       fathometer activations --out atlas.png
@@ -116,14 +116,14 @@ def activations(
             ridge=Ridge(ridge, relative=not absolute_ridge),
         )
         result = _atlas(names or PAPER_ACTIVATIONS, settings, check_device(device))
-    console = Console()
+    console = Console(emoji=False)
     console.print(result.view)
     if table:
         write_table(result.scores, table)
     if picture:
         save_figure(result.figure(), picture)
     for path in filter(None, (picture, table)):
-        console.print(f"wrote {path}", highlight=False)
+        console.print(f"wrote {path}", highlight=False, markup=False)
 
 
 class _Result(NamedTuple):
@@ -152,15 +152,17 @@ def _input_ranges(names: Sequence[str], ranges: Sequence[tuple[float, float]], s
 
 def _atlas_view(atlas: ActivationAtlas) -> Table:
     low, high = atlas.settings.interval
+    roomy = Console().width >= 58 + atlas.settings.means  # the small picture gives way to the numbers
     view = Table(
         title="Affinity score of activation functions on Gaussian inputs",
-        caption="1 is affine. whole: inputs spread over the whole interval. "
-        f"▁ … █: 0 … 1, the median over stds, for means from {low:g} to {high:g}.",
+        caption="1 is affine. whole: inputs spread over the whole interval."
+        + (f" ▁ … █: 0 … 1, the median over stds, for means from {low:g} to {high:g}." if roomy else ""),
     )
     view.add_column("activation")
     for column in ("lowest", "at mean, std", "median", "whole"):
         view.add_column(column, justify="right")
-    view.add_column("by mean", no_wrap=True)
+    if roomy:
+        view.add_column("by mean", no_wrap=True)
     for name, row in atlas.summary().iterrows():
         view.add_row(
             str(name),
@@ -168,7 +170,7 @@ def _atlas_view(atlas: ActivationAtlas) -> Table:
             f"{row['at_mean']:.1f}, {row['at_std']:g}",
             f"{row['median']:.3f}",
             f"{row['baseline']:.3f}",
-            "".join(_block(score) for score in atlas.medians(str(name))),
+            *(["".join(_block(score) for score in atlas.medians(str(name)))] if roomy else []),
         )
     return view
 

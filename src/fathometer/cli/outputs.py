@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -29,8 +28,11 @@ def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | 
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {out}: cannot make the folder ({error.strerror})") from error
-    if not os.access(out.parent, os.W_OK):
-        raise InputError(f"--out {out}: the folder cannot be written to")
+    for path in filter(None, (picture, table)):
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; give another name")
+        with complete_file(path, keep=False) as probe:
+            probe.touch()
     return picture, table
 
 

@@ -5,6 +5,8 @@ Pairs are `[samples, features]` or `[batch, samples, features]`; a gauge returns
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -54,27 +56,28 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
     reach(a, "x")
     reach(b, "y")
     n = a.shape[-2]
-    if not 2 <= folds <= n:
-        raise InputError(f"folds: expected 2 to {n}, the number of samples, got {folds}")
+    if not isinstance(folds, int) or not 2 <= folds <= n:
+        raise InputError(f"folds: expected 2 to {n}, the number of samples, got {folds!r}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
     missed, total = torch.zeros_like(a[..., 0, 0]), torch.zeros_like(a[..., 0, 0])
     for fold in range(folds):
         held = torch.zeros(n, dtype=torch.bool, device=a.device)
         held[order[fold::folds]] = True
         (mean_a, known_a), (mean_b, known_b) = centre(a[..., ~held, :]), centre(b[..., ~held, :])
-        weights = _least_squares(known_a, known_b)
+        predict = _least_squares(known_a, known_b)
         residual = b[..., held, :] - mean_b[..., None, :]
         total = total + _squares(residual)
-        missed = missed + _squares(residual - (a[..., held, :] - mean_a[..., None, :]) @ weights)
+        missed = missed + _squares(residual - predict(a[..., held, :] - mean_a[..., None, :]))
     return _explained(missed, total, exceeds_rounding(mean, b, resolution(y)))
 
 
-def _least_squares(a: Tensor, b: Tensor) -> Tensor:
-    """The W of least norm that minimises ‖A W − B‖."""
+def _least_squares(a: Tensor, b: Tensor) -> Callable[[Tensor], Tensor]:
+    """X ↦ x W with the W of least norm that minimises ‖A W − B‖; W itself, d × d, is never formed."""
     left, values, right = svd(a)
     usable = values > _negligible(a, values)
     inverse = torch.where(usable, 1 / torch.where(usable, values, 1.0), 0.0)
-    return right.mT @ (inverse[..., :, None] * (left.mT @ b))
+    inner = inverse[..., :, None] * (left.mT @ b)
+    return lambda x: (x @ right.mT) @ inner
 
 
 def _negligible(a: Tensor, values: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +44,18 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 @contextmanager
-def complete_file(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to, put in its place at the end; nothing is left of a failure."""
+def complete_file(path: Path, *, keep: bool = True) -> Iterator[Path]:
+    """A path beside `path` to write to, put in its place at the end; nothing is left of a failure.
+
+    With `keep=False` nothing is left at all: a trial.
+    """
     part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
         yield part
-        part.replace(path)
+        if keep:
+            part.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

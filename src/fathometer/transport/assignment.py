@@ -27,7 +27,7 @@ CouplingKind: TypeAlias = Literal["identity", "assignment", "plan"]
 _ROUNDING = 1e-14  # of the squared norms that a cost is the difference of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wasserstein2:
     """W₂ between two samples, with the coupling that attains it.
 
@@ -206,10 +206,16 @@ def _by_plan(
 def _weights(weights: npt.ArrayLike | None, n: int, name: str) -> npt.NDArray[np.float64]:
     if weights is None:
         return np.full(n, 1 / n)
-    values = np.asarray(weights, dtype=np.float64)
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name}: expected {n} numbers, got {type(weights).__name__}") from error
     if values.shape != (n,) or not np.isfinite(values).all() or values.min() < 0 or not values.sum():
         raise InputError(
-            f"{name}: expected {n} finite numbers ≥ 0, not all 0, one a sample; "
-            f"got shape {list(values.shape)}"
+            f"{name}: expected {n} finite numbers ≥ 0, not all 0, one a sample; got {_brief(values)}"
         )
     return np.asarray(values / values.sum())
+
+
+def _brief(values: npt.NDArray[np.float64]) -> str:
+    return f"shape {list(values.shape)}, from {values.min():g} to {values.max():g}" if values.size else "none"

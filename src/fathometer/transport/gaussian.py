@@ -18,7 +18,7 @@ from fathometer.transport.riccati import RootMethod, solve_riccati
 from fathometer.transport.span import span_basis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AffineMap:
     """T(x) = A (x − μ_X) + μ_Y, Eq. (4).
 
@@ -78,6 +78,8 @@ def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = 
         (3.0, 1.0)
     """
     _check_same_space(source, target)
+    if bool((source.trace == 0).any()):
+        raise InputError("the source is constant: expected a sample that varies, to be moved to the target")
     basis = _joint_basis(source, target)
     inner_source = source if basis is None else source.within(basis)
     inner_target = target if basis is None else target.within(basis)
@@ -91,6 +93,7 @@ def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
 
     W₂² = ‖μ_X − μ_Y‖² + Tr Σ_X + Tr Σ_Y − 2 Tr (Σ_X Σ_Y)^½.
     """
+    _check_same_space(source, target)
     means = (source.mean - target.mean).square().sum(-1)
     covariances = source.trace + target.trace - 2 * fidelity(source, target)
     return (means + covariances.clamp(min=0)).sqrt()
@@ -99,6 +102,8 @@ def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
 def fidelity(source: Moments, target: Moments) -> Tensor:
     """Tr (Σ_X Σ_Y)^½ = Tr(A Σ_X), over all features."""
     _check_same_space(source, target)
+    if bool((source.trace == 0).all()) or bool((target.trace == 0).all()):  # constant samples
+        return torch.zeros_like(source.trace)
     basis = _joint_basis(source, target)
     if basis is not None:
         source, target = source.within(basis), target.within(basis)
@@ -149,6 +154,9 @@ def _joint_basis(source: Moments, target: Moments) -> Tensor | None:
 
 
 def _check_same_space(source: Moments, target: Moments) -> None:
+    for side in (source, target):
+        if not isinstance(side, Moments):
+            raise InputError(f"expected moments(x), moments(y), got {type(side).__name__}")
     if source.mean.shape != target.mean.shape:
         raise InputError(
             "expected moments in one space, got means of shape "

@@ -30,7 +30,7 @@ class Ridge:
     relative: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.value < float("inf"):
+        if not isinstance(self.value, int | float) or not 0 <= self.value < float("inf"):
             raise InputError(f"ridge: expected a finite number ≥ 0, got {self.value!r}")
 
     def amount(self, mean_variance: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ def check_covariance(kind: str) -> None:
         raise InputError(f"covariance: expected one of {', '.join(get_args(CovarianceKind))}, got {kind!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and covariance `weight · RᵀR + floor · I` of a sample, and how they were estimated.
 
@@ -108,7 +108,7 @@ def moments(
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
 ) -> Moments:
-    """Mean and covariance of a sample `[..., n, d]`.
+    """Mean and covariance of a sample `[n, d]`, or of each of a batch `[batch, n, d]`.
 
     `"sample"`: S = RᵀR / n. `"ledoit-wolf"`: (1 − s) S + s (Tr S / d) I, with the shrinkage s of
     Ledoit and Wolf (2004). To either, a ridge is added.

@@ -6,12 +6,12 @@ This one equation is the whole of affine optimal transport: A is the linear part
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from fathometer.errors import InputError, NumericalError
 from fathometer.transport.decompositions import cholesky_factor, eigh, svd
 from fathometer.transport.polar import polar_factor
 
@@ -44,6 +44,8 @@ def solve_riccati(
         target_floor: the same of Σ_Y.
         method: how to take the root.
     """
+    if method not in (None, *get_args(RootMethod)):
+        raise InputError(f"method: expected one of {', '.join(get_args(RootMethod))}, got {method!r}")
     block = source.shape[-1] < target.shape[-1]
     chosen = "eigh" if block else method or ("polar" if source.is_cuda else "eigh")
     solution: Tensor = _Riccati.apply(  # type: ignore[no-untyped-call]
@@ -75,8 +77,9 @@ class _Riccati(torch.autograd.Function):
         return solution
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # create_graph=True: L and P carry no graph to differentiate again
+            raise NumericalError("the score has first derivatives only; call backward without create_graph")
         lower, solution = ctx.saved_tensors
         values, vectors = eigh(lower.mT @ solution @ lower)  # P
         sums = values[:, :, None] + values[:, None, :]

@@ -1,0 +1,5 @@
+"""`python -m fathometer`: the command."""
+
+from fathometer.cli import main
+
+main()
