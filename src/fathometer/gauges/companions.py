@@ -72,7 +72,7 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
 
 
 def _least_squares(a: Tensor, b: Tensor) -> Callable[[Tensor], Tensor]:
-    """X ↦ x W with the W of least norm that minimises ‖A W − B‖; W itself, d × d, is never formed."""
+    """The function x ↦ x W, W of least norm among those that minimise ‖A W − B‖; W is never formed."""
     left, values, right = svd(a)
     usable = values > _negligible(a, values)
     inverse = torch.where(usable, 1 / torch.where(usable, values, 1.0), 0.0)

@@ -61,7 +61,7 @@ class AffineMap:
 
     @property
     def offset(self) -> Tensor:
-        """B = μ_Y − A μ_X."""
+        """The offset b = μ_Y − A μ_X."""
         moved = self.matrix @ self.source_mean[..., None]
         return self.target_mean - moved.squeeze(-1)
 
