@@ -18,6 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
+    rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
 app.command()(activations)

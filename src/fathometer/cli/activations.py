@@ -86,13 +86,14 @@ def activations(
     Figure 6 of the paper (half a minute on two idle cores).
 
     Examples:
-      fathometer activations --out atlas.png
 
-      fathometer activations ReLU Mish --samples 300 --features 50
+    - `fathometer activations --out atlas.png`
 
-      fathometer activations --polynomials
+    - `fathometer activations ReLU Mish --samples 300 --features 50`
 
-      fathometer activations ReLU --input-ranges --ranges=-1:1,0:1
+    - `fathometer activations --polynomials`
+
+    - `fathometer activations ReLU --input-ranges --ranges=-1:1,0:1`
     """
     if polynomials and input_ranges:
         raise InputError("--polynomials and --input-ranges exclude each other: run them one by one")
