@@ -85,7 +85,7 @@ def activations(
     activation f: 1 where f acts as an affine map, lower the more it bends. With the defaults this is
     Figure 6 of the paper (half a minute on two idle cores).
 
-    Examples:
+    For instance:
 
     - `fathometer activations --out atlas.png`
 
