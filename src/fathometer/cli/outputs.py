@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.report.figures import PICTURE_SUFFIXES, complete_file, require_matplotlib
+from fathometer.files import complete_file
+from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib
 
 
 def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:

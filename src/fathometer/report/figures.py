@@ -1,13 +1,12 @@
-"""What every figure shares: matplotlib on demand, one look, files written whole or not at all."""
+"""What every figure shares: matplotlib on demand, one look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fathometer.errors import InputError, MissingExtraError
+from fathometer.files import complete_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,21 +40,3 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise InputError(f"{path.name}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
     with complete_file(path) as part:
         figure.savefig(part, dpi=150)
-
-
-@contextmanager
-def complete_file(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A path beside `path` to write to, put in its place at the end; nothing is left of a failure.
-
-    With `keep=False` nothing is left at all: a trial.
-    """
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
-        yield part
-        if keep:
-            part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
