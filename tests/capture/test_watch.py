@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules import module as module_state
+
+from fathometer import InputError
+from fathometer.capture import Reduction, Site, watch
+from fathometer.capture.channels import tensors_in
+from tests import zoo
+from tests.zoo import ZOO, Awkward
+
+
+def network(name: str) -> tuple[nn.Module, Tensor]:
+    torch.manual_seed(0)
+    awkward: Awkward = ZOO[name]
+    return awkward.build().to(awkward.dtype).eval(), torch.randn(*awkward.inputs).to(awkward.dtype)
+
+
+def traces(model: nn.Module) -> list[Any]:
+    """Everything that a watch may touch."""
+    return [
+        *[(dict(m._forward_hooks), dict(m._forward_pre_hooks), m.training) for m in model.modules()],
+        *[sorted(m.__dict__) for m in model.modules()],
+        dict(module_state._global_forward_hooks),
+        dict(module_state._global_forward_pre_hooks),
+        dict(module_state._global_forward_hooks_always_called),
+        torch._C._len_torch_function_stack(),
+        torch._C._is_torch_function_enabled(),
+        zoo.tanh_and_relu.__code__,
+        zoo.tanh_and_relu.__kwdefaults__,
+    ]
+
+
+@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("mode", ["grad", "no_grad", "inference", "train"])
+def test_every_awkward_network_shows_its_sites_and_computes_what_it_did(name: str, mode: str) -> None:
+    model, x = network(name)
+    model.train(mode == "train")
+    before = traces(model)
+    context = {"no_grad": torch.no_grad, "inference": torch.inference_mode}.get(mode, torch.enable_grad)
+    with context():
+        torch.manual_seed(1)
+        expected = model(x.clone())
+        with watch(model) as seen:
+            torch.manual_seed(1)
+            output = model(x.clone())
+    sites = ZOO["functional"].sites if name == "double" else ZOO[name].sites
+    assert [site.name for site in seen.sites] == sites
+    assert [site.name for site in seen.pairs] == sites
+    assert [site.order for site in seen.sites] == list(range(len(sites)))
+    for a, b in zip(tensors_in(expected), tensors_in(output), strict=True):
+        assert torch.equal(a, b)
+        assert not vars(b)
+        assert a.requires_grad == b.requires_grad
+    assert traces(model) == before
+
+
+def test_pairs_are_inputs_and_outputs() -> None:
+    model, x = network("in place")
+    with torch.no_grad(), watch(model) as seen:
+        model(x)
+    first, second = seen.pairs.values()
+    linear, other = model[0], model[2]  # type: ignore[index]
+    torch.testing.assert_close(first.x, linear(x).detach())
+    torch.testing.assert_close(first.y, F.silu(first.x))
+    torch.testing.assert_close(second.x, other(first.y).detach())
+    torch.testing.assert_close(second.y, F.hardswish(second.x))
+
+
+def test_gradients_are_what_they_were() -> None:
+    model, x = network("reused")
+    twin = copy.deepcopy(model)
+    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+    twin(a).sum().backward()
+    with watch(model) as seen:
+        model(b).sum().backward()
+    assert a.grad is not None
+    assert b.grad is not None
+    assert torch.equal(a.grad, b.grad)
+    assert not any(pair.x.requires_grad or pair.y.requires_grad for pair in seen.pairs.values())
+
+
+def test_named_classes_and_functions_count_once() -> None:
+    model, x = network("composite, unnamed")
+    before, expected = traces(model), model(x)
+    with watch(model, activations=[zoo.Swish, zoo.tanh_and_relu]) as seen:
+        assert torch.equal(model(x), expected)
+    assert [site.name for site in seen.sites] == ["act", "tanh_and_relu", "tanh_and_relu#2"]
+    assert [site.operator for site in seen.sites] == ["swish", "tanh_and_relu", "tanh_and_relu"]
+    swish, first, second = seen.pairs.values()
+    torch.testing.assert_close(swish.y, F.silu(swish.x))
+    torch.testing.assert_close(first.y, zoo.tanh_and_relu(first.x))
+    torch.testing.assert_close(second.y, zoo.tanh_and_relu(second.x, slope=0.1))
+    assert traces(model) == before
+
+
+def test_a_closure_and_a_torch_function_can_be_named() -> None:
+    scale, shift = torch.tensor(2.0), torch.tensor(1.0)
+
+    def affine_relu(x: Tensor, more: float = 0.0) -> Tensor:
+        return scale * torch.relu(x) + shift + more
+
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sin(affine_relu(x))
+
+    x = torch.randn(4, 3)
+    model = Net()
+    expected = model(x)
+    with watch(model, activations=[affine_relu, torch.sin]) as seen:
+        assert torch.equal(model(x), expected)
+        assert torch.equal(affine_relu(x, 1.0), affine_relu(x) + 1)  # outside of the network: itself
+    assert [site.name for site in seen.sites] == ["affine_relu", "sin"]
+    assert torch.equal(model(x), expected)
+
+
+def test_activations_must_be_classes_or_functions() -> None:
+    with pytest.raises(InputError, match="the class itself"), watch(nn.ReLU(), activations=[3]):  # type: ignore[list-item]
+        pass
+
+
+def test_an_exception_leaves_nothing_behind() -> None:
+    class Bad(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = F.relu(x)
+            return self.attention(x, x[:, :1].repeat(1, 2, 3), x)[0]
+
+    model = Bad().eval()
+    before = traces(model)
+    with watch(model) as seen:
+        with pytest.raises(Exception, match=r"shape|size|dim"):
+            model(torch.randn(2, 3, 4))
+        with pytest.raises(Exception, match=r"shape|size|dim"):
+            model(torch.randn(2, 3, 4))
+    assert [site.name for site in seen.sites] == ["relu"]
+    assert traces(model) == before
+    with pytest.raises(KeyError), watch(model):
+        raise KeyError
+    assert traces(model) == before
+
+
+def test_pairs_add_up_over_passes_and_can_be_cleared() -> None:
+    model, x = network("reused")
+    with torch.no_grad(), watch(model) as seen:
+        model(x[:2])
+        model(x[2:])
+        together = seen.pairs
+        seen.clear()
+        assert seen.pairs == {}
+        model(x)
+        assert seen.samples == 12
+    for a, b in zip(together.values(), seen.pairs.values(), strict=True):
+        torch.testing.assert_close(a.x, b.x)
+
+
+def test_data_dependent_ways_are_sites_of_their_own() -> None:
+    model = zoo.Conditional()
+    with watch(model) as seen:
+        model(torch.ones(4, 2))
+        model(-torch.ones(3, 2))
+        model(torch.ones(4, 2))
+    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"relu": 8, "tanh": 3}
+
+
+def test_only_what_the_network_itself_calls_is_seen() -> None:
+    model, other = nn.ReLU(), nn.Sequential(nn.Tanh())
+    x = torch.randn(4, 2)
+    results: list[Tensor] = []
+    with watch(model) as seen:
+        other(x)
+        torch.sigmoid(x)
+        thread = threading.Thread(target=lambda: results.append(model(x)))
+        thread.start()
+        thread.join()
+        assert seen.sites == ()
+        model(x)
+    assert [site.name for site in seen.sites] == ["relu"]
+    assert len(results) == 1
+
+
+def after_the_seventh(site: Site) -> bool:
+    return site.order > 6
+
+
+@pytest.mark.parametrize(
+    ("sites", "expected"),
+    [
+        ("tanh", ["tanh"]),
+        ("relu", ["relu", "relu#2", "relu#3", "inner/relu"]),
+        ("inner/*", ["inner/relu", "inner/silu", "inner/sigmoid"]),
+        (["relu#?", "*silu"], ["relu#2", "relu#3", "inner/silu"]),
+        (after_the_seventh, ["leaky_relu", "sigmoid"]),
+        ("inner", ["inner"]),
+        (["inner", "tanh"], ["inner", "tanh"]),
+        (zoo.Inner, ["inner"]),
+        ("module:inn*", ["inner"]),
+        ("module:Inner", ["inner"]),
+    ],
+)
+def test_sites_can_be_chosen(sites: Any, expected: list[str]) -> None:
+    model, x = network("functional")
+    with watch(model, sites=sites) as seen:
+        output = model(x)
+    assert [site.name for site in seen.pairs] == expected
+    assert torch.equal(output, model(x))
+
+
+def test_a_plain_activation_by_class_or_path_is_itself() -> None:
+    model, x = network("reused")
+    for sites in (nn.ReLU, "act", "module:act", "module:ReLU"):
+        with watch(model, sites=sites) as seen:
+            model(x)
+        assert [site.name for site in seen.pairs] == ["act", "act#2"]
+
+
+def test_modules_whose_width_changes_are_told() -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 3))
+    with watch(model, sites=nn.Linear) as seen:
+        model(torch.randn(5, 8))
+    assert [site.name for site in seen.pairs] == ["0"]
+    assert seen.unequal == {"1": "[5, 8] in, [5, 3] out"}
+
+
+@pytest.mark.parametrize("sites", [3, [None], [], "module:nothing", nn.Conv2d])
+def test_a_choice_that_cannot_be_met_is_refused(sites: Any) -> None:
+    with pytest.raises(InputError, match="sites: "), watch(nn.ReLU(), sites=sites):
+        pass
+
+
+def test_modules_called_by_keyword() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm(8)
+
+        def forward(self, *, values: Tensor) -> Tensor:
+            return self.norm(input=values)
+
+    with watch(Net(), sites="norm") as seen:
+        pass
+    model, x = Net(), torch.randn(5, 8)
+    with watch(model, sites="norm") as seen:
+        model(values=x)
+    assert torch.equal(seen.pairs[Site("norm", "LayerNorm", 1, 0, own=True)].x, x)
+
+
+def test_wrapped_networks_are_unwrapped() -> None:
+    model, x = network("reused")
+    wrapped = nn.DataParallel(model)
+    with torch.no_grad(), watch(wrapped) as seen:
+        assert torch.equal(wrapped(x), model(x))
+    assert [site.name for site in seen.sites] == ["act", "act#2"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs gloo and a file store")
+def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        model, x = network("reused")
+        wrapped = nn.parallel.DistributedDataParallel(model)
+        with torch.no_grad(), watch(wrapped) as seen:
+            assert torch.equal(wrapped(x), model(x))
+    finally:
+        torch.distributed.destroy_process_group()
+    assert [site.name for site in seen.sites] == ["act", "act#2"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_networks_run_eagerly() -> None:
+    model, x = network("reused")
+    expected = model(x)
+    compiled = torch.compile(model, backend="eager")
+    with watch(compiled) as seen:  # type: ignore[arg-type]
+        assert torch.equal(compiled(x), expected)
+        assert torch.equal(model(x), expected)
+    assert [site.name for site in seen.sites] == ["act", "act#2"]
+    inner = nn.Sequential(torch.compile(zoo.Reused(), backend="eager"), nn.Tanh())  # type: ignore[call-overload]
+    with watch(inner) as seen:
+        inner(x)
+    assert [site.name for site in seen.sites] == ["0.act", "0.act#2", "1"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_what_cannot_be_seen_into_is_refused() -> None:
+    scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
+    with pytest.raises(InputError, match="ScriptModule"), watch(scripted):
+        pass
+    with pytest.raises(InputError, match="module '0' is a ScriptModule"), watch(nn.Sequential(scripted)):
+        pass
+
+    class FullyShardedDataParallel(nn.Module):
+        """Stands for torch's class of that name, which needs a GPU."""
+
+    with pytest.raises(InputError, match="FSDP"), watch(FullyShardedDataParallel()):
+        pass
+    with pytest.raises(InputError, match=r"expected a torch\.nn\.Module, got function"), watch(F.relu):  # type: ignore[arg-type]
+        pass
+
+
+def test_autocast_and_channels_last() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.Conv2d(5, 4, 3), nn.GELU())
+    x = torch.randn(4, 3, 9, 9).to(memory_format=torch.channels_last)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    for enabled in (False, True):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            expected = model(x)
+            with watch(model) as seen:
+                output = model(x)
+        assert torch.equal(output, expected)
+        assert [tuple(pair.y.shape) for pair in seen.pairs.values()] == [(4, 5), (4, 4)]
+        assert {pair.y.dtype for pair in seen.pairs.values()} == {torch.float32}
+
+
+def test_functional_call_and_checkpointing() -> None:
+    from torch.func import functional_call
+    from torch.utils.checkpoint import checkpoint
+
+    model, x = network("reused")
+    doubled = {name: 2 * value for name, value in model.named_parameters()}
+    with watch(model) as seen:
+        output = functional_call(model, doubled, (x,))
+    assert torch.equal(output, functional_call(model, doubled, (x,)))
+    assert len(seen.pairs) == 2
+
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = zoo.Reused()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return checkpoint(self.inner, x, use_reentrant=False)
+
+    outer = Checkpointed()
+    with watch(outer) as seen:
+        outer(x.requires_grad_()).sum().backward()  # the parts are run again, after the pass
+    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"inner.act": 6, "inner.act#2": 6}
+
+
+def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.SiLU(inplace=True), nn.Conv2d(5, 4, 3), nn.LeakyReLU(0.3))
+    x = torch.randn(4, 3, 9, 9)
+    with torch.no_grad(), watch(model, reduction=Reduction(pool_first=True)) as seen:
+        output = model(x)
+    silu, leaky = seen.pairs.values()
+    torch.testing.assert_close(silu.y, F.silu(silu.x))
+    torch.testing.assert_close(leaky.y, F.leaky_relu(leaky.x, 0.3))
+    assert torch.equal(output, model(x))
+    swish = nn.Sequential(zoo.Swish())
+    with watch(swish, activations=[zoo.Swish], reduction=Reduction(pool_first=True)) as seen:
+        swish(torch.randn(4, 5, 3))
+    (pair,) = seen.pairs.values()
+    torch.testing.assert_close(pair.y, F.silu(pair.x))
+    with (
+        watch(model, sites="0", reduction=Reduction(pool_first=True)),
+        pytest.raises(InputError, match="0: pooling first"),
+    ):
+        model(x)
