@@ -7,16 +7,34 @@ from fathometer.activations import (
     polynomial_scores,
     range_scores,
 )
-from fathometer.errors import FathometerError, InputError, MissingExtraError, NumericalError
+from fathometer.capture import Pair, Reduction, Site, Watch, watch
+from fathometer.errors import (
+    FathometerError,
+    ForwardError,
+    InputError,
+    MissingExtraError,
+    NumericalError,
+    OutOfMemoryError,
+)
 from fathometer.gauges import (
     AffinityScore,
     AffinityScores,
     affinity,
     affinity_score,
     affinity_scores,
+    cka,
+    cost_of_identity,
+    entropy,
+    nonnegativity,
+    norm,
     r2,
     r2_heldout,
+    sparsity,
+    stable_rank,
 )
+from fathometer.measure import measure
+from fathometer.provenance import Provenance
+from fathometer.sounding import Sounding, load
 from fathometer.transport import Ridge
 
 __version__ = "0.1.0"
@@ -27,17 +45,35 @@ __all__ = [
     "AffinityScores",
     "AtlasSettings",
     "FathometerError",
+    "ForwardError",
     "InputError",
     "MissingExtraError",
     "NumericalError",
+    "OutOfMemoryError",
+    "Pair",
+    "Provenance",
+    "Reduction",
     "Ridge",
+    "Site",
+    "Sounding",
+    "Watch",
     "__version__",
     "activation_atlas",
     "affinity",
     "affinity_score",
     "affinity_scores",
+    "cka",
+    "cost_of_identity",
+    "entropy",
+    "load",
+    "measure",
+    "nonnegativity",
+    "norm",
     "polynomial_scores",
     "r2",
     "r2_heldout",
     "range_scores",
+    "sparsity",
+    "stable_rank",
+    "watch",
 ]

@@ -18,3 +18,11 @@ class MissingExtraError(FathometerError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package!r}: pip install 'fathometer[{extra}]'")
+
+
+class ForwardError(FathometerError, RuntimeError):
+    """The network itself failed on its input."""
+
+
+class OutOfMemoryError(FathometerError, MemoryError):
+    """The work does not fit; the message says what to make smaller."""

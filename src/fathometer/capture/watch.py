@@ -132,6 +132,11 @@ class Watch:
         return tuple(site for site in self._known.values() if self._is_wanted(site))
 
     @property
+    def called(self) -> tuple[Site, ...]:
+        """All calls that could have been chosen."""
+        return tuple(self._known.values())
+
+    @property
     def pairs(self) -> dict[Site, Pair]:
         """The pair of every site, over all forward passes since the beginning or the last `clear`."""
         return {

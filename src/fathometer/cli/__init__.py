@@ -10,6 +10,10 @@ from rich.console import Console
 
 from fathometer import __version__
 from fathometer.cli.activations import activations
+from fathometer.cli.measure import measure
+from fathometer.cli.models import models
+from fathometer.cli.show import show
+from fathometer.cli.sites import sites
 from fathometer.errors import FathometerError
 
 app = typer.Typer(
@@ -21,7 +25,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
-app.command()(activations)
+for verb in (measure, show, sites, models, activations):
+    app.command()(verb)
 
 
 def _print_version(wanted: bool) -> None:

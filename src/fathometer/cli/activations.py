@@ -23,8 +23,8 @@ from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
 from fathometer.cli.device import check_device
 from fathometer.cli.outputs import planned_outputs, write_table
-from fathometer.cli.progress import progress_bar
 from fathometer.errors import InputError
+from fathometer.progress import progress_bar
 from fathometer.report import activations as pictures
 from fathometer.report.figures import save_figure
 from fathometer.transport import DEFAULT_RIDGE, Ridge

@@ -23,18 +23,22 @@ def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | 
     if picture:
         require_matplotlib()
     for path in filter(None, (picture, table)):
-        if path.exists() and not force:
-            raise InputError(f"{path} exists; give another name, or --force to replace it")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {out}: cannot make the folder ({error.strerror})") from error
-    for path in filter(None, (picture, table)):
-        if path.is_dir():
-            raise InputError(f"{path} is a folder; give another name")
-        with complete_file(path, keep=False) as probe:
-            probe.touch()
+        check_writable(path, force)
     return picture, table
+
+
+def check_writable(path: Path, force: bool) -> None:
+    """Fail before the work if the file cannot be written after it; the folder is made."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give another name")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; give another name, or --force to replace it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot make the folder ({error.strerror})") from error
+    with complete_file(path, keep=False) as probe:
+        probe.touch()
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

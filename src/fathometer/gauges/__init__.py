@@ -7,14 +7,28 @@ from fathometer.gauges.affinity import (
     affinity_score,
     affinity_scores,
 )
-from fathometer.gauges.companions import r2, r2_heldout
+from fathometer.gauges.companions import cka, entropy, norm, r2, r2_heldout, sparsity
+from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
+from fathometer.gauges.registry import GAUGES, Gauge, choose_gauges, read_gauges
 
 __all__ = [
+    "GAUGES",
     "AffinityScore",
     "AffinityScores",
+    "Gauge",
     "affinity",
     "affinity_score",
     "affinity_scores",
+    "choose_gauges",
+    "cka",
+    "cost_of_identity",
+    "entropy",
+    "nonnegativity",
+    "norm",
     "r2",
     "r2_heldout",
+    "read_gauges",
+    "sparsity",
+    "stable_rank",
+    "stable_rank_of",
 ]

@@ -16,6 +16,7 @@ PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 INK = "#20303c"
 SEA = "#1f77a4"
 BUOY = "#d1495b"
+PALETTE = (SEA, BUOY, "#e0a030", "#3b8f6b", "#7a5195", "#6c757d")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with (done, total)."""
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A function to call with (done, total), where the total may be unknown."""
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,0 +1,77 @@
+"""`fathometer sites`: what would be measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.capture import watch
+from fathometer.data import open_data
+from fathometer.errors import FathometerError, ForwardError, InputError
+from fathometer.feeding import run
+from fathometer.models import load_model
+from fathometer.user_code import import_by_name
+
+
+def sites(
+    model: Annotated[str, typer.Argument(help="As for `fathometer measure`.")],
+    weights: Annotated[
+        str, typer.Option(help="none is enough to see the sites; default; or a file.")
+    ] = "none",
+    sites: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these: a pattern (layer1.*), an operator (relu), module:NAME. Repeatable."),
+    ] = None,
+    activation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A class or function of your own that is an activation, package.module:name. Repeatable."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, for programs.")] = False,
+) -> None:
+    """List the sites of a network: the calls of activation functions in one forward pass, on noise.
+
+    For instance:
+
+    - `fathometer sites torchvision:resnet50`
+
+    - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
+    """
+    loaded = load_model(model, weights)
+    source = open_data("random:2", loaded.inputs, batch_size=2)
+    own = [import_by_name(name, "--activation") for name in activation or ()]
+    with torch.no_grad(), watch(loaded.module, sites=sites, activations=own) as seen:
+        try:
+            run(loaded.module, next(iter(source)), torch.device("cpu"), None)
+        except FathometerError:
+            raise
+        except Exception as error:
+            raise ForwardError(
+                f"{model}: failed on noise of shape {list(loaded.inputs.shape)} ({type(error).__name__}: "
+                f"{(str(error).splitlines() or [''])[0]})"
+            ) from error
+    found = [
+        {"name": site.name, **asdict(site), "width": int(pair.x.shape[1])}
+        for site, pair in seen.pairs.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps(found, indent=1))
+        return
+    if not found:
+        called = ", ".join(site.name for site in seen.called[:8]) or "none"
+        raise InputError(f"{model}: no such site; the activation calls seen are: {called}")
+    view = Table(title=Text(f"{len(found)} sites of {model}"))
+    for column in ("site", "operator"):
+        view.add_column(column, overflow="fold")
+    view.add_column("width", justify="right")
+    for entry in found:
+        view.add_row(Text(str(entry["name"])), Text(str(entry["operator"])), str(entry["width"]))
+    Console(emoji=False).print(view)

@@ -1,0 +1,63 @@
+"""A sounding in the terminal: its sites with a small bar for each, as far as the width allows."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.sounding import Sounding
+
+_BAR = 16
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_BESIDE = ("cka", "r2_heldout", "stable_rank_x", "stable_rank_y", "cost_of_identity", "nonnegativity_energy")
+
+
+def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
+    """The table, and under it the summary (Figure 3)."""
+    mean, std = sounding.mean(gauge), sounding.std(gauge)
+    width = sounding.records.groupby("site", sort=False)["d"].first()
+    top = max(1.0, float(mean[mean < math.inf].max())) if len(mean) else 1.0
+    view = Table(
+        title=Text(_title(sounding)), caption=f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
+    )
+    view.add_column("site", overflow="fold")
+    view.add_column("operator")
+    view.add_column("width", justify="right")
+    view.add_column(gauge, justify="right", no_wrap=True)
+    view.add_column("", width=_BAR, no_wrap=True)
+    others = [name for name in _BESIDE if name in sounding.gauges and name != gauge]
+    others = others[: max(0, (console.width - 86) // 16)]
+    for name in others:
+        view.add_column(name, justify="right")
+    means = {name: sounding.mean(name) for name in others}
+    for site in sounding.sites:
+        spread = "" if math.isnan(std[site.name]) else f" ± {std[site.name]:.3f}"
+        view.add_row(
+            Text(site.name),
+            Text(site.operator),
+            str(width[site.name]),
+            f"{mean[site.name]:.3f}{spread}",
+            bar(mean[site.name] / top),
+            *(f"{means[name][site.name]:.3f}" for name in others),
+        )
+    numbers = sounding.summary(gauge)
+    line = ", ".join(f"{name} {number:.3f}" for name, number in numbers.items())
+    return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}"))
+
+
+def bar(share: float) -> str:
+    """A bar for a number from 0 to 1, to an eighth of a character."""
+    if math.isnan(share):
+        return ""
+    eighths = round(8 * _BAR * min(max(share, 0.0), 1.0))
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def _title(sounding: Sounding) -> str:
+    facts = sounding.provenance
+    weights = facts.model.get("weights")
+    model = f"{facts.model.get('name', '?')}" + (f" ({weights})" if weights else "")
+    return f"{model} on {facts.data.get('name', '?')}"

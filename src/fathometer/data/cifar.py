@@ -1,0 +1,141 @@
+"""CIFAR-10 and CIFAR-100 in their binary version: records of labels and 3072 bytes, `[3, 32, 32]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fathometer.data.pictures import from_pixels, require_pictures
+from fathometer.data.samples import Sample, Samples, Unreadable, brief
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+
+_PIXELS = 3 * 32 * 32
+
+
+class _Layout(NamedTuple):
+    name: str
+    labels: int  # bytes before the pixels; the last is the (fine) label
+    classes: int
+    splits: dict[str, str]  # the preferred first
+    folder: str
+
+    @property
+    def record(self) -> int:
+        return self.labels + _PIXELS
+
+
+_LAYOUTS = (
+    _Layout(
+        "CIFAR-10", 1, 10, {"test": "test_batch.bin", "train": "data_batch_*.bin"}, "cifar-10-batches-bin"
+    ),
+    _Layout("CIFAR-100", 2, 100, {"test": "test.bin", "train": "train.bin"}, "cifar-100-binary"),
+)
+
+
+class Cifar(Samples):
+    """The test set where there is one, otherwise the training set; or the one file that was given."""
+
+    def __init__(self, path: Path, inputs: Inputs) -> None:
+        require_pictures(inputs, str(path))
+        layout, split, files = _in_folder(path) if path.is_dir() else _of_file(path)
+        records = np.concatenate([_records(file, layout) for file in files])
+        self._labels = records[:, layout.labels - 1]
+        self._pixels = records[:, layout.labels :].reshape(-1, 3, 32, 32)
+        self._inputs = inputs
+        if self._labels.max() >= layout.classes:
+            raise InputError(
+                f"{path}: expected labels of {layout.name} below {layout.classes}, "
+                f"got {self._labels.max()}; this is another kind of file"
+            )
+        self.description = {
+            "kind": layout.name,
+            "name": path.resolve().name,
+            "labels": True,
+            "split": split,
+            "files": [file.name for file in files],
+        }
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, index: int) -> Sample | Unreadable:
+        pixels = self._pixels[index].transpose(1, 2, 0)
+        return from_pixels(pixels, f"image {index}", int(self._labels[index]), self._inputs)
+
+
+def is_cifar(folder: Path) -> bool:
+    """Whether a folder holds CIFAR, in whichever version."""
+    return bool(_found(folder)) or is_pickled_cifar(folder)
+
+
+def is_pickled_cifar(path: Path) -> bool:
+    """Whether a folder or file is CIFAR in the Python version, by its names alone."""
+    if path.is_file():
+        name = path.name
+        return name in {"test_batch", "batches.meta"} or (name.startswith("data_batch_") and not path.suffix)
+    return any(
+        (place / "batches.meta").is_file()
+        or (place / "data_batch_1").is_file()
+        or all((place / name).is_file() for name in ("meta", "test"))
+        for place in (path, path / "cifar-10-batches-py", path / "cifar-100-python")
+    )
+
+
+def refuse_pickled(path: Path) -> InputError:
+    """The error for the Python version: what is pickled can run anything, so it is not opened."""
+    return InputError(
+        f"{path}: expected the binary version of CIFAR, got the Python one, which is pickled and never "
+        "opened; download cifar-10-binary.tar.gz or cifar-100-binary.tar.gz"
+    )
+
+
+def _found(folder: Path) -> list[tuple[_Layout, str, list[Path]]]:
+    """Each data set in a folder or in the usual folder inside it, with its preferred split."""
+    found = []
+    for layout in _LAYOUTS:
+        for place in (folder, folder / layout.folder):
+            splits = ((name, sorted(place.glob(pattern))) for name, pattern in layout.splits.items())
+            found += [(layout, name, files) for name, files in splits if files][:1]
+    return found
+
+
+def _in_folder(folder: Path) -> tuple[_Layout, str, Sequence[Path]]:
+    found = _found(folder)
+    if not found:
+        raise refuse_pickled(folder)
+    if len(found) > 1:
+        names = " and ".join(f"{files[0].relative_to(folder)}" for _, _, files in found)
+        raise InputError(f"{folder}: expected one data set, got {names}; give the folder or file of one")
+    return found[0]
+
+
+def _of_file(file: Path) -> tuple[_Layout, str | None, Sequence[Path]]:
+    for layout in _LAYOUTS:
+        for split, pattern in layout.splits.items():
+            if file.match(pattern):
+                return layout, split, [file]
+    size = file.stat().st_size
+    for layout in _LAYOUTS:
+        if size and size % layout.record == 0:
+            return layout, None, [file]
+    sizes = " or ".join(f"{layout.record} ({layout.name})" for layout in _LAYOUTS)
+    raise InputError(
+        f"{file}: expected CIFAR in records of {sizes} bytes, got {size} bytes; it is cut or something else"
+    )
+
+
+def _records(file: Path, layout: _Layout) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    try:
+        content = np.fromfile(file, np.uint8)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({brief(error)})") from error
+    if not len(content) or len(content) % layout.record:
+        raise InputError(
+            f"{file}: expected {layout.name} in whole records of {layout.record} bytes, "
+            f"got {len(content)} bytes; the file is truncated, download it again"
+        )
+    return content.reshape(-1, layout.record)

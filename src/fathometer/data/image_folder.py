@@ -1,0 +1,124 @@
+"""A folder of images: one folder a class, a flat folder, or a `labels.csv` that says the classes."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from fathometer.data.pictures import from_file, require_pictures
+from fathometer.data.samples import Sample, Samples, Unreadable, brief
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")
+
+_SPLITS = {"train", "training", "val", "valid", "validation", "test"}
+
+
+class ImageFolder(Samples):
+    """The images below `root`, sorted by path.
+
+    With a `labels.csv` (columns `file`, relative to `root`, and `class_index`) the labels are those; with
+    one folder a class they are the place of the class among the sorted folders, as in torchvision; images
+    that lie directly in `root` have none.
+    """
+
+    def __init__(self, root: Path, inputs: Inputs) -> None:
+        require_pictures(inputs, str(root))
+        self._root, self._inputs = root, inputs
+        self._files = sorted(_images(root), key=lambda file: file.parts)
+        if not self._files:
+            raise InputError(
+                f"{root}: expected images ({' '.join(s[1:] for s in IMAGE_SUFFIXES)}), found none in it; "
+                "give a folder of images, or one that holds a folder of images for each class"
+            )
+        self._labels = _labels(root, self._files)
+        self.description = {
+            "kind": "images",
+            "name": root.resolve().name,
+            "labels": self._labels is not None,
+        }
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, index: int) -> Sample | Unreadable:
+        file = self._files[index]
+        label = None if self._labels is None else self._labels[index]
+        return from_file(self._root / file, str(file), label, self._inputs)
+
+
+def _images(root: Path) -> Iterator[PurePosixPath]:
+    """Every image below `root`, relative to it. Links are followed, but not in circles."""
+
+    def below(folder: PurePosixPath, above: frozenset[str]) -> Iterator[PurePosixPath]:
+        here = os.path.realpath(root / folder)
+        if here in above:
+            return
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                if _is_hidden(entry.name):
+                    continue
+                if entry.is_dir():
+                    yield from below(folder / entry.name, above | {here})
+                elif entry.name.lower().endswith(IMAGE_SUFFIXES):  # a broken link too: it will be named
+                    yield folder / entry.name
+
+    try:
+        yield from below(PurePosixPath(), frozenset())
+    except OSError as error:
+        raise InputError(f"{root}: cannot be read ({brief(error)})") from error
+
+
+def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
+    table = root / "labels.csv"
+    if table.is_file():
+        known = _read_labels(table)
+        missing = [str(file) for file in files if str(file) not in known]
+        if missing:
+            raise InputError(
+                f"{table}: expected a row for each image, got none for {missing[0]} "
+                f"({len(missing)} of {len(files)} are missing); add them, or take the file away"
+            )
+        return [known[str(file)] for file in files]
+    flat = sum(len(file.parts) == 1 for file in files)
+    if flat == len(files):
+        return None
+    if flat:
+        raise InputError(
+            f"{root}: expected images in class folders or directly in it, got both ({flat} of {len(files)} "
+            "directly); move one kind away, or name all in a labels.csv (columns file, class_index)"
+        )
+    classes = sorted(f.name for f in root.iterdir() if f.is_dir() and not _is_hidden(f.name))
+    if {name.lower() for name in classes} <= _SPLITS:
+        raise InputError(f"{root}: expected class folders, got {' and '.join(classes)}; give one of these")
+    index = {name: i for i, name in enumerate(classes)}
+    return [index[file.parts[0]] for file in files]
+
+
+def _read_labels(table: Path) -> dict[str, int]:
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as lines:
+            rows = csv.DictReader(lines, strict=True)
+            columns = rows.fieldnames or []
+            if not {"file", "class_index"} <= set(columns):
+                raise InputError(
+                    f"{table}: expected columns file and class_index, got {', '.join(columns) or 'none'}; "
+                    "rename them, or take the file away"
+                )
+            return {row["file"]: _class_index(row["class_index"], row["file"], table) for row in rows}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{table}: expected a table of labels, cannot read it ({brief(error)})") from error
+
+
+def _class_index(text: str | None, file: str, table: Path) -> int:
+    try:
+        return int(text or "")
+    except ValueError:
+        raise InputError(f"{table}: expected a whole number as class_index of {file}, got {text!r}") from None
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"

@@ -1,0 +1,149 @@
+"""From whatever the user iterates over to forward passes that never straddle two sample batches."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from fathometer.capture.channels import tensors_in
+from fathometer.errors import InputError
+
+Call: TypeAlias = "Callable[[nn.Module, Any], object]"
+
+DEFAULT_BATCH_SIZE = 32
+
+
+class Piece(NamedTuple):
+    """The input of one forward pass."""
+
+    batch: int  # which sample batch it belongs to
+    value: Any
+    samples: int  # how many inputs it holds
+    completes: bool  # whether the sample batch is full with it
+
+
+def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
+    """What to iterate over: one tensor is cut, a data set gets a loader, the rest is taken as it is."""
+    if isinstance(data, np.ndarray):
+        data = torch.from_numpy(data)
+    if isinstance(data, Tensor):
+        return data.split(batch_size or DEFAULT_BATCH_SIZE)
+    if isinstance(data, Dataset) and not isinstance(data, torch.utils.data.IterableDataset):
+        order = torch.Generator().manual_seed(seed)
+        return DataLoader(data, batch_size=batch_size or DEFAULT_BATCH_SIZE, shuffle=True, generator=order)
+    if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
+        raise InputError(
+            "data: expected a DataLoader, a Dataset, a tensor or an iterable of batches, "
+            f"got {type(data).__name__}; fathometer.data.open_data opens files and folders by name"
+        )
+    return data
+
+
+def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool) -> Iterator[Piece]:
+    """The inputs, cut at the ends of sample batches and to at most `batch_size`.
+
+    A sample batch is full with `samples` inputs; with `tokens`, with the input that brings the number
+    of its tokens to `samples`.
+    """
+    batch, filled = 0, 0
+    for item in items:
+        value = _as_tensors(item)
+        count = _count(value)
+        units = _tokens(value, count) if tokens else torch.ones(count, dtype=torch.long)
+        start = 0
+        while start < count:
+            reached = filled + units[start:].cumsum(0)
+            full = (reached >= samples).nonzero()
+            stop = start + int(full[0]) + 1 if len(full) else count
+            stop = min(stop, start + (batch_size or count))
+            filled += int(units[start:stop].sum())
+            completes = filled >= samples
+            piece = value if (start, stop) == (0, count) else _slice(value, start, stop, count)
+            yield Piece(batch, piece, stop - start, completes)
+            if completes:
+                batch, filled = batch + 1, 0
+            start = stop
+
+
+def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
+    """One forward pass, as the form of the input asks for.
+
+    `(inputs, labels)` passes the first; a dict passes what `forward` takes, by keyword.
+    """
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    value = _moved(value, device, dtype)
+    if call is not None:
+        call(model, value)
+        return
+    if isinstance(value, tuple | list):
+        value = value[0]
+    if isinstance(value, Mapping):
+        model(**_accepted(model, value))
+    else:
+        model(value)
+
+
+def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
+    """What `forward` takes: a data set may carry labels and indices, too."""
+    parameters = inspect.signature(model.forward).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return dict(value)
+    return {name: entry for name, entry in value.items() if name in parameters}
+
+
+def _as_tensors(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    if isinstance(value, Mapping):
+        return {key: _as_tensors(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(map(_as_tensors, value)) if type(value) in (tuple, list) else value
+    return value
+
+
+def _count(value: Any) -> int:
+    first = next((tensor for tensor in tensors_in(value) if tensor.ndim), None)
+    if first is None:
+        raise InputError(
+            "data: expected batches that are tensors, (tensor, label) or dicts of tensors, "
+            f"got {type(value).__name__} without a tensor in it"
+        )
+    return len(first)
+
+
+def _tokens(value: Any, count: int) -> Tensor:
+    """How many tokens each input has."""
+    mask = value.get("attention_mask") if isinstance(value, Mapping) else None
+    if mask is not None:
+        return mask.cpu().long().sum(1)
+    first = next(tensor for tensor in tensors_in(value) if tensor.ndim)
+    return torch.full((count,), first.shape[1] if first.ndim == 2 and not first.is_floating_point() else 1)
+
+
+def _slice(value: Any, start: int, stop: int, count: int) -> Any:
+    if isinstance(value, Tensor):
+        return value[start:stop] if value.ndim and len(value) == count else value
+    if isinstance(value, Mapping):
+        return {key: _slice(entry, start, stop, count) for key, entry in value.items()}
+    if type(value) is tuple or (type(value) is list and any(isinstance(v, Tensor) for v in value)):
+        return type(value)(_slice(entry, start, stop, count) for entry in value)
+    if type(value) is list and len(value) == count:
+        return value[start:stop]
+    return value
+
+
+def _moved(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
+    """On the device; floats in the dtype of the network, integers as they are."""
+    if isinstance(value, Tensor):
+        return value.to(device, dtype if value.is_floating_point() else None, non_blocking=True)
+    if isinstance(value, Mapping):
+        return {key: _moved(entry, device, dtype) for key, entry in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_moved(entry, device, dtype) for entry in value)
+    return value

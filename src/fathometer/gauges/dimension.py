@@ -1,0 +1,110 @@
+"""How many dimensions a representation has: gauges from the mechanics of Leaky ResNets.
+
+Pairs are `[samples, features]` or `[batch, samples, features]`, not centred: the paper's A is Xᵀ and
+its σ(A) is Yᵀ, without the row of ones for the bias. A gauge returns a tensor, `[]` or `[batch]`, or
+several by name.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fathometer.arrays import Array, as_pair, as_samples
+from fathometer.errors import InputError, NumericalError
+from fathometer.gauges.spectrum import eigenvalues, smaller_gram, squares
+
+
+def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
+    """The stable rank of inputs and outputs: `stable_rank_of` each.
+
+    Example:
+        >>> import torch
+        >>> x = torch.eye(4) - 0.5
+        >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
+        {'x': 4.0, 'y': 4.0}
+    """
+    a, b = as_pair(x, y)
+    return {"x": stable_rank_of(a), "y": stable_rank_of(b)}
+
+
+@torch.no_grad()
+def stable_rank_of(a: Array) -> Tensor:
+    """‖A‖*² / ‖A‖²: the squared sum of singular values over the sum of their squares (Proposition 1).
+
+    At most the rank, which it equals where all singular values but zeros are equal; 0 for A = 0. Singular
+    values come from the smaller Gram matrix: those below some 1e-7 of the largest count as 0.
+
+    Example:
+        >>> import torch
+        >>> round(stable_rank_of(torch.ones(5, 3)).item(), 6)
+        1.0
+    """
+    samples, _ = _unit(as_samples(a, "a", minimum=1))
+    values = eigenvalues(smaller_gram(samples))
+    total = values.sum(-1)
+    return values.sqrt().sum(-1).square() / torch.where(total > 0, total, 1.0)
+
+
+@torch.no_grad()
+def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
+    """COI_γ = Tr A (K + γI)⁻¹ Aᵀ with A = Xᵀ, K = YYᵀ: what it costs to bring the inputs back from the outputs.
+
+    It is the least of ‖W‖² + ‖X − YW‖² / γ over all W. Where Y = X, it is Σ s² / (s² + γ) over the singular
+    values s of X, about their number, the rank. With γ = `gamma` · ‖K‖_op a common scale of both does not
+    matter. Where Y = 0, it is infinite, unless X = 0, which costs nothing.
+
+    Args:
+        x: inputs of the activation.
+        y: its outputs.
+        gamma: γ₀, relative to the largest eigenvalue of K.
+
+    Example:
+        >>> import torch
+        >>> x = torch.eye(3)
+        >>> round(cost_of_identity(x, x.relu()).item(), 2)
+        3.0
+        >>> round(cost_of_identity(x - 0.5, (x - 0.5).relu()).item(), 2)
+        8.99
+    """
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < float("inf"):
+        raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
+    (a, size_a), (b, size_b) = (_unit(side) for side in as_pair(x, y))
+    gram = smaller_gram(b)
+    largest = eigenvalues(gram)[..., -1]
+    ridge = torch.where(largest > 0, gamma * largest, 1.0)
+    gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
+    lower, info = torch.linalg.cholesky_ex(gram)
+    if bool(info.any()):
+        raise NumericalError(f"K + γI is singular to rounding with gamma = {gamma:g}; raise gamma, e.g. to 1e-10")
+    if a.shape[-2] <= a.shape[-1]:
+        cost = squares(torch.linalg.solve_triangular(lower, a, upper=False))
+    else:
+        w = torch.cholesky_solve(b.mT @ a, lower)
+        cost = squares(w) + squares(a - b @ w) / ridge
+    scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
+    return torch.where(size_a > 0, cost * scale.square(), 0.0)
+
+
+@torch.no_grad()
+def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
+    """How non-negative the inputs are: the share of `entries` ≥ 0, and of `energy`, ‖X₊‖² / ‖X‖².
+
+    Both are 1 where X ≥ 0, which is where the cost of identity of a ReLU is the rank. `y` is not used.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[3.0, -1.0], [0.0, 1.0]])
+        >>> {name: round(value.item(), 3) for name, value in nonnegativity(x, x.relu()).items()}
+        {'entries': 0.75, 'energy': 0.909}
+    """
+    a, size = _unit(as_pair(x, y)[0])
+    total = squares(a)
+    energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
+    return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
+
+
+def _unit(samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The samples divided by their largest entry, and that entry: squares then stay within float64."""
+    size = torch.linalg.vector_norm(samples, torch.inf, dim=(-2, -1))
+    return samples / torch.where(size > 0, size, 1.0)[..., None, None], size

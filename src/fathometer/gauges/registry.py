@@ -1,0 +1,167 @@
+"""Gauges by name, and many pairs at once: in threads on a CPU, in batches on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import FathometerError, InputError
+from fathometer.gauges.affinity import affinity_score, affinity_scores
+from fathometer.gauges.companions import cka, entropy, norm, r2, r2_heldout, sparsity
+from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank
+
+Pairs: TypeAlias = "Sequence[tuple[Tensor, Tensor]]"
+GaugeValue: TypeAlias = "float | Tensor | Mapping[str, float | Tensor]"
+Gauge: TypeAlias = "Callable[[Tensor, Tensor], GaugeValue]"
+"""A function of X and Y, `[samples, features]` each, that gives a number, or several with a name each."""
+
+_FOLDS = 5
+
+
+def _affinity(x: Tensor, y: Tensor) -> float:
+    """ρ, Eq. (5), with Ledoit-Wolf covariances."""
+    return float(affinity_score(x, y))
+
+
+def _affinity_sample(x: Tensor, y: Tensor) -> float:
+    """ρ, Eq. (5), with sample covariances."""
+    return float(affinity_score(x, y, covariance="sample"))
+
+
+def _affinity_of_many(pairs: Pairs) -> Tensor:
+    return torch.from_numpy(affinity_scores(pairs).value)
+
+
+def _affinity_sample_of_many(pairs: Pairs) -> Tensor:
+    return torch.from_numpy(affinity_scores(pairs, covariance="sample").value)
+
+
+def _r2_heldout(x: Tensor, y: Tensor) -> Tensor:
+    return r2_heldout(x, y, folds=min(_FOLDS, x.shape[-2]))
+
+
+GAUGES: dict[str, Gauge] = {
+    "affinity": _affinity,
+    "affinity_sample": _affinity_sample,
+    "cka": cka,
+    "r2": r2,
+    "r2_heldout": _r2_heldout,
+    "sparsity": sparsity,
+    "entropy": entropy,
+    "norm": norm,
+    "stable_rank": stable_rank,
+    "cost_of_identity": cost_of_identity,
+    "nonnegativity": nonnegativity,
+}
+"""The gauges that have a name. All but the first two also take batches `[batch, samples, features]`."""
+
+_OF_MANY: dict[Gauge, Callable[[Pairs], Tensor]] = {
+    _affinity: _affinity_of_many,
+    _affinity_sample: _affinity_sample_of_many,
+}
+
+
+def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "all") -> dict[str, Gauge]:
+    """Gauges under their names: `all`, names with commas, functions of one's own, or a list of both.
+
+    Example:
+        >>> def gap(x, y):
+        ...     return (x - y).abs().max()
+        >>> list(choose_gauges(["affinity", gap]))
+        ['affinity', 'gap']
+    """
+    if isinstance(gauges, str):
+        gauges = list(GAUGES) if gauges == "all" else [name.strip() for name in gauges.split(",")]
+    elif callable(gauges):
+        gauges = [gauges]
+    chosen: dict[str, Gauge] = {}
+    for gauge in gauges:
+        if isinstance(gauge, str) and gauge not in GAUGES:
+            raise InputError(f"gauges: expected some of {', '.join(GAUGES)}, or a function; got {gauge!r}")
+        if not isinstance(gauge, str) and not callable(gauge):
+            raise InputError(f"gauges: expected names or functions of x and y, got {type(gauge).__name__}")
+        name = gauge if isinstance(gauge, str) else getattr(gauge, "__name__", type(gauge).__name__)
+        if name in chosen:
+            raise InputError(f"gauges: two are called {name!r}; give one of the functions another name")
+        chosen[name] = GAUGES[gauge] if isinstance(gauge, str) else gauge
+    if not chosen:
+        raise InputError("gauges: expected at least one, got none")
+    return chosen
+
+
+@torch.no_grad()
+def read_gauges(
+    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
+) -> list[dict[str, float]]:
+    """The values of all gauges for every pair; errors say which pair, by its name, and which gauge.
+
+    A gauge with several values gives `sparsity_before`, `sparsity_after` and so on.
+    """
+    if any(x.is_cuda for x, _ in pairs.values()):
+        try:
+            return _together(gauges, list(pairs.values()))
+        except FathometerError:
+            pass  # one by one, so that the culprit is found
+    if len(pairs) < 2:
+        return [_one(gauges, *item) for item in pairs.items()]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a pair for each core is faster than all cores for each pair
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda item: _one(gauges, *item), pairs.items()))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    with torch.no_grad():  # which is not inherited by threads
+        for gauge_name, gauge in gauges.items():
+            try:
+                value = gauge(*pair)
+                numbers = value if isinstance(value, Mapping) else {"": value}
+                found |= {_column(gauge_name, key): float(number) for key, number in numbers.items()}
+            except FathometerError as error:
+                raise type(error)(f"{name}: {gauge_name}: {error}") from error
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"{name}: {gauge_name}: expected a number, or a dict of them ({error})"
+                ) from error
+    return found
+
+
+def _together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+    """Pairs of one shape in one batch; all numbers leave the device at once."""
+    shapes: dict[torch.Size, list[int]] = {}
+    for place, (x, _) in enumerate(pairs):
+        shapes.setdefault(x.shape, []).append(place)
+    groups = [
+        (places, torch.stack([pairs[p][0] for p in places]), torch.stack([pairs[p][1] for p in places]))
+        for places in shapes.values()
+    ]
+    singles = [([place], x, y) for place, (x, y) in enumerate(pairs)]
+    columns: dict[str, Tensor] = {}
+
+    def put(column: str, places: Sequence[int], numbers: Tensor) -> None:
+        whole = columns.setdefault(column, torch.full((len(pairs),), torch.nan, dtype=torch.float64))
+        columns[column] = whole.to(numbers.device)
+        columns[column][places] = numbers.double()
+
+    for name, gauge in gauges.items():
+        if gauge in _OF_MANY:
+            columns[name] = _OF_MANY[gauge](pairs)
+            continue
+        for places, x, y in groups if gauge in GAUGES.values() else singles:
+            value = gauge(x, y)
+            for key, numbers in value.items() if isinstance(value, Mapping) else [("", value)]:
+                put(_column(name, key), places, torch.as_tensor(numbers).reshape(-1))
+    lists = {name: column.tolist() for name, column in columns.items()}
+    return [{name: values[i] for name, values in lists.items()} for i in range(len(pairs))]
+
+
+def _column(gauge: str, key: str) -> str:
+    return f"{gauge}_{key}" if key else gauge

@@ -1,0 +1,325 @@
+"""The front door: a network and data in, a sounding out, in one pass over the data."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+import torch
+from torch import nn
+
+from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
+from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError
+from fathometer.feeding import Call, Piece, batches_of, pieces, run
+from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
+from fathometer.journal import Journal
+from fathometer.models import LoadedModel
+from fathometer.progress import progress_bar
+from fathometer.provenance import Provenance, describe_device, describe_model, now, versions, weights_hash
+from fathometer.sounding import Sounding
+
+Leftover: TypeAlias = Literal["drop", "keep"]
+Progress: TypeAlias = "Callable[[int, int | None], None]"
+
+
+def measure(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    *,
+    samples: int = 512,
+    batches: int | None = None,
+    gauges: str | Gauge | Iterable[str | Gauge] = "all",
+    sites: SiteFilter | Iterable[SiteFilter] | None = None,
+    activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
+    reduction: Reduction | Pooling = "mean",
+    leftover: Leftover = "drop",
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    call: Call | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+) -> Sounding:
+    """Take soundings of a network: every gauge at every activation call, over a data set.
+
+    The network runs in eval mode without gradients, once over the data. Of every activation call the reduced
+    pair is kept until `samples` of them have come together; then they are measured and forgotten.
+
+    Args:
+        model: any `nn.Module`, or what `fathometer.models.load_model` gives.
+        data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of tensors, `(tensor, label)` or dicts.
+        samples: how many samples make a batch that is measured.
+        batches: how many of these to measure; all that the data give if left out.
+        gauges: `"all"`, names, functions of (X, Y) of your own, or a list of names and functions.
+        sites: which activation calls, or which whole modules, to measure (`SiteFilter`).
+        activations: classes and functions of your own that are activations.
+        reduction: how tensors become `[samples, features]`: `"mean"` over positions and others (`Reduction`).
+        leftover: what to do with samples that do not fill a batch: `"drop"` or `"keep"` as a smaller one.
+        batch_size: at most so many inputs in a forward pass; as the data come if left out.
+        device: where to run; where the network is if left out.
+        call: how to run the network on an item of the data, `call(model, item)`, where the usual ways fail.
+        seed: of the order of a `Dataset` and of random positions.
+        name: what to call the network in the result.
+        journal: a file that keeps the finished batches; if it exists, measuring goes on from there.
+        progress: True for a bar, or a function of (samples done, samples in all or None).
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh())
+        >>> sounding = measure(net, torch.randn(200, 4), samples=100)
+        >>> list(sounding.signature.index), sounding.table["affinity", "count"].to_list()
+        (['1', '3'], [2, 2])
+    """
+    started = time.perf_counter()
+    network, model_facts = _network(model, name)
+    chosen = choose_gauges(gauges)
+    reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
+    _check(samples, batches, batch_size, leftover)
+    items = batches_of(data, batch_size, seed)
+    settings = {
+        "samples": samples,
+        "gauges": list(chosen),
+        "sites": _in_words(sites),
+        "activations": [_in_words(activation) for activation in activations],
+        "reduction": asdict(reduction),
+        "leftover": leftover,
+        "seed": seed,
+    }
+    data_facts = dict(getattr(data, "description", None) or {"name": type(data).__name__})
+    with ExitStack() as stack:
+        where = stack.enter_context(_placed(network, device))
+        hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(weights_hash, network.state_dict())
+        log = None
+        if journal is not None:
+            facts = {**model_facts, "sha256": hashing.result()}
+            log = Journal(Path(journal), {"model": facts, "data": data_facts, "settings": settings})
+        show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
+        stack.enter_context(_evaluating(network))
+        stack.enter_context(torch.no_grad())
+        seen = stack.enter_context(watch(network, sites=sites, activations=activations, reduction=reduction))
+        cut = pieces(items, samples, batch_size, tokens=reduction.pooling == "tokens")
+        loop = _Loop(network, seen, chosen, samples, where, call, log)
+        used, over = loop.over(cut, batches, leftover, _in_all(data, samples, batches, leftover), show)
+        model_facts["sha256"] = hashing.result()
+    if log is not None:
+        log.remove()
+    return Sounding(
+        *_sites_and_records(loop.finished, seen, used, over, samples),
+        Provenance(
+            model=model_facts,
+            data={**data_facts, "samples_measured": used, "samples_left_over": over},
+            settings={**settings, "batches": batches, "batch_size": batch_size},
+            versions=versions(),
+            device=describe_device(where),
+            date=now(),
+            seconds=round(time.perf_counter() - started, 3),
+        ),
+    )
+
+
+class _Loop:
+    """Forward passes and, whenever a batch is full, gauges."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        seen: Watch,
+        gauges: dict[str, Gauge],
+        samples: int,
+        device: torch.device,
+        call: Call | None,
+        log: Journal | None,
+    ) -> None:
+        self.finished: list[dict[str, Any]] = [] if log is None else list(log.batches)
+        self._network, self._seen, self._gauges, self._samples = network, seen, gauges, samples
+        self._device, self._call, self._log = device, call, log
+
+    def over(
+        self,
+        cut: Iterator[Piece],
+        batches: int | None,
+        leftover: Leftover,
+        in_all: int | None,
+        show: Progress,
+    ) -> tuple[int, int]:
+        """Go over the data; how many samples were measured, and how many were left over."""
+        used, fresh = 0, 0  # samples of full batches, and those of the batch that is not full yet
+        known, current = len(self.finished), 0
+        for piece in cut:
+            current = piece.batch
+            fresh += piece.samples
+            if piece.batch < known:
+                self._seen.samples += piece.samples  # random positions depend on the place in the data
+            else:
+                self._forward(piece)
+            show(used + fresh, in_all)
+            if piece.completes:
+                used, fresh = used + fresh, 0
+                if piece.batch >= known:
+                    self._finish(piece.batch)
+                if batches is not None and piece.batch + 1 >= batches:
+                    break
+        if fresh and leftover == "keep":
+            if current >= known:
+                self._finish(current)
+            used, fresh = used + fresh, 0
+        return used, fresh
+
+    def _forward(self, piece: Piece) -> None:
+        try:
+            run(self._network, piece.value, self._device, self._call)
+        except FathometerError:
+            raise
+        except Exception as error:
+            if _is_out_of_memory(error):
+                raise OutOfMemoryError(
+                    f"out of memory in a forward pass of {piece.samples} inputs; "
+                    "give a smaller batch_size (--batch-size)"
+                ) from error
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ForwardError(
+                f"the network failed on its input ({type(error).__name__}: {reason})"
+            ) from error
+
+    def _finish(self, number: int) -> None:
+        pairs = {
+            site: (pair.x[: self._samples], pair.y[: self._samples])
+            for site, pair in self._seen.pairs.items()
+            if len(pair.x) >= 2
+        }
+        self._seen.clear()
+        try:
+            with torch.autocast(self._device.type, enabled=False):
+                values = read_gauges(self._gauges, {site.name: pair for site, pair in pairs.items()})
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"out of memory in the gauges; ask for fewer samples than {self._samples}"
+            ) from error
+        rows = [
+            {"site": asdict(site), "n": len(x), "d": x.shape[1], "values": found}
+            for (site, (x, _)), found in zip(pairs.items(), values, strict=True)
+        ]
+        self.finished.append({"batch": number, "rows": rows})
+        if self._log is not None:
+            self._log.add(self.finished[-1])
+
+
+def _network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
+    if isinstance(model, LoadedModel):
+        network = unwrapped(model.module)
+        return network, {**describe_model(network, name or model.name), "weights": model.weights}
+    network = unwrapped(model)
+    return network, describe_model(network, name)
+
+
+def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str) -> None:
+    for option, value, least in (
+        ("samples", samples, 2),
+        ("batches", batches, 1),
+        ("batch_size", batch_size, 1),
+    ):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise InputError(f"{option}: expected a whole number from {least}, got {value!r}")
+    if leftover not in ("drop", "keep"):
+        raise InputError(f"leftover: expected 'drop' or 'keep', got {leftover!r}")
+
+
+@contextmanager
+def _placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
+    """The network on the device, and back afterwards."""
+    here = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
+    there = here if device is None else torch.device(device)
+    if there == here:
+        yield here
+        return
+    network.to(there)
+    try:
+        yield there
+    finally:
+        network.to(here)
+
+
+@contextmanager
+def _evaluating(network: nn.Module) -> Iterator[None]:
+    """Eval mode, and every flag as it was afterwards."""
+    flags = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, training in flags.items():
+            module.training = training
+
+
+def _in_all(data: Any, samples: int, batches: int | None, leftover: Leftover) -> int | None:
+    """How many samples there will be, if that is known."""
+    loader = getattr(data, "dataset", data)
+    try:
+        length = len(loader)
+    except TypeError:
+        return None if batches is None else samples * batches
+    if isinstance(data, list | tuple):
+        return None if batches is None else samples * batches
+    whole = length if leftover == "keep" else max(length // samples * samples, 1)
+    return whole if batches is None else min(whole, samples * batches)
+
+
+def _sites_and_records(
+    finished: Sequence[dict[str, Any]], seen: Watch, used: int, over: int, samples: int
+) -> tuple[tuple[Site, ...], pd.DataFrame]:
+    for name, shapes in seen.unequal.items():
+        warnings.warn(f"{name} is not measured: its width changes ({shapes})", stacklevel=3)
+    if not finished:
+        raise InputError(
+            f"data: expected at least {samples} samples to fill a batch, got {used + over}; "
+            "ask for fewer samples, or keep what is left over (leftover='keep', --leftover keep)"
+        )
+    rows = [(batch["batch"], row) for batch in finished for row in batch["rows"]]
+    if not rows:
+        known = ", ".join(site.name for site in seen.called[:8]) or "none"
+        raise InputError(
+            f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, "
+            "and name classes and functions of your own by `activations`"
+        )
+    sites: dict[str, Site] = {}
+    for _, row in rows:
+        site = Site(**row["site"])
+        sites.setdefault(site.name, site)
+    ordered = sorted(sites.values(), key=lambda site: site.order)
+    records = pd.DataFrame(
+        [
+            {"site": Site(**row["site"]).name, "batch": batch, "n": row["n"], "d": row["d"], **row["values"]}
+            for batch, row in rows
+        ]
+    )
+    return tuple(ordered), records
+
+
+def _in_words(choice: Any) -> Any:
+    """A choice of sites or activations as text."""
+    if choice is None or isinstance(choice, str):
+        return choice
+    if isinstance(choice, Iterable) and not isinstance(choice, type):
+        return [_in_words(item) for item in choice]
+    return getattr(choice, "__qualname__", repr(choice))
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    )
+
+
+def _silent(done: int, in_all: int | None) -> None:
+    del done, in_all

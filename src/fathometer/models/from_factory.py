@@ -1,0 +1,64 @@
+"""`package.module:factory`: a network that the user's own code makes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+from torch import nn
+
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from fathometer.models.guess import guess_inputs
+from fathometer.models.images import shape_of
+from fathometer.models.sources import Found, Source, first_line
+from fathometer.user_code import current_folder_on_path, import_by_name
+
+
+def load(name: str, weights: str) -> Found:
+    """What the factory makes: a network, alone or with `Inputs` or a preprocessing of images."""
+    made = _make(name)
+    module, description = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(module, nn.Module):
+        raise InputError(
+            f"{name}: expected an nn.Module, (nn.Module, Inputs) or (nn.Module, preprocess), "
+            f"got {type(made).__name__}"
+        )
+    module = module.cpu().eval()
+    if isinstance(description, Inputs):
+        return module, weights, description
+    if callable(description):
+        return module, weights, Inputs("image", shape_of(description), preprocess=description)
+    if description is not None:
+        raise InputError(
+            f"{name}: expected Inputs or a preprocessing beside the network, got {type(description).__name__}"
+        )
+    return module, weights, guess_inputs(module, name)
+
+
+def is_module(name: str) -> bool:
+    """Whether there is such a module, here or among the installed ones."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    with current_folder_on_path():
+        try:
+            return name in sys.modules or importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError as error:
+            return error.name is None or not f"{name}.".startswith(f"{error.name}.")
+        except Exception:  # a parent package that fails is there, and says so once it is loaded
+            return True
+
+
+def _make(name: str) -> Any:
+    factory = import_by_name(name, "a model")
+    if isinstance(factory, nn.Module) or not callable(factory):
+        return factory
+    try:
+        with current_folder_on_path():
+            return factory()
+    except Exception as error:  # the code of others
+        raise InputError(f"{name}() failed: {type(error).__name__}: {first_line(error)}") from error
+
+
+SOURCE = Source(load, names=list)

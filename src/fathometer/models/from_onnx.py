@@ -1,0 +1,79 @@
+"""`onnx:FILE`: a graph turned into modules by onnx2torch, its input read from the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fathometer.errors import InputError, MissingExtraError
+from fathometer.inputs import Inputs
+from fathometer.models.images import resize_and_normalise
+from fathometer.models.sources import Found, Source, first_line
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+SIDE, LENGTH = 224, 128
+"""For axes of an image, or of tokens, that the graph leaves open."""
+
+
+def load(name: str, weights: str) -> Found:
+    """The network of that file. Images get ImageNet's normalisation, as a graph does not tell its own."""
+    path = Path(name).expanduser()
+    if weights == "none":
+        raise InputError(f"onnx:{name}: an ONNX file carries its weights; expected --weights default")
+    if not path.is_file():
+        raise InputError(f"onnx:{name}: no such file")
+    onnx, convert = _libraries()
+    try:
+        graph = onnx.load(path)
+        inputs = _inputs(onnx, graph.graph, name)
+        module = convert(graph)
+    except InputError:
+        raise
+    except NotImplementedError as error:
+        raise InputError(f"onnx:{name}: onnx2torch cannot convert it ({first_line(error)})") from error
+    except Exception as error:  # protobuf, onnx and onnx2torch have no error in common
+        raise InputError(f"onnx:{name}: not a readable ONNX file ({first_line(error)})") from error
+    return module, path.name, inputs
+
+
+def _inputs(onnx: Any, graph: Any, name: str) -> Inputs:
+    constants = {i.name for i in graph.initializer}
+    entries = [i for i in graph.input if i.name not in constants]
+    if len(entries) != 1:
+        found = ", ".join(i.name for i in entries) or "none"
+        raise InputError(f"onnx:{name}: expected one input, got {len(entries)} ({found})")
+    tensor = entries[0].type.tensor_type
+    sizes = [d.dim_value for d in tensor.shape.dim][1:]  # an open axis has the value 0
+    if tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
+        return Inputs("tokens", (sizes[0] or LENGTH,), vocabulary=_vocabulary(graph, entries[0].name, name))
+    if len(sizes) == 3 and sizes[0] in (1, 3):
+        shape = (sizes[0], sizes[1] or SIDE, sizes[2] or SIDE)
+        return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+    if not sizes or 0 in sizes:
+        raise InputError(
+            f"onnx:{name}: its input {entries[0].name!r} has the open shape {sizes} beside the batch; "
+            "export it with a fixed one"
+        )
+    return Inputs("tensor", tuple(sizes))
+
+
+def _vocabulary(graph: Any, tokens: str, name: str) -> int:
+    """The rows of the table that the tokens look up."""
+    tables = {i.name: i.dims[0] for i in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[1] == tokens and node.input[0] in tables:
+            return int(tables[node.input[0]])
+    raise InputError(f"onnx:{name}: its input {tokens!r} is whole numbers, but no table is looked up by them")
+
+
+def _libraries() -> tuple[Any, Any]:
+    ensure_torchvision_operators()
+    try:
+        import onnx
+        from onnx2torch import convert
+    except ImportError as error:
+        raise MissingExtraError("onnx2torch", "onnx", "an onnx: model") from error
+    return onnx, convert
+
+
+SOURCE = Source(load, names=list)

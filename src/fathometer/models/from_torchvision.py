@@ -1,0 +1,64 @@
+"""`torchvision:NAME`: the image classifiers of torchvision, with its own preprocessing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fathometer.errors import InputError, MissingExtraError
+from fathometer.inputs import Inputs
+from fathometer.models.sources import FROM_A_FILE, Found, Source, no_default_weights, unknown_model
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+_INCEPTIONS = ("googlenet", "inception_v3")
+
+
+def load(name: str, weights: str) -> Found:
+    """The classifier of that name; the preprocessing is that of its default weights, also without them."""
+    models = _models()
+    if name not in names():
+        raise unknown_model("torchvision", name, names())
+    entries = models.get_model_weights(name)
+    entry = None if weights in ("none", FROM_A_FILE) else _entry(name, entries, weights)
+    options: dict[str, Any] = {}
+    if name in _INCEPTIONS:
+        # As with torchvision's weights, whose files hold auxiliary heads and expect another normalisation.
+        options = {"aux_logits": True, "transform_input": True, "init_weights": weights == "none"}
+    try:
+        module = models.get_model(name, weights=entry, **options)
+    except (OSError, RuntimeError) as error:
+        if entry is None:
+            raise
+        raise no_default_weights(f"torchvision:{name}", error) from error
+    preprocess = (entry or entries.DEFAULT).transforms()
+    side = preprocess.crop_size[0]
+    inputs = Inputs("image", (3, side, side), preprocess=preprocess)
+    return module, entry.name if entry else weights, inputs
+
+
+def names() -> list[str]:
+    """Every classifier."""
+    models = _models()
+    return list(models.list_models(module=models))
+
+
+def _models() -> Any:
+    ensure_torchvision_operators()
+    try:
+        from torchvision import models
+    except ImportError as error:
+        raise MissingExtraError("torchvision", "vision", "a torchvision: model") from error
+    return models
+
+
+def _entry(name: str, entries: Any, weights: str) -> Any:
+    if weights == "default":
+        return entries.DEFAULT
+    if weights not in entries.__members__:
+        raise InputError(
+            f"torchvision:{name}: no weights {weights!r}; expected default, none, a file, "
+            f"or {' or '.join(e.name for e in entries)}"
+        )
+    return entries[weights]
+
+
+SOURCE = Source(load, names, names_weights=True)

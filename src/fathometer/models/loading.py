@@ -1,0 +1,115 @@
+"""The front door: `SOURCE:NAME` to a network, with the weights that were asked for."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from torch import nn
+
+from fathometer.errors import InputError, MissingExtraError
+from fathometer.inputs import Inputs
+from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
+from fathometer.models.sources import FROM_A_FILE, Source
+from fathometer.models.weights import load_weights
+
+SOURCES = {
+    "torchvision": from_torchvision.SOURCE,
+    "timm": from_timm.SOURCE,
+    "hf": from_transformers.SOURCE,
+    "onnx": from_onnx.SOURCE,
+}
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A network that is ready to be measured.
+
+    Attributes:
+        module: in eval mode, on the CPU.
+        name: as the user wrote it.
+        weights: `none`, the own name of the default where it has one, or the name of the file.
+        inputs: what the network takes in.
+    """
+
+    module: nn.Module
+    name: str
+    weights: str
+    inputs: Inputs
+
+
+def load_model(name: str, weights: str | Path = "default") -> LoadedModel:
+    """The network of that name, in eval mode on the CPU.
+
+    Args:
+        name: `torchvision:resnet50`, `timm:vit_tiny_patch16_224`, `hf:gpt2` (also a folder or a GGUF file),
+            `onnx:file.onnx`, or `package.module:factory`, which runs code of the current folder.
+        weights: `default` for those of the source, `none` for random ones, a file of tensors, or one of
+            torchvision's names such as `IMAGENET1K_V1`.
+
+    Example:
+        >>> model = load_model("torchvision:squeezenet1_1", weights="none")
+        >>> model.weights, model.inputs.kind, model.inputs.shape
+        ('none', 'image', (3, 224, 224))
+    """
+    source, rest = _source_of(name)
+    file = _weights_file(weights, source)
+    module, label, inputs = source.load(rest, FROM_A_FILE if file else str(weights))
+    if file:
+        load_weights(module, file)
+        label = file.name
+    return LoadedModel(module.cpu().eval(), name, label, inputs)
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """The names that the installed libraries know, e.g. `torchvision:res*` or `*vit*`, whatever the source.
+
+    Example:
+        >>> list_models("torchvision:resnet5*")
+        ['torchvision:resnet50']
+    """
+    found = []
+    for prefix, source in SOURCES.items():
+        if ":" in pattern and not fnmatchcase(prefix, pattern.partition(":")[0]):
+            continue
+        try:
+            known = source.names()
+        except MissingExtraError:
+            continue
+        found += [
+            f"{prefix}:{n}"
+            for n in sorted(known)
+            if fnmatchcase(f"{prefix}:{n}", pattern) or fnmatchcase(n, pattern)
+        ]
+    return found
+
+
+def _source_of(name: str) -> tuple[Source, str]:
+    prefix, colon, rest = name.partition(":")
+    if prefix in SOURCES and rest:
+        return SOURCES[prefix], rest
+    if colon and rest and prefix not in SOURCES:
+        if from_factory.is_module(prefix):
+            return from_factory.SOURCE, name
+        near = difflib.get_close_matches(prefix.lower(), SOURCES, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}:{rest}?" if near else f"the sources are {', '.join(SOURCES)}"
+        raise InputError(f"{name!r}: {prefix!r} is neither a source nor an importable module; {hint}")
+    near = [m for m in list_models() if m.partition(":")[2] == (rest or name)][:3]
+    hint = f"did you mean {' or '.join(near)}?" if near else "see list_models()"
+    raise InputError(f"{name!r}: expected SOURCE:NAME, e.g. torchvision:resnet50; {hint}")
+
+
+def _weights_file(weights: str | Path, source: Source) -> Path | None:
+    """The file that `weights` names, or none if it is a word that the source understands."""
+    path = Path(weights).expanduser()
+    if isinstance(weights, str) and (
+        weights in ("default", "none") or (source.names_weights and not path.suffix and path.name == weights)
+    ):
+        return None
+    if not path.is_file():
+        raise InputError(
+            f"weights {str(weights)!r}: no such file; expected default, none or a file of tensors"
+        )
+    return path

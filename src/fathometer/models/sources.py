@@ -1,0 +1,51 @@
+"""What every source of networks offers, and the complaints they share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
+
+from torch import nn
+
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+
+FROM_A_FILE = "from a file"
+
+Found: TypeAlias = tuple[nn.Module, str, Inputs]
+"""The network, the name of its weights, what it takes in."""
+
+
+class Source(NamedTuple):
+    """Where networks come from.
+
+    Attributes:
+        load: from a name and `default`, `none`, `FROM_A_FILE` (they follow) or a name of weights.
+        names: what there is; a `MissingExtraError` if its library is not installed.
+        names_weights: whether weights have names of their own.
+    """
+
+    load: Callable[[str, str], Found]
+    names: Callable[[], list[str]]
+    names_weights: bool = False
+
+
+def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that a source does not have."""
+    near = difflib.get_close_matches(name.lower(), list(known), n=3)
+    hint = f"did you mean {' or '.join(f'{source}:{n}' for n in near)}?" if near else "see list_models()"
+    return InputError(f"{source}:{name}: there is no such model; {hint}")
+
+
+def no_default_weights(name: str, error: Exception) -> InputError:
+    """The error for weights that did not arrive."""
+    return InputError(
+        f"{name}: its weights could not be had ({first_line(error)}); use --weights none or a local file"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, on one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,45 @@
+"""Makes `import torchvision` work where a CPU build of torch meets a CUDA build of torchvision.
+
+There torchvision's compiled operators do not load, and the import ends in "operator torchvision::nms does not
+exist". Nothing that fathometer measures calls them: with their schemas declared the import goes through.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+import torch
+
+_NEEDED_AT_IMPORT = ("nms", "qnms")
+_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_kept_alive: list[torch.library.Library] = []  # a Library takes its operators along when it goes
+
+
+def ensure_torchvision_operators() -> None:
+    """Import torchvision, if there is one, and declare its operators should they be what is missing."""
+    if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "operator torchvision::" not in str(error):
+            raise
+        _forget_half_an_import()
+        _declare()
+        importlib.import_module("torchvision")
+
+
+def _declare() -> None:
+    library = torch.library.Library("torchvision", "DEF")
+    _kept_alive.append(library)
+    for name in _NEEDED_AT_IMPORT:
+        if not hasattr(torch.ops.torchvision, name):
+            library.define(name + _SCHEMA)
+
+
+def _forget_half_an_import() -> None:
+    """The package itself is gone after a failed import, its submodules are not."""
+    for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]

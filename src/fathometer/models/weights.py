@@ -1,0 +1,146 @@
+"""A file of tensors, fitted into a network. Nothing but tensors is ever unpickled."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from fathometer.errors import InputError, MissingExtraError
+from fathometer.models.sources import first_line
+
+Tensors: TypeAlias = dict[str, Tensor]
+
+CONTAINERS = (
+    "state_dict",
+    "model_state_dict",
+    "model_state",
+    "model",
+    "model_ema",
+    "state_dict_ema",
+    "ema",
+    "net",
+    "network",
+    "weights",
+    "params",
+)
+PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "net.", "network.", "encoder.")
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load the file into the network, whatever container and prefixes its keys are wrapped in.
+
+    Every weight of the network must be in the file with its shape, and nothing else.
+    """
+    expected = module.state_dict()
+    tensors = _best_names(read_weights(path), expected)
+    _check(tensors, expected, path)
+    module.load_state_dict(tensors, strict=False)
+
+
+def read_weights(path: Path) -> Tensors:
+    """The tensors of a file, by name: `.safetensors`, or what `torch.save` wrote."""
+    content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    while isinstance(content, Mapping):
+        inner = next((content[c] for c in CONTAINERS if isinstance(content.get(c), Mapping)), None)
+        if inner is None:
+            break
+        content = inner
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path}: expected a state dict, got {type(content).__name__}")
+    tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
+    if not tensors:
+        raise InputError(f"{path}: expected tensors by name, got {_some(map(str, content))}")
+    return tensors
+
+
+def _read_safetensors(path: Path) -> Any:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "language", "a .safetensors file") from error
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: not a readable safetensors file ({first_line(error)})") from error
+
+
+def _read_torch(path: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "GLOBAL" in str(error):
+            raise InputError(
+                f"{path}: holds Python objects, not only tensors, and those are not unpickled; "
+                "save model.state_dict() instead"
+            ) from error
+        raise InputError(f"{path}: not a file that torch.save wrote") from error
+    except Exception as error:  # a broken file can fail in any layer of torch.load
+        raise InputError(f"{path}: not a readable file of weights ({first_line(error)})") from error
+
+
+def _best_names(tensors: Tensors, expected: Tensors) -> Tensors:
+    """The naming, with prefixes taken off or put on, by which most tensors find their place."""
+    return max(_namings(tensors, expected), key=lambda renamed: _fitting(renamed, expected))
+
+
+def _namings(tensors: Tensors, expected: Tensors) -> list[Tensors]:
+    """The file's own names first; then without each chain of prefixes; then with one that the network has."""
+    found = [tensors]
+    for naming in found:  # which grows meanwhile
+        for prefix in PREFIXES:
+            if any(k.startswith(prefix) for k in naming):
+                found += _distinct({k: k.removeprefix(prefix) for k in naming}, naming)
+    heads = dict.fromkeys(k.partition(".")[0] + "." for k in expected)
+    for naming in list(found):
+        for prefix in heads:
+            found += _distinct({k: k if k in expected else prefix + k for k in naming}, naming)
+    return found
+
+
+def _distinct(names: dict[str, str], tensors: Tensors) -> list[Tensors]:
+    """The tensors by their new names, unless two would share one."""
+    return [{names[k]: v for k, v in tensors.items()}] if len({*names.values()}) == len(names) else []
+
+
+def _fitting(tensors: Tensors, expected: Tensors) -> int:
+    return sum(k in expected and v.shape == expected[k].shape for k, v in tensors.items())
+
+
+def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
+    given = {expected[k].data_ptr() for k in tensors if k in expected}
+    missing = [
+        k
+        for k, v in expected.items()
+        if k not in tensors
+        and not k.endswith("num_batches_tracked")  # only training reads it, and older files lack it
+        and not (v.numel() and v.data_ptr() in given)  # tied to one that is there
+    ]
+    unexpected = [k for k in tensors if k not in expected]
+    misshapen = [
+        f"{k} {tuple(v.shape)} instead of {tuple(expected[k].shape)}"
+        for k, v in tensors.items()
+        if k in expected and v.shape != expected[k].shape
+    ]
+    complaints = [
+        f"{len(keys)} {what}: {_some(keys)}"
+        for what, keys in (("missing", missing), ("unexpected", unexpected), ("of another shape", misshapen))
+        if keys
+    ]
+    if complaints:
+        raise InputError(
+            f"{path}: does not fit the network, which has {len(expected)} tensors; " + "; ".join(complaints)
+        )
+
+
+def _some(names: Any, limit: int = 3) -> str:
+    names = list(names)
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "") if names else "nothing"

@@ -1,0 +1,86 @@
+"""How a result came about: the network and its weights, the data, the settings, the machine, the time."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from importlib import metadata
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Everything needed to take a result again, as plain values.
+
+    Attributes:
+        model: name, class, weights, number of parameters, and the SHA-256 of all of them.
+        data: what was measured on.
+        settings: everything that was asked for.
+        versions: of Python and of the packages that took part.
+        device: where the network ran.
+        date: when it was finished, UTC.
+        seconds: how long it took.
+    """
+
+    model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    device: str = ""
+    date: str = ""
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+def weights_hash(state: Mapping[str, Any]) -> str:
+    """SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers."""
+    digest = hashlib.sha256()
+    for name, value in state.items():
+        if isinstance(value, Tensor):
+            plain = value.detach().cpu().contiguous()
+            digest.update(f"{name} {plain.dtype} {list(plain.shape)}\n".encode())
+            digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
+    """Name, class and size."""
+    return {
+        "name": name or type(model).__name__,
+        "class": f"{type(model).__module__}.{type(model).__qualname__}",
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that are installed."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def describe_device(device: torch.device) -> str:
+    """`cuda:0 (NVIDIA H200)`, `cpu (x86_64)`."""
+    if device.type == "cuda":
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    return f"{device} ({platform.machine()})"
+
+
+def now() -> str:
+    """The time, UTC, to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,43 @@
+"""Code of the user's own, named as `package.module:name`. Nothing else in the package imports such code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fathometer.errors import InputError
+
+
+def import_by_name(name: str, what: str) -> Any:
+    """The object that `package.module:name` names, where the current folder is searched, too."""
+    place, colon, attribute = name.strip().partition(":")
+    if not colon or not place or not attribute:
+        raise InputError(f"{what}: expected package.module:name, got {name!r}")
+    with current_folder_on_path():
+        try:
+            module = importlib.import_module(place)
+        except Exception as error:  # the code of others
+            reason = (str(error).strip().splitlines() or [""])[0]
+            raise InputError(f"importing {place} failed: {type(error).__name__}: {reason}") from error
+    if not hasattr(module, attribute):
+        near = difflib.get_close_matches(attribute, [n for n in vars(module) if not n.startswith("_")], n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"{place} has no {attribute!r}{hint}")
+    return getattr(module, attribute)
+
+
+@contextmanager
+def current_folder_on_path() -> Iterator[None]:
+    """As `python -m` has it."""
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from fathometer.capture import watch
+
+COUNTS = {
+    "alexnet": {"relu": 7},
+    "vgg16": {"relu": 15},
+    "googlenet": {"relu": 57},
+    "inception_v3": {"relu": 94},
+    "resnet18": {"relu": 17},
+    "resnet50": {"relu": 49},
+    "densenet121": {"relu": 121},
+    "mnasnet1_0": {"relu": 35},
+    "efficientnet_b1": {"silu": 69, "sigmoid": 23},
+    "vit_b_16": {"gelu": 12},
+    "swin_t": {"gelu": 12},
+    "convnext_tiny": {"gelu": 18},
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_torchvision_shows_every_call(name: str) -> None:
+    from fathometer.models import load_model
+
+    loaded = load_model(f"torchvision:{name}", "none")
+    x = torch.randn(1, *loaded.inputs.shape)
+    with torch.no_grad():
+        expected = loaded.module(x)
+        with watch(loaded.module) as seen:
+            output = loaded.module(x)
+    assert Counter(site.operator for site in seen.sites) == COUNTS[name]
+    assert len({site.name for site in seen.sites}) == len(seen.pairs) == sum(COUNTS[name].values())
+    assert torch.equal(output, expected)
+
+
+def test_channels_of_networks_that_end_in_channels() -> None:
+    from fathometer.models import load_model
+
+    module = load_model("torchvision:swin_t", "none").module
+    with torch.no_grad(), watch(module) as seen:
+        module(torch.randn(2, 3, 64, 64))
+    widths = [pair.x.shape[1] for pair in seen.pairs.values()]
+    assert widths == [384] * 2 + [768] * 2 + [1536] * 6 + [3072] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator"), [("gpt2", "newgelu"), ("llama", "silu"), ("bert", "gelu"), ("mixtral", "silu")]
+)
+def test_transformers_show_one_call_a_block(kind: str, operator: str) -> None:
+    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+    ensure_torchvision_operators()
+    transformers = pytest.importorskip("transformers")
+    sizes = (
+        {"n_layer": 3, "n_embd": 32, "n_head": 2}
+        if kind == "gpt2"
+        else {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
+    )
+    sizes |= {"num_key_value_heads": 2} if kind in ("llama", "mixtral") else {}
+    config = transformers.AutoConfig.for_model(kind, vocab_size=50, **sizes)
+    model = transformers.AutoModel.from_config(config).eval()
+    tokens = torch.randint(0, 50, (3, 7))
+    with torch.no_grad():
+        expected = model(tokens).last_hidden_state
+        with watch(model) as seen:
+            assert torch.equal(model(tokens).last_hidden_state, expected)
+    found = [site for site in seen.sites if site.operator == operator]
+    if kind == "mixtral":  # every expert that was chosen
+        assert {site.module.split(".")[1] for site in found} == {"0", "1", "2"}
+        return
+    assert len(found) == 3
+    assert len(seen.sites) == (4 if kind == "bert" else 3)  # and the pooler's tanh
+    width = 128 if kind == "gpt2" else 48
+    assert {tuple(seen.pairs[site].x.shape) for site in found} == {(3, width)}
+
+
+def test_timm_composites_count_once() -> None:
+    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+    ensure_torchvision_operators()
+    pytest.importorskip("timm")
+    from timm.layers.activations import HardMish, QuickGELU
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), QuickGELU(), HardMish(inplace=True))
+    x = torch.randn(5, 4)
+    with watch(model) as seen:
+        assert torch.equal(model(x), model(x))
+    assert [(site.name, site.operator) for site in seen.sites] == [("1", "quickgelu"), ("2", "hardmish")]
+    assert len(seen.pairs) == 2

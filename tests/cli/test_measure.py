@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from fathometer import load
+from fathometer.cli import main
+
+NETS = """
+import torch, time
+from torch import nn
+from fathometer.inputs import Inputs
+
+def small():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Conv2d(6, 6, 3), nn.SiLU())
+    return model, Inputs("image", (3, 12, 12))
+
+class Slow(nn.Module):
+    def forward(self, x):
+        time.sleep(0.3)
+        return torch.relu(x)
+
+def slow():
+    return Slow(), Inputs("image", (3, 8, 8))
+
+def swish(x):
+    return x * torch.sigmoid(x)
+
+class Own(nn.Module):
+    def forward(self, x):
+        return swish(x)
+
+def own():
+    return Own(), Inputs("tensor", (5,))
+
+def bad():
+    return nn.Conv2d(4, 4, 3), Inputs("image", (3, 8, 8))
+
+def gap(x, y):
+    return (x - y).abs().max()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "nets.py").write_text(NETS)
+    return tmp_path
+
+
+def start(*args: str, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "fathometer", *args]
+    environment = {**os.environ, "COLUMNS": "110", "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, text=True, env=environment, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def run(*args: str, folder: Path) -> tuple[int, str, str]:
+    process = start(*args, folder=folder)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def refusal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """What it says when it refuses, which must be one line with exit code 2 and no trace of an outcome."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "nets", raising=False)
+
+    def refused(*args: str) -> str:
+        before = contents(folder)
+        monkeypatch.setattr(sys, "argv", ["fathometer", *args])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
+        assert contents(folder) == before
+        return " ".join(capsys.readouterr().err.split())
+
+    return refused
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+
+
+def test_measure_show_and_sites(folder: Path) -> None:
+    code, out, err = run(
+        "measure",
+        "nets:small",
+        "--data",
+        "random:100",
+        "--samples",
+        "40",
+        "--gauges",
+        "affinity,nets:gap",
+        folder=folder,
+    )
+    assert code == 0, err
+    assert "affinity over 2 sites: min 0." in out
+    assert "wrote small-100.json" in out
+    assert "█" in out
+    sounding = load(folder / "small-100.json")
+    assert sounding.gauges == ["affinity", "gap"]
+    assert sounding.provenance.model["name"] == "nets:small"
+    assert sounding.provenance.data["kind"] == "random"
+    code, out, err = run("show", "small-100.json", "--gauge", "gap", "--out", "gap.png", folder=folder)
+    assert code == 0, err
+    assert "80 samples in batches of 40, reduced by mean, seed 0" in out
+    assert (folder / "gap.png").stat().st_size > 5000
+    assert len(pd.read_csv(folder / "gap.csv")) == 4
+    code, out, err = run("sites", "nets:small", "--json", folder=folder)
+    assert [(entry["name"], entry["width"], entry["order"]) for entry in json.loads(out)] == [
+        ("1", 6, 0),
+        ("3", 6, 1),
+    ]
+    assert contents(folder) == ["gap.csv", "gap.png", "nets.py", "small-100.json"]
+
+
+def test_activations_of_ones_own(folder: Path) -> None:
+    code, out, err = run("sites", "nets:own", "--json", "--activation", "nets:swish", folder=folder)
+    assert code == 0, err
+    assert [entry["name"] for entry in json.loads(out)] == ["swish"]
+
+
+def test_images_that_cannot_be_read_are_named_and_counted(folder: Path, refusal: Callable[..., str]) -> None:
+    rng = np.random.default_rng(0)
+    (folder / "photos").mkdir()
+    for i in range(12):
+        Image.fromarray(rng.integers(0, 255, (12, 12, 3), np.uint8)).save(folder / f"photos/{i:02}.png")
+    (folder / "photos/05.png").write_bytes(b"broken")
+    arguments = ["measure", "nets:small", "--data", "photos", "--samples", "11", "--gauges", "affinity"]
+    code, out, err = run(*arguments, "--out", "s.parquet", folder=folder)
+    assert code == 0, err
+    assert "skipped 1 unreadable: 05.png" in out
+    assert len(load(folder / "s.parquet").records) == 2
+    assert "05.png: cannot be read" in refusal(*arguments, "--strict")
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_result(folder: Path, refusal: Callable[..., str]) -> None:
+    arguments = [
+        *["measure", "nets:slow", "--data", "random:80", "--samples", "20", "--batch-size", "10"],
+        *["--out", "s.json"],
+    ]
+    journal = folder / ".s.json.journal"
+    process = start(*arguments, folder=folder)
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and len(journal.read_text().splitlines()) >= 3):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (folder / "s.json").exists()
+    assert "--resume goes on with it" in refusal(*arguments)
+    assert "other settings" in refusal(*arguments, "--resume", "--samples", "30")
+    code, _, err = run(*arguments, "--resume", "--batch-size", "7", folder=folder)
+    assert code == 0, err
+    assert not journal.exists()
+    resumed = load(folder / "s.json")
+    code, _, err = run(*arguments, "--force", folder=folder)
+    assert code == 0, err
+    pd.testing.assert_frame_equal(resumed.records, load(folder / "s.json").records, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["measure", "nets:smal", "--data", "random"], "nets has no 'smal'; did you mean small?"),
+        (["measure", "torchvision:resnet19", "--data", "random"], "torchvision:resnet18"),
+        (["measure", "nets:small", "--data", "nowhere"], "no such file or folder"),
+        (["measure", "nets:small", "--data", "random:10"], "at least 512 samples to fill a batch, got 10"),
+        (["measure", "nets:small", "--data", "random", "--out", "s.csv"], "ends in .json or .parquet"),
+        (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected some of"),
+        (["measure", "nets:small", "--data", "random", "--gauges", "nets:none"], "nets has no 'none'"),
+        (["measure", "nets:small", "--data", "random", "--device", "tpu"], "--device tpu: not usable here"),
+        (["measure", "nets:small", "--data", "random:600", "--sites", "gelu"], "no site to measure"),
+        (["measure", "nets:bad", "--data", "random:600"], "the network failed on its input"),
+        (["measure", "nets:small", "--data", "random", "--weights", "nets.py"], "nets.py"),
+        (["sites", "nets:bad"], "failed on noise of shape [3, 8, 8]"),
+        (["models", "no*such"], "no model of that name"),
+        (["show", "nets.py"], "expected a sounding"),
+        (["show", "missing.json"], "cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(refusal: Callable[..., str], arguments: list[str], message: str) -> None:
+    assert message in refusal(*arguments)
+
+
+def test_models_are_listed(folder: Path) -> None:
+    code, out, _ = run("models", "torchvision:resnet*", folder=folder)
+    assert code == 0
+    assert "torchvision:resnet50" in out.splitlines()

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import IMAGES, RAW, TENSOR, TOKENS, labels, tensors, values
+
+GENERATOR = np.random.default_rng(0)
+PIXELS = GENERATOR.integers(0, 255, (9, 4, 6, 3), np.uint8)
+FLOATS = GENERATOR.normal(size=(9, 5))
+IDS = GENERATOR.integers(0, 256, (9, 7))
+
+
+@pytest.mark.parametrize("key", ["x", "images", "data", "arr_0", "whatever"])
+@pytest.mark.parametrize("label_key", ["y", "labels"])
+def test_names_of_the_arrays(tmp_path: Path, key: str, label_key: str) -> None:
+    path = tmp_path / "a.npz"
+    arrays: dict[str, Any] = {key: PIXELS, label_key: np.arange(9, dtype=np.uint8)[:, None]}
+    np.savez(path, **arrays)
+    source = open_data(path, IMAGES, shuffle=False)
+    assert labels(source) == list(range(9))
+    assert values(source) == PIXELS[:, 0, 0, 0].tolist()
+    assert source.description["name"] == "a.npz"
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy"])
+def test_bytes_are_images_wherever_their_channels_are(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    expected = torch.from_numpy(PIXELS).permute(0, 3, 1, 2) / 255
+    for pixels in (PIXELS, PIXELS.transpose(0, 3, 1, 2)):
+        _save(path, pixels)
+        (x,) = tensors(open_data(path, RAW, shuffle=False))
+        torch.testing.assert_close(x, expected)
+        (x,) = tensors(open_data(path, IMAGES, shuffle=False))
+        torch.testing.assert_close(x[:, :, 0, 0], expected[:, :, 0, 0] * 255)
+
+
+def test_grey_and_transparent_images(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    for grey in (PIXELS[..., 0], PIXELS[..., :1], PIXELS[:, None, ..., 0]):
+        _save(path, grey)
+        (x,) = tensors(open_data(path, IMAGES, shuffle=False))
+        assert x[:, :, 0, 0].tolist() == [[v] * 3 for v in PIXELS[:, 0, 0, 0].tolist()]
+        (x,) = tensors(open_data(path, Inputs("image", (1, 4, 6)), shuffle=False))
+        torch.testing.assert_close(x[:, 0], torch.from_numpy(PIXELS[..., 0]) / 255)
+    _save(path, np.concatenate([PIXELS, PIXELS[..., :1]], -1))
+    assert values(open_data(path, IMAGES, shuffle=False)) == PIXELS[:, 0, 0, 0].tolist()
+
+
+def test_channels_are_read_as_the_network_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    _save(path, PIXELS[:, :3, :, :3])  # [9, 3, 6, 3]: either way would do
+    (x,) = tensors(open_data(path, Inputs("image", (3, 6, 3)), shuffle=False))
+    torch.testing.assert_close(x, torch.from_numpy(PIXELS[:, :3, :, :3]) / 255)
+    assert tensors(open_data(path, Inputs("image", (3, 3, 6))))[0].shape == (9, 3, 3, 6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "longdouble"])
+def test_floats_pass_as_they_are(tmp_path: Path, dtype: str) -> None:
+    path = tmp_path / "a.npy"
+    _save(path, FLOATS.astype(dtype))
+    (x,) = tensors(open_data(path, TENSOR, shuffle=False))
+    assert x.dtype == torch.float32
+    np.testing.assert_array_equal(x.numpy(), FLOATS.astype(dtype).astype(np.float32))
+    batch = next(iter(open_data(path, TENSOR)))
+    assert isinstance(batch, Tensor)
+
+
+def test_ids_for_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    for dtype in (np.uint8, np.uint16, np.int64):
+        _save(path, IDS.astype(dtype))
+        (batch,) = open_data(path, TOKENS, shuffle=False)
+        assert isinstance(batch, dict)
+        assert batch["input_ids"].tolist() == IDS.tolist()
+        assert batch["attention_mask"].tolist() == np.ones_like(IDS).tolist()
+    (x,) = tensors(open_data(path, TOKENS, shuffle=False, length=3))
+    assert x.tolist() == IDS[:, :3].tolist()
+    _save(path, IDS.ravel())
+    (x,) = tensors(open_data(path, TOKENS, shuffle=False))
+    assert x.tolist() == np.append(IDS.ravel(), 0).reshape(-1, 4).tolist()  # 63 tokens: a 0 at the end
+
+
+@pytest.mark.parametrize(
+    ("array", "inputs", "message"),
+    [
+        (FLOATS, TOKENS, r"expected whole numbers .* got float64 of shape \[9, 5\]"),
+        (IDS + 1000, TOKENS, "expected token ids from 0 to 255, got 12"),
+        (IDS - 300, TOKENS, "expected token ids from 0 to 255, got -"),
+        (IDS[:1, 0], TOKENS, "expected at least 2 tokens, got 1"),
+        (IDS[..., None], TOKENS, r"of shape \[9, 7, 1\]"),
+        (FLOATS[:, :4], TENSOR, r"expected \[5\] for this network, got \[4\]"),
+        (FLOATS, IMAGES, r"expected \[3, 2, 2\] for this network, got \[5\]"),
+        (PIXELS / 255, RAW, r"got \[4, 6, 3\]; move the channels to the front"),
+        (PIXELS, TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
+        (PIXELS[..., :2], RAW, r"expected images .* got shape \[9, 4, 6, 2\]"),
+        (IDS, IMAGES, "expected floats or images in uint8, got int64"),
+        (IDS > 3, TENSOR, "got bool"),
+        (FLOATS[:0], TENSOR, r"expected samples along the first axis, got shape \[0, 5\]"),
+        (np.float32(3), TENSOR, r"got shape \[\]"),
+    ],
+)
+def test_arrays_that_do_not_fit(tmp_path: Path, array: Any, inputs: Inputs, message: str) -> None:
+    for name in ("a.npy", "a.npz"):
+        _save(tmp_path / name, array)
+        with pytest.raises(InputError, match=rf"a\.np[yz]: .*{message}") as caught:
+            open_data(tmp_path / name, inputs)
+        assert "\n" not in str(caught.value)
+
+
+def test_labels_and_lengths_that_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    for wrong in (np.arange(8), np.arange(9.0), np.zeros((9, 2), int)):
+        np.savez(path, x=FLOATS, y=wrong)
+        with pytest.raises(InputError, match=r"expected 9 whole numbers as labels, got .*; rename the array"):
+            open_data(path, TENSOR)
+    np.savez(path, x=IDS)
+    with pytest.raises(InputError, match="rows of at least 8 tokens, got 7"):
+        open_data(path, TOKENS, length=8)
+    np.savez(path, a=FLOATS, b=FLOATS)
+    with pytest.raises(InputError, match="expected an array named x, images, data, arr_0, got a, b"):
+        open_data(path, TENSOR)
+
+
+class _Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("it was unpickled",)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy"])
+def test_broken_files_and_objects_are_one_line(tmp_path: Path, name: str) -> None:
+    whole = io.BytesIO()
+    if name == "a.npz":
+        np.savez_compressed(whole, x=GENERATOR.normal(size=(100, 5)))
+    else:
+        np.save(whole, GENERATOR.normal(size=(100, 5)))
+    content = whole.getvalue()
+    objects = io.BytesIO()
+    array = np.array([_Bomb()], object)
+    np.savez(objects, x=array) if name == "a.npz" else np.save(objects, array)
+    spoilt = bytearray(content)
+    spoilt[len(content) // 2 - 4 : len(content) // 2 + 4] = bytes(8)
+    contents = [b"", b"PK\x03\x04", b"no array", content[:-30], objects.getvalue(), pickle.dumps(_Bomb())]
+    contents += [bytes(spoilt)] if name == "a.npz" else [b"\x93NUMPY\x01\x00\xff\xff{"]
+    for broken in contents:
+        (tmp_path / name).write_bytes(broken)
+        with pytest.raises(InputError, match="expected arrays of numbers as numpy") as caught:
+            open_data(tmp_path / name, TENSOR)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_zip_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x", "no array")
+    with pytest.raises(InputError, match="expected arrays under 'x'"):
+        open_data(tmp_path / "a.npz", TENSOR)
+
+
+def _save(path: Path, array: Any) -> None:
+    if path.suffix == ".npy":
+        np.save(path, array)
+    else:
+        np.savez(path, array)

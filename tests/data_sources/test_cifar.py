@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import IMAGES, TOKENS, cifar_records, labels, tensors, values
+
+RAW = Inputs("image", (3, 32, 32))
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> Path:
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    for i in range(1, 6):
+        (folder / f"data_batch_{i}.bin").write_bytes(cifar_records(3))
+    (folder / "test_batch.bin").write_bytes(cifar_records(12))
+    (folder / "batches.meta.txt").write_text("airplane\n")
+    return folder
+
+
+def test_the_test_set_is_preferred(ten: Path) -> None:
+    source = open_data(ten, IMAGES, shuffle=False)
+    assert values(source) == list(range(12))
+    assert labels(source) == [*range(10), 0, 1]
+    assert source.description["kind"] == "CIFAR-10"
+    assert source.description["split"] == "test"
+    assert source.description["name"] == "cifar-10-batches-bin"
+
+
+def test_channels_come_first(ten: Path) -> None:
+    (x,) = tensors(open_data(ten, RAW, shuffle=False))
+    assert x.shape == (12, 3, 32, 32)
+    torch.testing.assert_close(x[5, :, 8, 9] * 255, torch.tensor([5.0, 6.0, 7.0]))
+    (processed,) = tensors(open_data(ten, IMAGES, shuffle=False))
+    assert processed[5, :, 0, 0].tolist() == [5, 6, 7]
+
+
+def test_the_folder_above_and_a_single_file_will_do(ten: Path) -> None:
+    assert len(open_data(ten.parent, IMAGES)) == 12
+    assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
+    (ten / "other.bin").write_bytes(cifar_records(4))
+    assert values(open_data(ten / "other.bin", IMAGES, shuffle=False)) == [0, 1, 2, 3]
+
+
+def test_without_a_test_set_the_training_set_is_taken(ten: Path) -> None:
+    (ten / "test_batch.bin").unlink()
+    source = open_data(ten, IMAGES, shuffle=False)
+    assert values(source) == [0, 1, 2] * 5
+    assert source.description["split"] == "train"
+
+
+def test_the_fine_labels_of_cifar_100(tmp_path: Path) -> None:
+    for name, count in (("train.bin", 4), ("test.bin", 101)):
+        (tmp_path / name).write_bytes(cifar_records(count, fine=True, classes=100))
+    source = open_data(tmp_path, IMAGES, shuffle=False)
+    assert labels(source) == [*range(100), 0]
+    assert values(source) == list(range(101))
+    assert source.description["kind"] == "CIFAR-100"
+    (tmp_path / "mine.bin").write_bytes((tmp_path / "train.bin").read_bytes())
+    assert labels(open_data(tmp_path / "mine.bin", IMAGES, shuffle=False)) == [0, 1, 2, 3]
+
+
+def test_truncated_files_are_refused(ten: Path) -> None:
+    for content in (cifar_records(2)[:-1], b""):
+        (ten / "test_batch.bin").write_bytes(content)
+        with pytest.raises(InputError, match=r"records of 3073 bytes, got .*truncated, download it again"):
+            open_data(ten, IMAGES)
+    (ten / "other.bin").write_bytes(bytes(100))
+    with pytest.raises(InputError, match=r"3073 \(CIFAR-10\) or 3074 \(CIFAR-100\) bytes, got 100 bytes"):
+        open_data(ten / "other.bin", IMAGES)
+
+
+def test_labels_out_of_range_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_batch.bin").write_bytes(cifar_records(12, classes=11))
+    with pytest.raises(InputError, match="labels of CIFAR-10 below 10, got 10"):
+        open_data(tmp_path, IMAGES)
+
+
+def test_two_data_sets_are_one_too_many(ten: Path) -> None:
+    hundred = ten.parent / "cifar-100-binary"
+    hundred.mkdir()
+    (hundred / "test.bin").write_bytes(cifar_records(1, fine=True))
+    with pytest.raises(
+        InputError, match=r"got cifar-10-batches-bin/test_batch\.bin and cifar-100-binary/test"
+    ):
+        open_data(ten.parent, IMAGES)
+
+
+class _Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("it was unpickled",)
+
+
+@pytest.mark.parametrize("names", [("data_batch_1", "batches.meta"), ("train", "test", "meta")])
+@pytest.mark.parametrize("inside", ["", "cifar-10-batches-py"])
+def test_the_pickled_version_is_never_opened(tmp_path: Path, names: tuple[str, ...], inside: str) -> None:
+    (tmp_path / inside).mkdir(exist_ok=True)
+    for name in names:
+        (tmp_path / inside / name).write_bytes(pickle.dumps(_Bomb()))
+    for inputs in (IMAGES, RAW):
+        with pytest.raises(InputError, match=r"expected the binary version of CIFAR.*never opened; download"):
+            open_data(tmp_path, inputs)
+    if "data_batch_1" in names:
+        with pytest.raises(InputError, match="expected the binary version"):
+            open_data(tmp_path / inside / "data_batch_1", TOKENS)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from itertools import islice
+from time import perf_counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import IMAGES, TENSOR, TOKENS, tensors
+
+
+def test_a_sample_depends_on_seed_and_number_alone() -> None:
+    expected = torch.cat(tensors(open_data("random:20", TENSOR, batch_size=64)))
+    assert expected.shape == (20, 5)
+    for batch_size, workers in ((1, 0), (7, 0), (7, 2)):
+        source = open_data("random:20", TENSOR, batch_size=batch_size, workers=workers)
+        assert torch.equal(torch.cat(tensors(source)), expected)
+    longer = next(iter(open_data("random:1000", TENSOR, batch_size=20)))
+    assert isinstance(longer, Tensor)
+    assert torch.equal(longer, expected)
+    assert len({tuple(row) for row in expected.tolist()}) == 20
+    assert not torch.equal(torch.cat(tensors(open_data("random:20", TENSOR, seed=1))), expected)
+
+
+def test_floats_are_standard_normal() -> None:
+    (x,) = tensors(open_data("random:64", Inputs("image", (3, 32, 32)), batch_size=64))
+    assert x.dtype == torch.float32
+    assert x.mean().item() == pytest.approx(0, abs=0.01)
+    assert x.std().item() == pytest.approx(1, abs=0.01)
+
+
+def test_tokens_are_uniform_below_the_vocabulary() -> None:
+    (batch,) = open_data("random:1000", Inputs("tokens", (16,), vocabulary=7), batch_size=1000)
+    assert isinstance(batch, dict)
+    counts = batch["input_ids"].flatten().bincount() / 16000
+    torch.testing.assert_close(counts, torch.full((7,), 1 / 7), atol=0.01, rtol=0)
+    assert batch["attention_mask"].all()
+    assert tensors(open_data("random:2", TOKENS, length=9))[0].shape == (2, 9)
+
+
+def test_there_is_plenty_and_it_is_quick() -> None:
+    source = open_data("random", Inputs("image", (3, 224, 224)), batch_size=8)
+    assert len(source) == 50_000
+    assert source.description == {
+        "kind": "random",
+        "name": "random",
+        "labels": False,
+        "shape": [3, 224, 224],
+        "count": 50_000,
+        "shuffle": False,
+        "seed": 0,
+    }
+    start = perf_counter()
+    assert sum(len(x) for x in islice(source, 4)) == 32
+    assert perf_counter() - start < 1  # 2 ms each is usual; a busy machine may take longer
+
+
+@pytest.mark.parametrize("name", ["random:", "random:0", "random:-3", "random:many", "random:²"])
+def test_counts_that_are_none(name: str) -> None:
+    with pytest.raises(
+        InputError, match=r"expected how many samples after the colon, got .*e\.g\. random:1000"
+    ):
+        open_data(name, IMAGES)
+
+
+def test_tokens_need_a_vocabulary() -> None:
+    with pytest.raises(InputError, match="random: expected the size of the network's vocabulary, got none"):
+        open_data("random", Inputs("tokens", (4,)))

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import IMAGES, TENSOR, TOKENS, cifar_records, class_folders, save_image
+
+KNOWN = "expected a folder of images, CIFAR in its binary version, an .npz or .npy file, a text file"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    class_folders(tmp_path / "images", 4)
+    save_image(tmp_path / "one.jpg", 1)
+    (tmp_path / "cifar").mkdir()
+    (tmp_path / "cifar" / "test_batch.bin").write_bytes(cifar_records(2))
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("some text")
+    for name in ("data.zip", "data.tar.gz", "weights.pt", "data.pkl", "noname", "table.parquet"):
+        (tmp_path / name).write_bytes(b"\x80\x02\xff")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("gone", IMAGES, f"no such file or folder; {KNOWN}"),
+        ("gone.txt", TOKENS, f"no such file or folder; {KNOWN}"),
+        ("x" * 5000, IMAGES, "no such file or folder"),
+        ("texts/a.txt", IMAGES, rf"takes images of shape \[3, 2, 2\]; {KNOWN}.* got a file of kind \.txt"),
+        ("texts/a.txt", TENSOR, rf"takes tensors of shape \[5\]; {KNOWN}"),
+        ("texts", IMAGES, "expected images .*found none"),
+        ("texts", TOKENS, "read as images, but this network takes tokens; expected a text file"),
+        ("images", TOKENS, "read as images, but this network takes tokens"),
+        ("images", TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
+        ("cifar", TOKENS, "read as images, but this network takes tokens"),
+        ("cifar/test_batch.bin", TOKENS, "read as images, but this network takes tokens"),
+        ("one.jpg", IMAGES, "got a single image; give the folder it lies in"),
+        ("one.jpg", TOKENS, "read as images, but this network takes tokens"),
+        ("data.zip", IMAGES, f"{KNOWN}.*got an archive; unpack it first"),
+        ("data.tar.gz", TOKENS, "got an archive; unpack it first"),
+        ("weights.pt", IMAGES, f"{KNOWN}.*never opened"),
+        ("data.pkl", TOKENS, "never opened"),
+        ("noname", IMAGES, f"{KNOWN}.*got a file without a known ending"),
+        ("noname", TOKENS, "expected a text in UTF-8, got other bytes"),
+        ("table.parquet", IMAGES, r"got a file of kind \.parquet"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line(place: Path, name: str, inputs: Inputs, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        open_data(place / name, inputs)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_name_is_not_the_present_folder() -> None:
+    with pytest.raises(InputError, match=r"''.*no such file or folder"):
+        open_data("", IMAGES)
+
+
+def test_random_is_a_name_and_a_path_may_be_called_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "images").rename(place / "random")
+    monkeypatch.chdir(place)
+    assert len(open_data("random", IMAGES)) == 50_000
+    assert len(open_data("./random", IMAGES)) == len(open_data(Path("random"), IMAGES)) == 4
+    monkeypatch.chdir("random")
+    assert open_data(".", IMAGES).description["name"] == "random"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
+        ({"batch_size": 2.5}, "batch_size: .* got 2.5"),
+        ({"workers": -1}, "workers: expected a whole number of at least 0, got -1"),
+        ({"seed": -1}, "seed: .* got -1"),
+        ({"seed": 2**64}, "seed: "),
+        ({"length": 0}, "length: expected a whole number of at least 1, got 0"),
+        ({"length": 5}, "length=5: expected none, since this network takes no tokens"),
+    ],
+)
+def test_options_are_checked(place: Path, options: dict[str, Any], message: str) -> None:
+    for source in ("random", place / "images"):
+        with pytest.raises(InputError, match=message):
+            open_data(source, IMAGES, **options)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+import torch
+
+from fathometer.data import open_data
+from fathometer.errors import FathometerError, InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import IMAGES, RAW, class_folders, labels, save_image, tensors, values
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return class_folders(tmp_path / "insects")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_order_depends_on_the_seed_alone(folder: Path, batch_size: int, workers: int) -> None:
+    (folder / "ant" / "broken.jpg").write_bytes(b"no image")
+    (folder / "bee" / "empty.png").touch()
+    expected = open_data(folder, IMAGES, batch_size=5, seed=3)
+    source = open_data(folder, IMAGES, batch_size=batch_size, workers=workers, seed=3)
+    assert values(source) == values(expected)
+    assert labels(source) == labels(expected)
+    assert sorted(values(source)) == list(range(20))
+    assert source.skipped == expected.skipped
+    assert sorted(source.skipped) == ["ant/broken.jpg", "bee/empty.png"]
+
+
+def test_a_second_pass_gives_the_same_and_other_seeds_another(folder: Path) -> None:
+    source = open_data(folder, IMAGES, batch_size=6)
+    first = values(source)
+    assert first == values(source)
+    assert first != values(open_data(folder, IMAGES, seed=1))
+    assert first != sorted(first)
+    assert values(open_data(folder, IMAGES, shuffle=False)) == list(range(20))
+    assert [len(x) for x in tensors(source)] == [6, 6, 6, 2]
+
+
+def test_batches_have_the_networks_shape(folder: Path) -> None:
+    for x in tensors(open_data(folder, IMAGES, batch_size=10)):
+        assert x.shape == (10, 3, 2, 2)
+        assert x.dtype == torch.float32
+
+
+def test_the_global_generator_is_left_alone(folder: Path) -> None:
+    state = torch.get_rng_state()
+    values(open_data(folder, IMAGES))
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_the_description_is_plain(folder: Path) -> None:
+    source = open_data(folder, IMAGES, seed=4)
+    assert json.loads(json.dumps(source.description)) == {
+        "kind": "images",
+        "name": "insects",
+        "labels": True,
+        "count": 20,
+        "shuffle": True,
+        "seed": 4,
+    }
+    assert len(source) == 20
+
+
+def test_skipped_grows_as_they_come_and_holds_each_once(folder: Path) -> None:
+    (folder / "ant" / "000.png").write_bytes(b"")
+    (folder / "bee" / "019.png").write_bytes(b"")
+    source = open_data(folder, IMAGES, shuffle=False, batch_size=5)
+    assert source.skipped == []
+    batches = iter(source)
+    next(batches)
+    assert source.skipped == ["ant/000.png"]
+    values(source)
+    assert source.skipped == ["ant/000.png", "bee/019.png"]
+    assert len(source) == 20
+    assert [len(x) for x in tensors(source)] == [4, 5, 5, 4]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_strict_names_the_file(folder: Path, workers: int) -> None:
+    (folder / "bee" / "bad.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    with pytest.raises(InputError, match=r"^bee/bad\.jpg: cannot be read \(.*\n?$"):
+        values(open_data(folder, IMAGES, strict=True, workers=workers, batch_size=4))
+
+
+def test_nothing_readable(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.jpg").touch()
+    source = open_data(tmp_path, IMAGES, shuffle=False, batch_size=2)
+    with pytest.raises(InputError, match=r"got none of 3; the first: 0\.jpg \(empty file\)$"):
+        values(source)
+    assert source.skipped == ["0.jpg", "1.jpg", "2.jpg"]
+
+
+def test_a_preprocess_that_fails_is_told(folder: Path) -> None:
+    def fails(image: object) -> torch.Tensor:
+        raise TypeError(f"bad\nargument {type(image).__name__}")
+
+    with pytest.raises(InputError, match=r"preprocess: TypeError: bad argument Image\)$"):
+        values(open_data(folder, Inputs("image", (3, 2, 2), preprocess=fails)))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_differing_shapes_are_named(tmp_path: Path, batch_size: int, workers: int) -> None:
+    save_image(tmp_path / "a.png", 1, (6, 4))
+    save_image(tmp_path / "b.png", 2, (5, 4))
+    source = open_data(tmp_path, RAW, shuffle=False, batch_size=batch_size, workers=workers)
+    with pytest.raises(InputError, match=r"^b\.png: .*\[3, 4, 6\] of a\.png, got \[3, 4, 5\]; resize.*\n?$"):
+        values(source)
+    del source
+    gc.collect()
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (torch.zeros(3, 2, 2, dtype=torch.uint8), "expected a float tensor from preprocess, got torch.uint8"),
+        (torch.zeros(1, 3, 2, 2), r"expected \[3, 2, 2\] for this network, got \[1, 3, 2, 2\]"),
+        (torch.zeros(2, 2, 3), r".* got \[2, 2, 3\]; move the channels to the front"),
+        ([1.0], "expected a tensor from preprocess, got list"),
+    ],
+)
+def test_what_preprocess_returns_is_checked(folder: Path, result: torch.Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^ant/000\.png: {message}"):
+        values(open_data(folder, Inputs("image", (3, 2, 2), preprocess=lambda _: result), shuffle=False))
+
+
+def test_other_floats_become_float32(folder: Path) -> None:
+    double = Inputs("image", (3, 2, 2), preprocess=lambda _: torch.zeros(3, 2, 2).double())
+    assert tensors(open_data(folder, double))[0].dtype == torch.float32
+
+
+def test_more_workers_than_cores_or_batches(folder: Path) -> None:
+    assert len(values(open_data(folder, IMAGES, workers=3, batch_size=10))) == 20
+
+
+def test_a_pass_can_be_left_early(folder: Path) -> None:
+    for _ in open_data(folder, IMAGES, workers=2, batch_size=2):
+        break
+    gc.collect()
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_told(folder: Path) -> None:
+    def dies(_: object) -> torch.Tensor:
+        import os
+
+        os._exit(3)
+
+    source = open_data(folder, Inputs("image", (3, 2, 2), preprocess=dies), workers=1)
+    with pytest.raises(FathometerError, match=r"a worker stopped .*; try workers=0"):
+        values(source)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from tests.data_sources.making import TOKENS, tensors
+
+
+def _write(folder: Path, text: str, name: str = "a.txt") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def test_blocks_and_the_padded_rest(tmp_path: Path) -> None:
+    source = open_data(_write(tmp_path, "abcdefghij"), TOKENS, shuffle=False)
+    (batch,) = source
+    assert isinstance(batch, dict)
+    assert [bytes(row) for row in batch["input_ids"].tolist()] == [b"abcd", b"efgh", b"ij\0\0"]
+    assert batch["attention_mask"].tolist() == [[1] * 4, [1] * 4, [1, 1, 0, 0]]
+    assert batch["input_ids"].dtype == batch["attention_mask"].dtype == torch.int64
+    assert source.description["kind"] == "text"
+    assert source.description["tokens"] == 10
+
+
+def test_a_single_token_at_the_end_is_dropped(tmp_path: Path) -> None:
+    (x,) = tensors(open_data(_write(tmp_path, "abcdefghi"), TOKENS, shuffle=False))
+    assert [bytes(row) for row in x.tolist()] == [b"abcd", b"efgh"]
+
+
+def test_the_length_can_be_chosen(tmp_path: Path) -> None:
+    path = _write(tmp_path, "abcdefghij")
+    for length, shape in ((1, (10, 1)), (5, (2, 5)), (100, (1, 100))):
+        source = open_data(path, TOKENS, length=length)
+        assert len(source) == shape[0]
+        assert tensors(source)[0].shape == shape
+        assert source.description["length"] == length
+
+
+def test_blocks_are_shuffled_by_the_seed(tmp_path: Path) -> None:
+    path = _write(tmp_path, "".join(chr(97 + i % 26) for i in range(200)))
+    expected = torch.cat(tensors(open_data(path, TOKENS, batch_size=64)))
+    for batch_size, workers in ((1, 0), (7, 0), (7, 2)):
+        source = open_data(path, TOKENS, batch_size=batch_size, workers=workers)
+        assert torch.equal(torch.cat(tensors(source)), expected)
+    assert not torch.equal(torch.cat(tensors(open_data(path, TOKENS, seed=1))), expected)
+
+
+@pytest.mark.parametrize("name", ["README.md", "code.py", "LICENSE", "b.TXT"])
+def test_any_file_of_text_will_do(tmp_path: Path, name: str) -> None:
+    assert len(open_data(_write(tmp_path, "naïve text", name), TOKENS)) == 3
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    assert tensors(open_data(_write(tmp_path, "\ufeffab"), TOKENS))[0].tolist() == [[97, 98, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("content", "inputs", "message"),
+    [
+        (b"ab", Inputs("tokens", (4,), 256), "a text needs a tokenizer, and this network came without one"),
+        (b"", TOKENS, "expected a text of at least 2 tokens, got 0"),
+        (b"a", TOKENS, "at least 2 tokens, got 1"),
+        (b"ab\xff\xfe", TOKENS, r"expected a text in UTF-8, got other bytes \(at 2\)"),
+        (
+            b"ab",
+            Inputs("tokens", (4,), 98, tokenize=TOKENS.tokenize),
+            "ids from 0 to 97, got 98; take the tok",
+        ),
+        (b"ab", Inputs("tokens", (4,), tokenize=lambda _: [-1, 3]), "expected token ids 0 or more, got -1"),
+        (
+            b"ab",
+            Inputs("tokens", (4,), tokenize=lambda t: [int(t)]),
+            "the tokenizer failed .ValueError: invalid",
+        ),
+        (
+            b"ab",
+            Inputs("tokens", (), tokenize=TOKENS.tokenize),
+            "expected a length of at least one token, got 0",
+        ),
+    ],
+)
+def test_texts_that_do_not_fit(tmp_path: Path, content: bytes, inputs: Inputs, message: str) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        open_data(tmp_path / "a.txt", inputs)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from fathometer import InputError
+from fathometer.models import load_model
+
+CODE = """
+import torch
+from torch import nn
+from fathometer.inputs import Inputs
+from helper_of_mine import WIDTH
+
+instance = nn.Sequential(nn.Linear(WIDTH, 2), nn.ReLU())
+
+def alone():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+def small_images():
+    return nn.Sequential(nn.Conv2d(1, 2, 1), nn.Flatten(), nn.Linear(2 * 28 * 28, 10))
+
+def words():
+    return nn.Sequential(nn.Embedding(11, 4), nn.Linear(4, 11))
+
+def series():
+    return nn.Sequential(nn.Conv1d(6, 2, 3), nn.ReLU())
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(3, 3), nn.Dropout())
+
+def described():
+    return Net(), Inputs("tensor", (3,))
+
+def preprocessed():
+    import late_helper
+    return alone(), lambda image: torch.zeros(3, 9, 9)
+
+def bad_preprocess():
+    return alone(), lambda image: torch.zeros(9)
+
+def failing_preprocess():
+    return alone(), lambda image: 1 / 0
+
+def bad_description():
+    return alone(), (3, 32, 32)
+
+def no_layer():
+    return nn.ReLU()
+
+def no_size():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(17, 2))
+
+def broken():
+    raise KeyError("weights")
+
+def number():
+    return 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nets_of_mine.py").write_text(CODE)
+    (tmp_path / "helper_of_mine.py").write_text("WIDTH = 5")
+    (tmp_path / "late_helper.py").write_text("")
+    (tmp_path / "wrong_of_mine.py").write_text("import not_to_be_found")
+    (tmp_path / "package_of_mine").mkdir()
+    (tmp_path / "package_of_mine/__init__.py").write_text("import not_to_be_found")
+    (tmp_path / "package_of_mine/nets.py").touch()
+    monkeypatch.chdir(tmp_path)
+    for name in ("nets_of_mine", "helper_of_mine", "late_helper", "wrong_of_mine"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("factory", "kind", "shape"),
+    [
+        ("instance", "tensor", (5,)),
+        ("alone", "image", (3, 224, 224)),
+        ("small_images", "image", (1, 28, 28)),
+        ("words", "tokens", (128,)),
+        ("series", "tensor", (6, 1024)),
+        ("Net", "tensor", (3,)),
+        ("described", "tensor", (3,)),
+        ("preprocessed", "image", (3, 9, 9)),
+    ],
+)
+def test_what_a_factory_may_be(factory: str, kind: str, shape: tuple[int, ...]) -> None:
+    path = list(sys.path)
+    model = load_model(f"nets_of_mine:{factory}")
+    assert sys.path == path
+    assert (model.inputs.kind, model.inputs.shape) == (kind, shape)
+    assert model.inputs.vocabulary == (11 if factory == "words" else None)
+    assert not any(m.training for m in model.module.modules())
+    if model.inputs.preprocess:
+        assert tuple(model.inputs.preprocess(Image.new("RGB", (50, 40))).shape) == shape
+
+
+def test_weights_go_into_it(tmp_path: Path) -> None:
+    torch.save(nn.Sequential(nn.Linear(5, 2)).state_dict(), tmp_path / "w.pth")
+    model = load_model("nets_of_mine:instance", "w.pth")
+    assert model.weights == "w.pth"
+    assert torch.equal(model.module.state_dict()["0.bias"], torch.load(tmp_path / "w.pth")["0.bias"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nets_of_mine:desribed", "did you mean described"),
+        ("nets_of_mine:bad_preprocess", "expected .channels, height, width. from preprocess"),
+        ("nets_of_mine:failing_preprocess", "preprocess failed .*division by zero"),
+        ("nets_of_mine:bad_description", "expected Inputs or a preprocessing beside the network, got tuple"),
+        ("nets_of_mine:no_layer", "does not tell what it takes in; let the factory return"),
+        ("nets_of_mine:no_size", "no guess of what it takes in runs .*; let the factory return"),
+        ("nets_of_mine:broken", "nets_of_mine:broken.. failed: KeyError"),
+        ("nets_of_mine:number", "expected an nn.Module, .* got int"),
+        ("wrong_of_mine:f", "importing wrong_of_mine failed: ModuleNotFoundError"),
+        ("package_of_mine.nets:f", "importing package_of_mine.nets failed: .*'not_to_be_found'"),
+        ("nets_of_mine.deeper:f", "neither a source nor an importable module"),
+        ("no_such_package.nets:f", "neither a source nor an importable module"),
+    ],
+)
+def test_what_it_may_not_be(name: str, message: str) -> None:
+    path = list(sys.path)
+    with pytest.raises(InputError, match=message) as raised:
+        load_model(name)
+    assert "\n" not in str(raised.value)
+    assert sys.path == path

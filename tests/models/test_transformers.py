@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from fathometer import InputError
+from fathometer.models import LoadedModel, load_model
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+ensure_torchvision_operators()
+transformers: Any = pytest.importorskip("transformers")
+
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 32},
+    "llama": {
+        "num_hidden_layers": 2,
+        "hidden_size": 16,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "intermediate_size": 24,
+    },
+    "bert": {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24},
+}
+VIT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+
+
+def tiny_config(kind: str) -> Any:
+    words = {"vocab_size": 40, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+    return transformers.AutoConfig.for_model(kind, **words, **SIZES[kind])
+
+
+def tiny_tokenizer() -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = {w: i for i, w in enumerate(["[UNK]", "<s>", "deep", "calls", "unto"])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", bos_token="<s>", model_max_length=4
+    )
+
+
+def output(model: LoadedModel) -> torch.Tensor:
+    with torch.no_grad():
+        if model.inputs.kind == "tokens":
+            assert model.inputs.vocabulary is not None
+            size = (2, *model.inputs.shape)
+            result = model.module(torch.arange(size[0] * size[1]).reshape(size) % model.inputs.vocabulary)
+        else:
+            result = model.module(torch.ones(2, *model.inputs.shape))
+    return next(iter(result.values()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "auto", "length"),
+    [
+        ("gpt2", "AutoModelForCausalLM", 32),
+        ("llama", "AutoModelForCausalLM", 128),
+        ("bert", "AutoModelForMaskedLM", 128),
+        ("bert", "AutoModel", 128),
+    ],
+)
+def test_a_language_model_in_a_folder(
+    kind: str, auto: str, length: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved = getattr(transformers, auto).from_config(tiny_config(kind)).eval()
+    saved.save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    model = load_model(f"hf:{tmp_path}")
+    assert type(model.module) is type(saved)
+    assert (model.weights, model.inputs.kind, model.inputs.vocabulary) == (tmp_path.name, "tokens", 40)
+    assert model.inputs.shape == (length,)
+    assert model.inputs.tokenize is not None
+    assert model.inputs.tokenize("deep calls unto deep , calls") == [2, 3, 4, 2, 0, 3]
+    assert "longer than" not in caplog.text
+    output(model)
+    for key, tensor in saved.state_dict().items():
+        assert torch.equal(model.module.state_dict()[key], tensor)
+    again = load_model(f"hf:{tmp_path}", "none")
+    assert again.weights == "none"
+    assert not torch.equal(output(again), output(model))
+    restored = load_model(f"hf:{tmp_path}", tmp_path / "model.safetensors")
+    assert restored.weights == "model.safetensors"
+    assert torch.equal(output(restored), output(model))
+
+
+def test_half_precision_is_measured_in_single(tmp_path: Path) -> None:
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).bfloat16().save_pretrained(tmp_path)
+    model = load_model(f"hf:{tmp_path}")
+    assert {p.dtype for p in model.module.parameters()} == {torch.float32}
+    assert model.inputs.tokenize is None
+
+
+@pytest.mark.parametrize("with_processor", [True, False])
+def test_an_image_model_in_a_folder(with_processor: bool, tmp_path: Path) -> None:
+    config = transformers.ViTConfig(image_size=32, patch_size=8, num_labels=5, **VIT)
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path)
+    if with_processor:
+        transformers.ViTImageProcessor(
+            size={"height": 32, "width": 32}, image_mean=[0, 0, 0], image_std=[1, 1, 1]
+        ).save_pretrained(tmp_path)
+    model = load_model(f"hf:{tmp_path}")
+    assert (model.inputs.kind, model.inputs.shape) == ("image", (3, 32, 32))
+    assert output(model).shape == (2, 5)
+    assert model.inputs.preprocess is not None
+    sample = model.inputs.preprocess(Image.new("RGB", (60, 50), (255, 0, 0)))
+    assert tuple(sample.shape) == (3, 32, 32)
+    assert sample[0, 0, 0].item() == pytest.approx(1 if with_processor else (1 - 0.485) / 0.229)
+
+
+def test_a_type_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"gpt2": tiny_config("gpt2"), "bert": tiny_config("bert"), "vit": transformers.ViTConfig(**VIT)}
+    monkeypatch.setattr(transformers.AutoConfig, "for_model", small.__getitem__)
+    assert type(load_model("hf:gpt2", "none").module).__name__ == "GPT2LMHeadModel"
+    assert type(load_model("hf:bert", "none").module).__name__ == "BertForMaskedLM"
+    vit = load_model("hf:vit", "none")
+    assert vit.inputs.shape == (3, 224, 224)
+    assert isinstance(vit.module, nn.Module)
+
+
+def test_without_a_network_there_is_one_line_and_no_wait(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("fathometer.models.hub._reachable", lambda _: False)
+    cases = {
+        "hf:gpt2": "for random weights use --weights none",
+        "hf:gpt3": "did you mean hf:gpt",
+        "hf:nobody/nothing": "give a local folder",
+    }
+    for name, message in cases.items():
+        with pytest.raises(InputError, match=message) as raised:
+            load_model(name)
+        assert "\n" not in str(raised.value)
+    from huggingface_hub import constants
+
+    assert not constants.HF_HUB_OFFLINE
+
+
+def test_folders_that_hold_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="could not be loaded"):
+        load_model(f"hf:{tmp_path}")
+    tiny_config("gpt2").save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="could not be loaded"):
+        load_model(f"hf:{tmp_path}")
+    assert load_model(f"hf:{tmp_path}", "none").inputs.shape == (32,)
+
+
+def test_weights_that_are_not_all_there(tmp_path: Path) -> None:
+    transformers.AutoModel.from_config(tiny_config("bert")).save_pretrained(tmp_path)
+    config = tiny_config("bert")
+    config.architectures = ["BertForMaskedLM"]
+    config.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"tensors of BertForMaskedLM are not in its files, e.g. cls"):
+        load_model(f"hf:{tmp_path}")
+
+
+def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "own", "auto_map": {"AutoConfig": "own.Own"}}')
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    with pytest.raises(InputError, match="could not be loaded"):
+        load_model(f"hf:{tmp_path}", "none")
+
+
+def test_what_takes_in_neither_text_nor_images(tmp_path: Path) -> None:
+    config = transformers.AutoConfig.for_model("audio-spectrogram-transformer", num_hidden_layers=1)
+    config.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="neither a text nor an image"):
+        load_model(f"hf:{tmp_path}", "none")
+
+
+def test_a_gguf_file_names_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import PackageNotFoundError
+
+    def absent(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr("fathometer.models.from_transformers.version", absent)
+    (tmp_path / "m.gguf").touch()
+    with pytest.raises(InputError, match="pip install gguf accelerate"):
+        load_model(f"hf:{tmp_path / 'm.gguf'}")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import NoReturn
+from urllib.error import URLError
+
+import pytest
+import torch
+from PIL import Image
+
+from fathometer import InputError
+from fathometer.models import LoadedModel, load_model
+
+
+def runs_on_an_image(model: LoadedModel) -> bool:
+    assert model.inputs.preprocess is not None
+    sample = model.inputs.preprocess(Image.new("RGB", (300, 280), "teal"))
+    assert tuple(sample.shape) == model.inputs.shape
+    with torch.no_grad():
+        return bool(model.module(sample[None]).shape == (1, 1000))
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [
+        ("torchvision:resnet18", 224),
+        ("torchvision:googlenet", 224),
+        ("torchvision:inception_v3", 299),
+        ("timm:resnet10t", 176),
+        ("timm:test_vit.r160_in1k", 160),
+    ],
+)
+def test_a_random_network_runs_on_its_own_preprocessing(name: str, side: int) -> None:
+    model = load_model(name, "none")
+    assert (model.name, model.weights, model.inputs.kind) == (name, "none", "image")
+    assert model.inputs.shape == (3, side, side)
+    assert not any(m.training for m in model.module.modules())
+    assert runs_on_an_image(model)
+
+
+@pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
+def test_inceptions_are_those_of_the_published_weights(name: str) -> None:
+    module = load_model(f"torchvision:{name}", "none").module
+    assert module.transform_input
+    assert any(n.lower().startswith("aux") for n, _ in module.named_children())
+
+
+def test_weights_by_their_name_and_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = load_model("torchvision:mobilenet_v2", "none").module.state_dict()
+    asked = []
+
+    def download(url: str, *_: object, **__: object) -> dict[str, torch.Tensor]:
+        asked.append(url)
+        return trained
+
+    monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", download)
+    assert load_model("torchvision:mobilenet_v2").weights == "IMAGENET1K_V2"
+    first = load_model("torchvision:mobilenet_v2", "IMAGENET1K_V1")
+    assert first.weights == "IMAGENET1K_V1"
+    assert torch.equal(first.module.state_dict()["classifier.1.bias"], trained["classifier.1.bias"])
+    assert [url.rpartition("-")[2] for url in asked] == ["7ebf99e0.pth", "b0353104.pth"]
+    with pytest.raises(InputError, match=r"or IMAGENET1K_V1 or IMAGENET1K_V2$"):
+        load_model("torchvision:mobilenet_v2", "IMAGENET1K_V9")
+
+
+def test_without_a_network_the_ways_out_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise URLError("no route to host")
+
+    monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", fail)
+    monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", fail)
+    for name in ("torchvision:resnet18", "timm:resnet10t"):
+        with pytest.raises(InputError, match="use --weights none or a local file") as raised:
+            load_model(name)
+        assert "no route to host" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_model_that_was_never_trained_says_so() -> None:
+    with pytest.raises(
+        InputError, match=r"No pretrained weights exist .* use --weights none or a local file"
+    ):
+        load_model("timm:mnasnet_050")

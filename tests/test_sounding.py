@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from fathometer import InputError, Sounding, load, measure
+from fathometer.capture import Site
+from fathometer.report.soundings import plot_soundings
+
+
+@pytest.fixture(scope="module")
+def sounding() -> Sounding:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh())
+    return measure(model, torch.randn(90, 4), samples=40, name="a <b> net")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_what_is_saved_is_loaded(sounding: Sounding, tmp_path: Path, suffix: str) -> None:
+    again = load(sounding.save(tmp_path / f"s{suffix}"))
+    pd.testing.assert_frame_equal(again.records, sounding.records, check_exact=True)
+    assert again.sites == sounding.sites
+    assert again.provenance == sounding.provenance
+    assert [path.name for path in tmp_path.iterdir()] == [f"s{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> None:
+    values = [float("inf"), float("-inf"), float("nan")]
+    records = pd.DataFrame({"site": ["relu"] * 3, "batch": [0, 1, 2], "n": 4, "d": 2, "own": values})
+    odd = Sounding((Site("", "relu", 1, 0, own=False),), records)
+    again = load(odd.save(tmp_path / f"s{suffix}"))
+    pd.testing.assert_frame_equal(again.records, records, check_exact=True)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_a_file_that_is_cut_anywhere_is_refused(sounding: Sounding, tmp_path: Path, suffix: str) -> None:
+    path = sounding.save(tmp_path / f"s{suffix}")
+    content = path.read_bytes()
+    for length in range(0, len(content) - 2, max(1, len(content) // 60)):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=str(path)):
+            load(path)
+
+
+def test_files_that_are_not_ours(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    for content in ("", "[]", "{}", '{"schema": "other"}', "3", "null", "\x00"):
+        path.write_text(content)
+        with pytest.raises(InputError, match=r"not a sounding"):
+            load(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="broken, or not a sounding"):
+        load(path)
+    with pytest.raises(InputError, match=r"ends in \.json or \.parquet"):
+        load(tmp_path / "s.csv")
+    with pytest.raises(InputError, match="cannot be read"):
+        load(tmp_path / "missing.json")
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="not a sounding"):
+        load(tmp_path / "other.parquet")
+
+
+def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
+    path = sounding.save(tmp_path / "s.json")
+    good = json.loads(path.read_text())
+    path.write_text(json.dumps({**good, "version": 2}))
+    with pytest.raises(InputError, match="written by a newer fathometer"):
+        load(path)
+    mangled = [
+        {"sites": good["sites"][:1]},
+        {"sites": [{**good["sites"][0], "order": "first"}, good["sites"][1]]},
+        {"sites": [{**good["sites"][0], "extra": 1}, good["sites"][1]]},
+        {"records": {**good["records"], "n": good["records"]["n"][:-1]}},
+        {"records": {**good["records"], "affinity": [[1]] * 4}},
+        {"records": {**good["records"], "site": [-1, 0, 0, 0]}},
+        {"records": []},
+        {"gauges": ["absent"]},
+        {"provenance": {"other": 1}},
+    ]
+    for change in mangled:
+        path.write_text(json.dumps({**good, **change}))
+        with pytest.raises(InputError, match="broken, the parts do not fit"):
+            load(path)
+
+
+def test_saving_needs_a_known_ending_and_a_place(sounding: Sounding, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ends in \.json or \.parquet"):
+        sounding.save(tmp_path / "s.pkl")
+    with pytest.raises(InputError, match="cannot be written"):
+        sounding.save(tmp_path / "no" / "s.json")
+
+
+def test_it_shows_itself(sounding: Sounding) -> None:
+    assert repr(sounding).startswith(
+        "Sounding of a <b> net on Tensor: 2 sites, 2 batches, 17 gauges; affinity 0."
+    )
+    html = sounding._repr_html_()
+    assert "<b>" not in html
+    assert "a &lt;b&gt; net" in html
+    assert html.count("<tr>") == 3
+
+
+def test_pictures(sounding: Sounding) -> None:
+    (axes,) = sounding.plot().axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "3"]
+    (line,) = axes.get_lines()[:1]
+    assert list(line.get_ydata()) == pytest.approx(sounding.signature.to_list())  # type: ignore[arg-type]
+    (axes,) = plot_soundings([sounding, sounding], "cka", ["one", "two"]).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
+    with pytest.raises(InputError, match="at least one sounding"):
+        plot_soundings([])
