@@ -2,25 +2,25 @@
 
     python examples/digits.py --out demo
 
-Two convolutional networks that differ in nothing but `x +` learn scikit-learn's 8×8 digits. `fathometer.measure`
-takes the non-linearity signature of each before and after, on images that were held out. The terminal shows them
-and says which claims of the paper's Figure 5D (residual connections) and Figure 9 (training) can be seen here.
+Two convolutional networks that differ in nothing but `x +` learn scikit-learn's 8×8 digits, and `measure`
+takes their non-linearity signatures on held-out images. The terminal shows them, and says which claims of
+the paper's Figure 5D (residual connections) and Figure 9 (training) can be seen at this size.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 import torch
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
@@ -28,108 +28,213 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import Sounding, measure
 from fathometer.progress import progress_bar
-from fathometer.report.figures import BUOY, INK, SEA, new_figure, save_figure
+from fathometer.report.figures import BUOY, SEA, new_figure, save_figure
 
 WIDTH, BLOCKS = 16, 8  # 17 ReLU calls: one after the stem, two in each block
-TRAINING_IMAGES, SAMPLES = 1000, 128  # of 1797; the other 797 are 6 batches to measure, and 29 left over
-KINDS, TIMES = ("plain", "residual"), ("before", "after")
-COLUMNS = [(kind, when) for kind in KINDS for when in TIMES]
+TRAINING, SAMPLES = 1000, 128  # of 1797 images; the other 797 make 6 batches to measure, 29 are left over
+COLUMNS = list(itertools.product(("plain", "residual"), ("before", "after")))
+
+Trial: TypeAlias = "tuple[Sounding, float]"  # what was measured, and the accuracy
+Trials: TypeAlias = "dict[tuple[str, str], list[Trial]]"  # by column, one for each seed
+
+
+def conv(channels: int) -> nn.Sequential:
+    """With weights drawn as torchvision draws those of VGG and ResNet."""
+    layer = nn.Conv2d(channels, WIDTH, 3, padding=1, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    return nn.Sequential(layer, nn.BatchNorm2d(WIDTH))
 
 
 class Block(nn.Module):
-    """Two convolutions and a ReLU each; the residual one adds its input before the second ReLU."""
+    """Two convolutions and a ReLU after each; the residual one adds its input before the second ReLU."""
 
     def __init__(self, residual: bool) -> None:
         super().__init__()
         self.residual = residual
-        self.conv1, self.conv2 = (nn.Conv2d(WIDTH, WIDTH, 3, padding=1, bias=False) for _ in range(2))
-        self.norm1, self.norm2 = nn.BatchNorm2d(WIDTH), nn.BatchNorm2d(WIDTH)
-        self.inside, self.end = nn.ReLU(), nn.ReLU()
+        self.first, self.inside, self.second, self.end = conv(WIDTH), nn.ReLU(), conv(WIDTH), nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
         """`[n, width, 8, 8]` to the same."""
-        y = self.norm2(self.conv2(self.inside(self.norm1(self.conv1(x)))))
+        y = self.second(self.inside(self.first(x)))
         return self.end(x + y if self.residual else y)
 
 
-def network(kind: str, seed: int) -> nn.Sequential:
-    """With the same weights for both kinds, drawn as for torchvision's VGG and ResNet."""
+def network(kind: str, seed: int) -> nn.Module:
+    """One seed gives the same weights to both kinds."""
     torch.manual_seed(seed)
-    layers: OrderedDict[str, nn.Module] = OrderedDict(
-        conv=nn.Conv2d(1, WIDTH, 3, padding=1, bias=False), norm=nn.BatchNorm2d(WIDTH), stem=nn.ReLU()
-    )
+    layers: OrderedDict[str, nn.Module] = OrderedDict(conv=conv(1), stem=nn.ReLU())
     layers |= {f"block{i + 1}": Block(kind == "residual") for i in range(BLOCKS)}
     layers |= {"pool": nn.AdaptiveAvgPool2d(1), "flat": nn.Flatten(), "head": nn.Linear(WIDTH, 10)}
-    for module in nn.Sequential(layers).modules():
-        if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
     return nn.Sequential(layers)
 
 
 def digits(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """Images for training and held-out ones, another split for each seed."""
+    """Images for training and held-out ones, split anew for each seed."""
     images, labels = load_digits(return_X_y=True)
-    x = torch.from_numpy(images).float().reshape(-1, 1, 8, 8) / 16
+    x, y = torch.from_numpy(images).float().reshape(-1, 1, 8, 8) / 16, torch.from_numpy(labels)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
-    training, held_out = order[:TRAINING_IMAGES], order[TRAINING_IMAGES:]
-    y = torch.from_numpy(labels)
+    training, held_out = order[:TRAINING], order[TRAINING:]
     return TensorDataset(x[training], y[training]), TensorDataset(x[held_out], y[held_out])
 
 
-def train(model: nn.Module, data: TensorDataset, epochs: int, seed: int, tick: Callable[[], None]) -> None:
-    """Stochastic gradient descent, one cycle of the learning rate."""
+def train(model: nn.Module, data: TensorDataset, epochs: int, seed: int) -> Iterator[int]:
+    """Stochastic gradient descent, one cycle of the learning rate; stops for a breath after each epoch."""
     loader = DataLoader(data, 50, shuffle=True, generator=torch.Generator().manual_seed(seed))
     optimiser = torch.optim.SGD(model.parameters(), momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.1, total_steps=epochs * len(loader))
     model.train()
-    for _ in range(epochs):
+    for epoch in range(epochs):
         for x, y in loader:
             optimiser.zero_grad()
             nn.functional.cross_entropy(model(x), y).backward()
             optimiser.step()
             schedule.step()
-        tick()
+        yield epoch
 
 
-@torch.no_grad()
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    """The share of images that are recognised."""
+def take(model: nn.Module, data: TensorDataset, name: str) -> Trial:
+    """A sounding takes one call: a network, a loader, and what to measure."""
+    loader = DataLoader(data, batch_size=SAMPLES)
+    gauges = ["affinity", "stable_rank", "cost_of_identity"]
+    sounding = measure(model, loader, samples=SAMPLES, gauges=gauges, name=name)
     x, y = data.tensors
-    return float((model.eval()(x).argmax(1) == y).double().mean())
+    with torch.no_grad():
+        return sounding, float((model.eval()(x).argmax(1) == y).double().mean())
 
 
-class Trial(NamedTuple):
-    """One network at one time."""
-
-    sounding: Sounding
-    accuracy: float
-
-
-def voyage(seeds: int, epochs: int) -> dict[tuple[str, str], list[Trial]]:
-    """Measure, train, measure again: a trial for each seed in each column."""
-    trials: dict[tuple[str, str], list[Trial]] = {column: [] for column in COLUMNS}
-    done, total = 0, len(KINDS) * seeds * epochs
+def run(seeds: int, epochs: int) -> Trials:
+    """Every network is measured, trained, and measured again."""
+    trials: Trials = {column: [] for column in COLUMNS}
     with progress_bar("training and measuring") as show:
-
-        def tick() -> None:
-            nonlocal done
-            show(done := done + 1, total)
-
-        show(0, total)
-        for seed in range(seeds):
+        steps, total = itertools.count(), 2 * seeds * epochs
+        show(next(steps), total)
+        for seed, kind in itertools.product(range(seeds), ("plain", "residual")):
             training, held_out = digits(seed)
-            loader = DataLoader(held_out, batch_size=SAMPLES)
-            for kind in KINDS:
-                model = network(kind, seed)
-                for when in TIMES:
-                    if when == "after":
-                        train(model, training, epochs, seed, tick)
-                    sounding = measure(  # the whole of it: a network, data, and what to measure
-                        model,
-                        loader,
-                        samples=SAMPLES,
-                        gauges=["affinity", "stable_rank", "cost_of_identity"],
-                        name=f"{kind} {when} training, seed {seed}",
-                    )
-                    trials[kind, when].append(Trial(sounding, accuracy(model, held_out)))
+            model = network(kind, seed)
+            trials[kind, "before"].append(take(model, held_out, f"{kind} before training, seed {seed}"))
+            for _ in train(model, training, epochs, seed):
+                show(next(steps), total)
+            trials[kind, "after"].append(take(model, held_out, f"{kind} after training, seed {seed}"))
     return trials
+
+
+def over_all(trials: Sequence[Trial]) -> pd.DataFrame:
+    """The signature with its standard deviation over the batches of all seeds."""
+    records = pd.concat([sounding.records for sounding, _ in trials])
+    return records.groupby("site", sort=False)["affinity"].agg(["mean", "std"])
+
+
+def numbers_of(trials: Sequence[Trial]) -> pd.DataFrame:
+    """What Figures 3, 5D and 9 speak of, a row for each seed."""
+    found = pd.DataFrame([sounding.summary() for sounding, _ in trials]).reset_index(drop=True)
+    scores = np.array([sounding.signature for sounding, _ in trials])  # [seeds, sites]
+    inside, end = scores[:, 1::2], scores[:, 2::2]  # the first site is the stem
+    found["apart"] = end.mean(1) - inside.mean(1)
+    found["ashman"] = math.sqrt(2) * found.apart / np.hypot(inside.std(1), end.std(1))
+    found["ends"] = np.median(end, 1)
+    found["final"] = scores[:, -3:].mean(1)
+    found["rise"] = [pd.Series(row).rank().corr(pd.Series(range(len(row)))) for row in scores]
+    found["dims"] = [sounding.mean("stable_rank_x").iloc[-1] for sounding, _ in trials]
+    found["accuracy"] = [accuracy for _, accuracy in trials]
+    return found
+
+
+def pm(values: pd.Series[float]) -> str:
+    """Mean ± standard deviation over seeds."""
+    return f"{values.mean():.2f}" + (f" ± {values.std():.2f}" if len(values) > 1 else "")
+
+
+def table(trials: Trials, width: int) -> Table:
+    """Sites × columns with a bar for each score, and under them the statistics of Figure 3."""
+    means = pd.DataFrame({column: over_all(trials[column])["mean"] for column in COLUMNS})
+    floor = math.floor(10 * means.to_numpy().min()) / 10
+    cells = min((width - 48) // 4, 16)  # what is left for a bar
+    view = Table("site", *(f"{kind}\n{when}" for kind, when in COLUMNS))
+    view.title = "Affinity score: 1 is affine, lower is more non-linear"
+    view.caption = f"Bars run from {floor:.1f} to 1. Means over batches and seeds, ± std over seeds."
+    for site, row in means.iterrows():
+        eighths = [round(8 * cells * (score - floor) / (1 - floor)) for score in row]
+        bars = ["█" * (count // 8) + " ▏▎▍▌▋▊▉"[count % 8] for count in eighths]
+        view.add_row(str(site), *(f"{score:.2f} {bar}" for score, bar in zip(row, bars, strict=True)))
+    view.add_section()
+    for name in ("min", "median", "max", "spread", "accuracy"):
+        view.add_row(name, *(pm(numbers_of(trials[column])[name]) for column in COLUMNS))
+    return view
+
+
+def findings(trials: Trials) -> Table:
+    """The claims of both figures as we read them, and in how many seeds they hold."""
+    p0, p1, r0, r1 = (numbers_of(trials[column]) for column in COLUMNS)
+    view = Table("seen here", "claim, and the numbers", caption_justify="left")
+
+    def claim(holds: pd.Series[bool], says: str, *numbers: pd.Series[float]) -> None:
+        count, seeds = int(holds.sum()), len(holds)
+        word = "[green]yes" if count == seeds else "[yellow]partly" if count else "[red]no"
+        view.add_row(f"{word}[/], {count} of {seeds}", says.format(*map(pm, numbers)))
+
+    view.add_row("", "[bold]Residual connections make the scores of a trained network bimodal (Figure 5D)")
+    claim(r1.spread > p1.spread, "Scores spread wider, {}, than in the plain one, {}.", r1.spread, p1.spread)
+    says = "After the sum ReLU is more linear than inside the block: by {}, at the same places of the plain "
+    says += "network by {}, before training by {}."
+    claim(r1.apart > p1.apart.abs(), says, r1.apart, p1.apart, r0.apart)
+    claim(r1.ashman > 2, "These two groups are separate modes, Ashman's D > 2: {}.", r1.ashman)
+    claim(r1.ends > 0.9, "One mode is near linear, its median > 0.9: {}.", r1.ends)
+    view.add_section()
+    view.add_row("", "[bold]A plain network starts out more linear with depth, training bends it (Figure 9)")
+    claim(p0.rise > 0.5, "Untrained, scores rise with depth, rank correlation > 0.5: {}.", p0.rise)
+    claim(p0.final > 0.95, "They end almost linear, mean of the last three > 0.95: {}.", p0.final)
+    claim(p1["median"] < p0["median"], "Training lowers them: median {} to {}.", p0["median"], p1["median"])
+    claim(p1.rise < p0.rise, "Trained, they rise less steadily: correlation from {} to {}.", p0.rise, p1.rise)
+    dims = [f"{pm(before.dims)} to {pm(after.dims)}" for before, after in ((p0, p1), (r0, r1))]
+    view.caption = "Counted in seeds; thresholds are ours, the paper gives none. Stable rank at the last "
+    view.caption += f"ReLU, before to after training: plain {dims[0]}, residual {dims[1]}, of {WIDTH}."
+    return view
+
+
+def picture(trials: Trials, path: Path) -> None:
+    """Left plain, right residual; dashed before, solid after. Full dots are the ends of blocks."""
+    figure = new_figure(10, 4)
+    for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("plain", "residual"), strict=True):
+        for when, colour, line in (("before", SEA, "--"), ("after", BUOY, "-")):
+            drawn = over_all(trials[kind, when])
+            label = f"{when} training, accuracy {pm(numbers_of(trials[kind, when]).accuracy)}"
+            axes.errorbar(drawn.index, drawn["mean"], drawn["std"], color=colour, linestyle=line, label=label)
+            fills = [colour if site.endswith("end") else "white" for site in drawn.index]
+            axes.scatter(drawn.index, drawn["mean"], 18, fills, edgecolors=colour, zorder=3)
+        axes.set_title(kind, fontsize=10)
+        axes.tick_params("x", rotation=90, labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(fontsize=8, frameon=False, loc="lower right")
+    axes.set_ylim(top=1)  # of both
+    figure.supylabel("affinity score ± std over batches and seeds", fontsize=10)
+    save_figure(figure, path)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run, show, save."""
+    parser = argparse.ArgumentParser(description="Sound two small networks before and after training.")
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N")
+    parser.add_argument("--epochs", type=int, default=12, metavar="N")
+    options = parser.parse_args(arguments)
+    if min(options.seeds, options.epochs) < 1:
+        parser.error("--seeds and --epochs: expected whole numbers from 1")
+    options.out.mkdir(parents=True, exist_ok=True)
+    trials = run(options.seeds, options.epochs)
+    for (kind, when), column in trials.items():
+        for seed, (sounding, _) in enumerate(column):
+            sounding.save(options.out / f"{kind}-{when}-{seed}.json")
+    picture(trials, options.out / "signatures.png")
+    console = Console(highlight=False)
+    console.print(table(trials, console.width), findings(trials), sep="\n")
+    console.print(
+        f"At toy size: {1 + 2 * BLOCKS} ReLUs of width {WIDTH}, {TRAINING} training images, epochs: "
+        f"{options.epochs}, seeds: {', '.join(map(str, range(options.seeds)))}. Before training, BatchNorm "
+        f"has seen no data and changes nothing, as if there were none. In {options.out}: signatures.png, "
+        f"and soundings to look into: fathometer show {options.out / 'residual-after-0.json'}"
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)  # the layers are too small to share
+    main()

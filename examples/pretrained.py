@@ -44,7 +44,7 @@ class CentreCrop:
         ratio = self.short_side / min(image.size)
         if ratio != 1:
             image = image.resize((round(image.width * ratio), round(image.height * ratio)))
-        left, top = (image.width - self.size) // 2, (image.height - self.size) // 2
+        left, top = (round((side - self.size) / 2) for side in image.size)  # as torchvision rounds
         crop = image.convert("RGB").crop((left, top, left + self.size, top + self.size))
         pixels = torch.from_numpy(np.array(crop)).permute(2, 0, 1).float()
         if self.bgr:

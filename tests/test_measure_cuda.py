@@ -66,6 +66,6 @@ def test_outputs_are_unchanged_on_the_gpu() -> None:
 def test_nan_names_the_site_on_the_gpu() -> None:
     model = small().cuda()
     with torch.no_grad():
-        model[4].weight[0] = torch.nan  # type: ignore[index,operator,union-attr]
+        model[4].weight[0] = torch.nan  # type: ignore[index]
     with pytest.raises(InputError, match="5: affinity: x: expected finite values"):
         measure(model, torch.randn(64, 3, 12, 12), samples=64)

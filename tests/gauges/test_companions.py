@@ -4,13 +4,39 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from fathometer import r2, r2_heldout
 from fathometer.errors import InputError
-from tests.data import correlated, relu
+from fathometer.gauges import least_squares
+from fathometer.gauges.companions import cka, entropy, norm, sparsity
+from fathometer.transport.decompositions import svd
+from tests.data import Matrix, correlated, relu
+
+GAUGES = [r2, r2_heldout, cka, norm, sparsity, entropy]
+
+
+def values(
+    gauge: Callable[..., torch.Tensor | dict[str, torch.Tensor]], x: object, y: object
+) -> torch.Tensor:
+    """What a gauge gives, the last axis over its names."""
+    found = gauge(x, y)
+    return torch.stack(list(found.values()), -1) if isinstance(found, dict) else found[..., None]
+
+
+def heldout_by_scikit_learn(x: Matrix, y: Matrix, folds: int, seed: int) -> float:
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)).numpy()
+    missed = total = 0.0
+    for fold in range(folds):
+        held = order[fold::folds]
+        rest = np.setdiff1d(order, held)
+        predicted = LinearRegression().fit(x[rest], y[rest]).predict(x[held])
+        missed += ((y[held] - predicted) ** 2).sum()
+        total += ((y[held] - y[rest].mean(0)) ** 2).sum()
+    return 1 - missed / total
 
 
 @pytest.mark.parametrize(("n", "d"), [(80, 5), (40, 1), (60, 50)])
@@ -29,19 +55,63 @@ def test_in_sample_r2_is_one_when_samples_are_few() -> None:
     assert r2_heldout(x, y).item() < 0.2
 
 
-@pytest.mark.parametrize(("n", "d"), [(80, 5), (30, 50)])
-def test_heldout_r2_is_scikit_learns_over_the_same_folds(n: int, d: int) -> None:
+@pytest.mark.parametrize(
+    ("n", "d"),
+    [(80, 5), (80, 1), (50, 35), (50, 38), (50, 44), (50, 48), (50, 49), (50, 50), (30, 50), (30, 90)],
+)
+@pytest.mark.parametrize("folds", [4, 7])
+def test_heldout_r2_is_scikit_learns_over_the_same_folds(n: int, d: int, folds: int) -> None:
     x = correlated(n, d)
     y = relu(x)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(3)).numpy()
-    missed = total = 0.0
-    for fold in range(4):
-        held = order[fold::4]
-        rest = np.setdiff1d(order, held)
-        predicted = LinearRegression().fit(x[rest], y[rest]).predict(x[held])
-        missed += ((y[held] - predicted) ** 2).sum()
-        total += ((y[held] - y[rest].mean(0)) ** 2).sum()
-    assert r2_heldout(x, y, folds=4, seed=3).item() == pytest.approx(1 - missed / total, abs=1e-8)
+    expected = heldout_by_scikit_learn(x, y, folds, seed=3)
+    assert r2_heldout(x, y, folds=folds, seed=3).item() == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize(("n", "d"), [(80, 12), (40, 30), (20, 30)])
+@pytest.mark.parametrize(
+    "kind", ["repeated feature", "repeated sample", "rank one", "tiny feature", "outlier"]
+)
+def test_r2_of_samples_that_determine_no_fit(n: int, d: int, kind: str) -> None:
+    x = correlated(n, d)
+    if kind == "repeated feature":
+        x[:, 3] = x[:, 1] - 2 * x[:, 2]
+    elif kind == "repeated sample":
+        x[5:9] = x[:4]
+    elif kind == "rank one":
+        x = x[:, :1] * x[:1]
+    elif kind == "tiny feature":
+        x[:, 0] *= 1e-20
+    else:
+        x[7] *= 1e3
+    y = np.tanh(x[:, ::-1] / np.abs(x).mean()) + 0.1 * np.random.default_rng(1).normal(size=x.shape)
+    fitted = LinearRegression().fit(x, y).predict(x)
+    expected = r2_score(y, fitted, multioutput="variance_weighted")
+    assert r2(x, y).item() == pytest.approx(expected, abs=1e-8)
+    assert r2_heldout(x, y).item() == pytest.approx(heldout_by_scikit_learn(x, y, 5, 0), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 20), (60, 50), (60, 60), (60, 130)])
+def test_r2_needs_no_singular_values_of_usual_samples(
+    n: int, d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).normal(size=(n, d)) / np.arange(1, d + 1) ** 0.5
+    x[:, 1] = 3.0  # a dead feature is usual
+    fast = [float(gauge(x, relu(x))) for gauge in (r2, r2_heldout)]
+    calls = []
+
+    def counted(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        calls.append(a.shape)
+        return svd(a)
+
+    monkeypatch.setattr(least_squares, "svd", counted)
+    assert [float(gauge(x, relu(x))) for gauge in (r2, r2_heldout)] == fast
+    assert not calls
+    monkeypatch.setattr(least_squares, "_TRUSTED", 0.0)
+    monkeypatch.setattr(least_squares, "_FITTED", 0.0)
+    monkeypatch.setattr(least_squares, "_FULL_RANK", 0.0)
+    slow = [float(gauge(x, relu(x))) for gauge in (r2, r2_heldout)]
+    assert calls
+    assert fast == pytest.approx(slow, abs=1e-8)
 
 
 @pytest.mark.parametrize("gauge", [r2, r2_heldout])
@@ -57,11 +127,108 @@ def test_affine_and_constant_outputs(gauge: Callable[..., torch.Tensor]) -> None
             gauge(x, scale * x)
 
 
-@pytest.mark.parametrize("gauge", [r2, r2_heldout])
-def test_a_batch_is_its_items(gauge: Callable[..., torch.Tensor]) -> None:
-    x = np.stack([correlated(30, 4, seed) for seed in range(3)])
-    alone = torch.stack([gauge(item, relu(item)) for item in x])
-    torch.testing.assert_close(gauge(x, relu(x)), alone)
+@pytest.mark.parametrize("gauge", GAUGES)
+@pytest.mark.parametrize(("n", "d"), [(30, 4), (30, 1), (12, 12), (8, 30)])
+def test_a_batch_is_its_items(gauge: Callable[..., torch.Tensor], n: int, d: int) -> None:
+    x = np.stack([correlated(n, d, seed) for seed in range(3)] + [np.ones((n, d))])
+    x[2, :, 0] = x[2, 0, 0]
+    alone = torch.stack([values(gauge, item, relu(item)) for item in x])
+    torch.testing.assert_close(values(gauge, x, relu(x)), alone, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_any_float_dtype_and_no_nan(gauge: Callable[..., torch.Tensor]) -> None:
+    x = torch.from_numpy(correlated(40, 6))
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        narrow = x.to(dtype).requires_grad_()
+        found = values(gauge, narrow, narrow.relu())
+        assert found.dtype == torch.float64
+        assert not found.requires_grad
+        torch.testing.assert_close(found, values(gauge, narrow.double(), narrow.double().relu()))
+    x[3, 2] = torch.nan
+    with pytest.raises(InputError, match="x: expected finite values"):
+        gauge(x, x.relu())
+
+
+@pytest.mark.parametrize("gauge", [r2, r2_heldout, cka, sparsity, entropy])
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_scale_does_not_matter(gauge: Callable[..., torch.Tensor], scale: float) -> None:
+    x = correlated(40, 6)
+    for factors in ((scale, scale), (scale, 1.0), (1.0, scale)):
+        scaled = values(gauge, factors[0] * x, factors[1] * relu(x))
+        torch.testing.assert_close(scaled, values(gauge, x, relu(x)), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("gauge", [r2, cka, norm, sparsity, entropy])
+def test_the_order_of_samples_does_not_matter(gauge: Callable[..., torch.Tensor]) -> None:
+    x = correlated(40, 6)
+    torch.testing.assert_close(values(gauge, x[::-1].copy(), relu(x)[::-1].copy()), values(gauge, x, relu(x)))
+
+
+@pytest.mark.parametrize(("n", "d"), [(80, 5), (40, 1), (30, 30), (20, 50)])
+def test_cka_is_the_dense_formula(n: int, d: int) -> None:
+    x = correlated(n, d)
+    y = relu(x)
+    hub = np.eye(n) - 1 / n
+    k, h = hub @ x @ x.T @ hub, hub @ y @ y.T @ hub
+    expected = np.trace(k @ h) / np.sqrt(np.trace(k @ k) * np.trace(h @ h))
+    assert cka(x, y).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_cka_is_one_under_rotation_and_shift_and_less_under_a_shear() -> None:
+    x = correlated(50, 6)
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+    assert cka(x, 3 * x @ rotation + 5).item() == pytest.approx(1, abs=1e-12)
+    assert cka(x @ rotation, relu(x)).item() == pytest.approx(cka(x, relu(x)).item(), rel=1e-12)
+    assert cka(x, x * np.arange(6)).item() < 0.999
+
+
+def test_cka_of_what_does_not_vary() -> None:
+    x, still = correlated(50, 6), np.full((50, 6), 0.1)
+    flicker = np.where(x > 0, 1, np.nextafter(1, 0))
+    assert cka(x, still).item() == cka(still, still).item() == cka(x, flicker).item() == 1
+    assert cka(still, x).item() == cka(flicker, x).item() == 0
+
+
+def test_sparsity_counts_zeros() -> None:
+    x = np.array([[-1.0, 2.0, 0.0], [-0.0, 3.0, -1e-300]])
+    found = {name: value.item() for name, value in sparsity(x, relu(x)).items()}
+    assert found == {
+        "before": pytest.approx(1 / 3),
+        "after": pytest.approx(2 / 3),
+        "change": pytest.approx(1 / 3),
+    }
+
+
+@pytest.mark.parametrize("bins", [1, 7, 256, 1000])
+def test_entropy_is_that_of_numpys_histogram(bins: int) -> None:
+    x = correlated(100, 8)
+    found = entropy(x, relu(x), bins=bins)
+    for name, side in (("before", x), ("after", relu(x))):
+        expected = scipy.stats.entropy(np.histogram(side, bins)[0])
+        assert found[name].item() == pytest.approx(expected, abs=1e-12)
+    assert found["change"].item() == pytest.approx((found["after"] - found["before"]).item())
+
+
+def test_entropy_in_closed_form() -> None:
+    x = np.arange(1024.0).reshape(256, 4)
+    coin = (x % 2 == 0).astype(float)
+    assert entropy(x, coin)["before"].item() == pytest.approx(np.log(256))
+    assert entropy(x, coin)["after"].item() == pytest.approx(np.log(2))
+    assert entropy(x, np.full_like(x, 0.1))["after"].item() == 0
+    assert entropy(x, 1 - coin * 2.0**-53)["after"].item() == 0  # a saturated Tanh
+    torch.testing.assert_close(entropy(-8 * x + 16, coin)["before"], entropy(x, coin)["before"])
+    for bins in (0, 2.5):
+        with pytest.raises(InputError, match="bins: expected a whole number"):
+            entropy(x, x, bins=bins)  # type: ignore[arg-type]
+
+
+def test_norm_is_frobeniuss() -> None:
+    x = correlated(30, 4)
+    assert norm(x, relu(x)).item() == pytest.approx(np.linalg.norm(np.minimum(x, 0)), rel=1e-14)
+    assert norm(x, x).item() == 0
+    for scale in (1e-20, 1e20):
+        assert norm(scale * x, scale * relu(x)).item() == pytest.approx(scale * norm(x, relu(x)).item())
 
 
 def test_bad_folds() -> None:

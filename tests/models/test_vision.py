@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NoReturn
 from urllib.error import URLError
 
@@ -80,3 +81,12 @@ def test_a_model_that_was_never_trained_says_so() -> None:
         InputError, match=r"No pretrained weights exist .* use --weights none or a local file"
     ):
         load_model("timm:mnasnet_050")
+
+
+def test_a_file_brings_the_preprocessing_of_its_own_weights(tmp_path: Path) -> None:
+    state = load_model("torchvision:mobilenet_v2", "none").module.state_dict()
+    sizes = {}
+    for file in ("mobilenet_v2-b0353104.pth", "mobilenet_v2-7ebf99e0.pth", "mine.pth"):  # V1, V2, unknown
+        torch.save(state, tmp_path / file)
+        sizes[file] = load_model("torchvision:mobilenet_v2", tmp_path / file).inputs.preprocess.resize_size  # type: ignore[union-attr]
+    assert list(sizes.values()) == [[256], [232], [232]]

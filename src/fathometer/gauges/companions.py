@@ -6,6 +6,7 @@ Pairs are `[samples, features]` or `[batch, samples, features]`; a gauge returns
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -143,7 +144,7 @@ def _centred(x: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def _like(x: Array, values: Tensor) -> Tensor:
     """One value for a single pair, `[items]` for a batch."""
-    return values[0] if x.ndim == 2 else values
+    return values[0] if np.ndim(x) == 2 else values
 
 
 def _explained(missed: Tensor, total: Tensor, varies: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ def stable_rank_of(a: Array) -> Tensor:
 
 @torch.no_grad()
 def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
-    """COI_γ = Tr A (K + γI)⁻¹ Aᵀ with A = Xᵀ, K = YYᵀ: what it costs to bring the inputs back from the outputs.
+    """COI_γ = Tr A (K + γI)⁻¹ Aᵀ with A = Xᵀ and K = YYᵀ: what it costs to get the inputs back.
 
     It is the least of ‖W‖² + ‖X − YW‖² / γ over all W. Where Y = X, it is Σ s² / (s² + γ) over the singular
     values s of X, about their number, the rank. With γ = `gamma` · ‖K‖_op a common scale of both does not
@@ -76,7 +76,9 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
     gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
     lower, info = torch.linalg.cholesky_ex(gram)
     if bool(info.any()):
-        raise NumericalError(f"K + γI is singular to rounding with gamma = {gamma:g}; raise gamma, e.g. to 1e-10")
+        raise NumericalError(
+            f"K + γI is singular to rounding with gamma = {gamma:g}; raise gamma, e.g. to 1e-10"
+        )
     if a.shape[-2] <= a.shape[-1]:
         cost = squares(torch.linalg.solve_triangular(lower, a, upper=False))
     else:

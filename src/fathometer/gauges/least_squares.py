@@ -16,7 +16,8 @@ from fathometer.gauges.spectrum import squares
 from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
 
-_TRUSTED = 1e10  # inflation up to which a fit is trusted
+_TRUSTED = 1e9  # inflation up to which a prediction is good to about 1e-8
+_FITTED = 1e10  # inflation up to which a fit is, in the sample, where its errors enter squared
 _FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
@@ -30,10 +31,10 @@ def missed_in_sample(x: Tensor, y: Tensor) -> Tensor:
     if d < n - 1:
         basis, inflation = _orthonormal(x)
         missed = squares(y - basis.mT @ (basis @ y))
-        usable = inflation <= _TRUSTED
+        usable = inflation <= _FITTED
     else:  # centred rows that nothing but their mean ties together can be sent anywhere
         missed = torch.zeros_like(squares(y))
-        usable = _lifted_inverse(x @ x.mT)[1] <= _FULL_RANK
+        usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
     bad = (~usable).nonzero().flatten()
     return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad])) if bad.numel() else missed
 
@@ -41,14 +42,11 @@ def missed_in_sample(x: Tensor, y: Tensor) -> Tensor:
 def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
 
-    ŷ is the fit of least norm. A fold is a list of rows. One factorisation serves all folds, except
-    where features are fewer than all samples and more than those outside a fold.
+    ŷ is the fit of least norm. A fold is a list of rows.
     """
     n, d = x.shape[-2:]
-    if d < n - max(len(held) for held in folds):
-        errors = _errors_by_features(x, y)
-    else:
-        errors = _errors_by_samples(x, y) if d >= n - 1 else _errors_by_fold(x, y)
+    tall = d < n - max(len(held) for held in folds)
+    errors = _errors_by_features(x, y) if tall else _errors_by_samples(x, y)
     missed, total = torch.zeros_like(squares(y)), torch.zeros_like(squares(y))
     for held in folds:
         left, inflation = errors(held)
@@ -61,7 +59,7 @@ def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor]) -> tuple[Tens
 
 
 def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
-    """For d < n: y − ŷ = (I − H_hh)⁻¹ (Y − HY)_h, where H = TᵀT projects on X and a constant.
+    """With few features, y − ŷ = (I − H_hh)⁻¹ (Y − HY)_h, where H = TᵀT projects on X and a constant.
 
     Where more rows than features are held out, by (I − TᵀT)⁻¹ = I + Tᵀ (I − TTᵀ)⁻¹ T.
     """
@@ -71,42 +69,51 @@ def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
 
     def errors(held: Tensor) -> tuple[Tensor, Tensor]:
         t, e = basis[:, :, held], left[:, held]
-        inner = t.mT @ t if len(held) <= t.shape[-2] else t @ t.mT
-        ones = torch.ones_like(inner[:, 0])
-        root, more = _inverse_root(torch.diag_embed(ones) - inner, ones)
-        e = root.mT @ (root @ e) if len(held) <= t.shape[-2] else e + t.mT @ (root.mT @ (root @ (t @ e)))
-        return e, inflation * more / len(held)
+        few = len(held) <= t.shape[-2]
+        rest = (t.mT @ t if few else t @ t.mT).neg_()
+        _diagonal(rest).add_(1)
+        root, more = _inverse_root(rest, torch.ones_like(rest[:, 0]))
+        e = root.mT @ (root @ e) if few else e + t.mT @ (root.mT @ (root @ (t @ e)))
+        return e, inflation * more
 
     return errors
 
 
 def _errors_by_samples(x: Tensor, y: Tensor) -> _Errors:
-    """For d ≥ n − 1: y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983)."""
-    p, inflation = _lifted_inverse(x @ x.mT)
+    """With few samples, y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983).
+
+    Where that costs digits, as it does with about as many features as samples, fold by fold.
+    """
+    n, d = x.shape[-2:]
+    kernel = x @ x.mT
+    if 2 * d < 3 * n:
+        return lambda held: _errors_of_fold(kernel, y, held)
+    root, inflation, level = _lifted_root(kernel)
+    p = root.mT @ root - 1 / (n**2 * level)
     left = p @ y
 
     def errors(held: Tensor) -> tuple[Tensor, Tensor]:
         block = p[:, held][:, :, held]
-        root, more = _inverse_root(block, _diagonal(block))
-        return root.mT @ (root @ left[:, held]), inflation * more / len(held)
+        root, more = _inverse_root(block, _diagonal(block).clone())
+        if not bool((inflation * more <= _TRUSTED).all()):
+            return _errors_of_fold(kernel, y, held)
+        return root.mT @ (root @ left[:, held]), inflation * more
 
     return errors
 
 
-def _errors_by_fold(x: Tensor, y: Tensor) -> _Errors:
-    """For any d ≥ the number of the other samples: ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, centred on the others."""
-    kernel = x @ x.mT
-
-    def errors(held: Tensor) -> tuple[Tensor, Tensor]:
-        known = _others(held, x)
-        rows = kernel[:, known]
-        offset = rows[:, :, known].mean(-1, keepdim=True)
-        block = rows[:, :, known] - offset - (offset - offset.mean(-2, keepdim=True)).mT
-        inverse, inflation = _lifted_inverse(block)
-        mean, seen = centre(y[:, known])
-        return y[:, held] - mean[:, None] - (rows[:, :, held] - offset).mT @ (inverse @ seen), inflation
-
-    return errors
+def _errors_of_fold(kernel: Tensor, y: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+    """ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, where K is the kernel centred on the other samples, k."""
+    known = _others(held, y)
+    (mean, seen), rows = centre(y[:, known]), kernel[:, known]
+    block, across = rows[:, :, known], rows[:, :, held]
+    offset = block.mean(-1, keepdim=True)
+    across = across - offset
+    reference = _diagonal(block)
+    block = block - offset - (offset - offset.mean(-2, keepdim=True)).mT
+    root, inflation, _ = _lifted_root(block, reference)
+    weights = root.mT @ (root @ (across - across.mean(-2, keepdim=True)))
+    return y[:, held] - mean[:, None] - weights.mT @ seen, inflation
 
 
 def _orthonormal(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,23 +123,25 @@ def _orthonormal(x: Tensor) -> tuple[Tensor, Tensor]:
     return root @ x.mT, inflation
 
 
-def _lifted_inverse(kernel: Tensor) -> tuple[Tensor, Tensor]:
-    """The pseudo-inverse of a centred kernel, whose one eigenvalue 0 is lifted meanwhile, and the inflation."""
-    n = kernel.shape[-1]
-    level = (_diagonal(kernel).sum(-1) / (n * (n - 1)))[:, None, None]
-    root, inflation = _inverse_root(kernel + level, _diagonal(kernel) + level[:, 0])
-    return root.mT @ root - 1 / (n**2 * level), inflation
+def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """L⁻¹ and inflation of a centred kernel plus a constant, which lifts its eigenvalue 0; the constant."""
+    n, diagonal = kernel.shape[-1], _diagonal(kernel)
+    level = diagonal.sum(-1)[:, None, None] / (n * (n - 1))
+    reference = diagonal if reference is None else torch.maximum(diagonal, reference)
+    return *_inverse_root(kernel + level, reference + level[:, 0]), level
 
 
 def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     """L⁻¹, where L Lᵀ = G, and what rounding of G is at most multiplied by in G⁻¹; inf to give up.
 
     The rounding is relative to `reference`, the diagonal of what G was computed from, so that this is
-    Tr C⁻¹ for the correlations C. A feature that does not vary is left out: it is given a variance.
+    Tr C⁻¹ for the correlations C. A feature that does not vary is left out: it is given a variance. G is
+    overwritten.
     """
     still = reference == 0
     reference = torch.where(still, reference.amax(-1, keepdim=True), reference)
-    lower, info = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(still, reference, 0.0)))
+    _diagonal(gram).add_(torch.where(still, reference, 0.0))
+    lower, info = torch.linalg.cholesky_ex(gram)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     root = torch.linalg.solve_triangular(lower, identity, upper=False)
     diagonal = root.square().sum(-2)  # of G⁻¹

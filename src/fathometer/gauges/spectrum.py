@@ -38,7 +38,7 @@ def squares(a: Tensor) -> Tensor:
 
 @contextmanager
 def _one_thread(matrix: Tensor) -> Iterator[None]:
-    """A single thread for what runs within, where that is faster: two cores at size 512 take thrice the time."""
+    """A single thread for what runs within, where that is faster: at size 512, two take thrice the time."""
     if matrix.device.type != "cpu" or matrix.shape[-1] > _SERIAL:
         yield
         return

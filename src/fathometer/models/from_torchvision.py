@@ -29,16 +29,25 @@ def load(name: str, weights: str) -> Found:
         if entry is None:
             raise
         raise no_default_weights(f"torchvision:{name}", error) from error
-    preprocess = (entry or entries.DEFAULT).transforms()
-    side = preprocess.crop_size[0]
-    inputs = Inputs("image", (3, side, side), preprocess=preprocess)
-    return module, entry.name if entry else weights, inputs
+    return module, entry.name if entry else weights, _inputs(entry or entries.DEFAULT)
+
+
+def inputs_of_file(name: str, file: str) -> Inputs:
+    """The preprocessing that belongs to a file, if it goes by the name that torchvision gave it."""
+    entries = _models().get_model_weights(name)
+    return _inputs(next((e for e in entries if e.url.endswith("/" + file)), entries.DEFAULT))
 
 
 def names() -> list[str]:
     """Every classifier."""
     models = _models()
     return list(models.list_models(module=models))
+
+
+def _inputs(entry: Any) -> Inputs:
+    preprocess = entry.transforms()
+    side = preprocess.crop_size[0]
+    return Inputs("image", (3, side, side), preprocess=preprocess)
 
 
 def _models() -> Any:
@@ -61,4 +70,4 @@ def _entry(name: str, entries: Any, weights: str) -> Any:
     return entries[weights]
 
 
-SOURCE = Source(load, names, names_weights=True)
+SOURCE = Source(load, names, names_weights=True, inputs_of_file=inputs_of_file)

@@ -60,6 +60,7 @@ def load_model(name: str, weights: str | Path = "default") -> LoadedModel:
     if file:
         load_weights(module, file)
         label = file.name
+        inputs = source.inputs_of_file(rest, label) if source.inputs_of_file else inputs
     return LoadedModel(module.cpu().eval(), name, label, inputs)
 
 

@@ -24,11 +24,14 @@ class Source(NamedTuple):
         load: from a name and `default`, `none`, `FROM_A_FILE` (they follow) or a name of weights.
         names: what there is; a `MissingExtraError` if its library is not installed.
         names_weights: whether weights have names of their own.
+        inputs_of_file: from a name and the name of a file of weights to the inputs that they expect, where
+            that depends on the file.
     """
 
     load: Callable[[str, str], Found]
     names: Callable[[], list[str]]
     names_weights: bool = False
+    inputs_of_file: Callable[[str, str], Inputs] | None = None
 
 
 def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:
