@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint bench format clean
 
-demo: $(READY)  ## the activation atlas at reduced size: a table, a picture and a CSV in demo/
-	OMP_WAIT_POLICY=passive $(BIN)/fathometer activations --samples 300 --features 60 --out demo/activations.png --force
+demo: $(READY)  ## two small networks before and after training: a table, a picture and soundings in demo/
+	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
 
 test: $(READY)  ## everything that needs neither a GPU nor patience
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
@@ -17,8 +17,9 @@ lint: $(READY)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## this package against a dense reference
+bench: $(READY)  ## this package against a dense reference, and measuring against the bare forward pass
 	$(BIN)/python -m benchmarks.affinity
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -94,7 +94,7 @@ def measure(
         "leftover": leftover,
         "seed": seed,
     }
-    data_facts = dict(getattr(data, "description", None) or {"name": type(data).__name__})
+    data_facts = _data_facts(data)
     with ExitStack() as stack:
         where = stack.enter_context(_placed(network, device))
         hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(weights_hash, network.state_dict())
@@ -221,6 +221,13 @@ def _network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Modul
         return network, {**describe_model(network, name or model.name), "weights": model.weights}
     network = unwrapped(model)
     return network, describe_model(network, name)
+
+
+def _data_facts(data: Any) -> dict[str, Any]:
+    """What the data say of themselves, or what they are."""
+    inner = getattr(data, "dataset", data)
+    described = getattr(data, "description", None) or getattr(inner, "description", None)
+    return dict(described) if isinstance(described, Mapping) else {"name": type(inner).__name__}
 
 
 def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str) -> None:

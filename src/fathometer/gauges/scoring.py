@@ -48,7 +48,7 @@ def score_groups(
     items = sum(len(x) for x, _ in groups)
     blank = torch.zeros(items, dtype=first.dtype, device=first.device)
     numbers, coupling = Numbers(blank + 1, blank, blank, blank, blank), ["constant"] * items
-    batches = arrange(_prepare(x, y, start, epsilon) for x, y, start in pieces(groups))
+    batches = arrange(_prepare(x, y, start, epsilon, covariance) for x, y, start in pieces(groups))
     for places, (part, proved) in _results(batches, covariance, ridge):
         pairs = zip(numbers, part, strict=True)
         numbers = Numbers(*(whole.index_copy(0, places, new) for whole, new in pairs))
@@ -57,7 +57,7 @@ def score_groups(
     return numbers, coupling
 
 
-def _prepare(x: Tensor, y: Tensor, start: int, epsilon: float) -> Batch:
+def _prepare(x: Tensor, y: Tensor, start: int, epsilon: float, covariance: CovarianceKind) -> Batch:
     """The pairs whose output varies, centred; wide ones in the span of their samples."""
     check_finite(x, "x")
     check_finite(y, "y")
@@ -75,7 +75,7 @@ def _prepare(x: Tensor, y: Tensor, start: int, epsilon: float) -> Batch:
     if is_wide(x) or (d == 2 * n and not x.is_cuda):  # block form pays for the QR on a CPU
         both = torch.cat((x, y), dim=-2)
         del x, y  # half of the memory that is held while the QR decomposition runs
-        x, y = span_coordinates(both)
+        x, y = span_coordinates(both, shrunk=covariance == "ledoit-wolf")
     return Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
 
 
