@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
@@ -45,12 +47,19 @@ class Provenance:
 
 def weights_hash(state: Mapping[str, Any]) -> str:
     """SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers."""
-    digest = hashlib.sha256()
-    for name, value in state.items():
-        if isinstance(value, Tensor):
-            plain = value.detach().cpu().contiguous()
-            digest.update(f"{name} {plain.dtype} {list(plain.shape)}\n".encode())
-            digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+    tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+    with ThreadPoolExecutor(4) as pool:  # hashing leaves the interpreter free
+        digests = pool.map(_tensor_hash, tensors.values())
+        lines = [f"{name} {digest}\n" for name, digest in zip(tensors, digests, strict=True)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _tensor_hash(tensor: Tensor) -> str:
+    # On a stream of its own, so as not to wait for the network, which may be at work.
+    with torch.cuda.stream(torch.cuda.Stream(tensor.device)) if tensor.is_cuda else nullcontext():
+        plain = tensor.detach().cpu().contiguous()
+    digest = hashlib.sha256(f"{plain.dtype} {list(plain.shape)}\n".encode())
+    digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
