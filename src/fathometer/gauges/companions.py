@@ -31,7 +31,7 @@ def r2(x: Array, y: Array) -> Tensor:
         (1.0, 0.0)
     """
     a, b, _, varies = _centred(x, y)
-    return _like(x, _explained(missed_in_sample(a, b), squares(b), varies))
+    return _like(x, _explained(missed_in_sample(a, b, resolution(x)), squares(b), varies))
 
 
 @torch.no_grad()
@@ -53,7 +53,7 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
     if not isinstance(folds, int) or not 2 <= folds <= n:
         raise InputError(f"folds: expected 2 to {n}, the number of samples, got {folds!r}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
-    missed, total = missed_held_out(a, b, [order[fold::folds] for fold in range(folds)])
+    missed, total = missed_held_out(a, b, [order[fold::folds] for fold in range(folds)], resolution(x))
     return _like(x, _explained(missed, total, varies))
 
 

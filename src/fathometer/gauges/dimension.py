@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fathometer.arrays import Array, as_pair, as_samples
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.spectrum import eigenvalues, smaller_gram, squares
+from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares
 
 
 def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
@@ -41,9 +41,8 @@ def stable_rank_of(a: Array) -> Tensor:
         1.0
     """
     samples, _ = _unit(as_samples(a, "a", minimum=1))
-    values = eigenvalues(smaller_gram(samples))
-    total = values.sum(-1)
-    return values.sqrt().sum(-1).square() / torch.where(total > 0, total, 1.0)
+    total = squares(samples)
+    return nuclear_norm(samples).square() / torch.where(total > 0, total, 1.0)
 
 
 @torch.no_grad()
@@ -71,7 +70,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
         raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
     (a, size_a), (b, size_b) = (_unit(side) for side in as_pair(x, y))
     gram = smaller_gram(b)
-    largest = eigenvalues(gram)[..., -1]
+    largest = largest_eigenvalue(gram)
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
     gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
     lower, info = torch.linalg.cholesky_ex(gram)

@@ -19,14 +19,15 @@ from fathometer.transport.moments import centre
 _TRUSTED = 1e9  # inflation up to which a prediction is good to about 1e-8
 _FITTED = 1e10  # inflation up to which a fit is, in the sample, where its errors enter squared
 _FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
+_ROUNDED = 4  # what rounding leaves of singular values that should be 0, in multiples of its epsilon
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
 _Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 """From the rows held out to what a fit to the others misses there, and the inflation of its rounding."""
 
 
-def missed_in_sample(x: Tensor, y: Tensor) -> Tensor:
-    """min_W ‖Y − X W‖² of each item."""
+def missed_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+    """min_W ‖Y − X W‖² of each item. `epsilon` is the relative spacing of numbers in what X came as."""
     n, d = x.shape[-2:]
     if d < n - 1:
         basis, inflation = _orthonormal(x)
@@ -36,10 +37,10 @@ def missed_in_sample(x: Tensor, y: Tensor) -> Tensor:
         missed = torch.zeros_like(squares(y))
         usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
     bad = (~usable).nonzero().flatten()
-    return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad])) if bad.numel() else missed
+    return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else missed
 
 
-def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
     """Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
 
     ŷ is the fit of least norm. A fold is a list of rows.
@@ -52,7 +53,7 @@ def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor]) -> tuple[Tens
         left, inflation = errors(held)
         bad = (~(inflation <= _TRUSTED)).nonzero().flatten()  # NaN is bad
         if bad.numel():
-            left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held))
+            left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
         mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
         missed, total = missed + squares(left), total + squares(y[:, held] - mean)
     return missed, total
@@ -150,26 +151,29 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     return root, torch.where((info == 0) & (spread <= _SPREAD), inflation, torch.inf)
 
 
-def _missed_by_svd(x: Tensor, y: Tensor) -> Tensor:
+def _missed_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
     left, values, _ = svd(x)
-    kept = left * (values > _negligible(x, values))[..., None, :]
+    kept = left * (values > _negligible(x, values, epsilon))[..., None, :]
     return squares(y) - squares(kept.mT @ y)
 
 
-def _errors_by_svd(x: Tensor, y: Tensor, held: Tensor) -> Tensor:
+def _errors_by_svd(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor:
     """The same as all `_errors`, whatever the rank; the map itself is never formed."""
     known = _others(held, x)
     (mean_x, seen_x), (mean_y, seen_y) = centre(x[:, known]), centre(y[:, known])
     left, values, right = svd(seen_x)
-    kept = values > _negligible(seen_x, values)
+    kept = values > _negligible(seen_x, values, epsilon)
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
     fitted = ((x[:, held] - mean_x[:, None]) @ right.mT) @ (inverse[..., None] * (left.mT @ seen_y))
     return y[:, held] - mean_y[:, None] - fitted
 
 
-def _negligible(x: Tensor, values: Tensor) -> Tensor:
-    """Below this a singular value is rounding."""
-    return values[..., :1] * max(x.shape[-2:]) * torch.finfo(x.dtype).eps
+def _negligible(x: Tensor, values: Tensor, epsilon: float) -> Tensor:
+    """Below this a singular value is rounding: of the decomposition, or of the numbers as they came.
+
+    Rounding to relative `epsilon` gives singular values of about that share of the largest.
+    """
+    return values[..., :1] * max(max(x.shape[-2:]) * torch.finfo(x.dtype).eps, _ROUNDED * epsilon)
 
 
 def _others(held: Tensor, x: Tensor) -> Tensor:

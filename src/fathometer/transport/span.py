@@ -47,12 +47,17 @@ def span_coordinates(both: Tensor, *, shrunk: bool = False) -> tuple[Tensor, Ten
 
 
 def _root_of_gram(both: Tensor) -> Tensor | None:
-    """L with L Lᵀ = B Bᵀ to rounding, or nothing where that fails."""
-    gram = both @ both.mT
-    diagonal = gram.diagonal(dim1=-2, dim2=-1)
-    diagonal.add_(_ROUNDING * diagonal.sum(-1, keepdim=True))
+    """L with L Lᵀ = B Bᵀ, to the rounding of each half, or nothing where that fails."""
+    halves = both.unflatten(-2, (2, -1))
+    size = torch.linalg.matrix_norm(halves)[..., None, None]
+    size = torch.where(size > 0, size, 1.0)
+    unit = (halves / size).flatten(-3, -2)
+    gram = unit @ unit.mT
+    gram.diagonal(dim1=-2, dim2=-1).add_(_ROUNDING)
     lower, info = torch.linalg.cholesky_ex(gram)
-    return None if bool(info.any()) else lower
+    if bool(info.any()):
+        return None
+    return (lower.unflatten(-2, (2, -1)) * size).flatten(-3, -2)
 
 
 @torch.no_grad()
