@@ -241,3 +241,15 @@ def test_bad_folds() -> None:
 def test_wide_pairs_need_no_square_matrix() -> None:
     x = np.random.default_rng(0).normal(size=(10, 100_000))  # 80 GB if they did
     assert r2_heldout(x, relu(x)).item() < 0.5
+
+
+@pytest.mark.parametrize("d", [60, 256])
+def test_rounding_adds_no_features(d: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 12, generator=generator, dtype=torch.float64) @ torch.randn(
+        12, d, generator=generator, dtype=torch.float64
+    )
+    rounded = x.float()
+    for gauge in (r2, r2_heldout):
+        exact, found = gauge(x, x.relu()), gauge(rounded, rounded.relu())
+        assert float(found) == pytest.approx(float(exact), abs=1e-4)

@@ -11,7 +11,9 @@ from torch import Tensor
 from fathometer.errors import NumericalError
 from fathometer.transport import moments, polar
 from fathometer.transport.decompositions import cholesky_factor, eigh, svd
-from fathometer.transport.riccati import RootMethod, solve_riccati
+from fathometer.transport.gaussian import linear_part
+from fathometer.transport.moments import CovarianceKind
+from fathometer.transport.riccati import RootMethod, push_forward, solve_riccati
 from tests.data import correlated
 
 METHODS: list[RootMethod] = ["eigh", "polar"]
@@ -142,3 +144,16 @@ def test_the_polar_factor_is_scipys() -> None:
     u = polar.polar_factor(g, smallest)
     for ours, matrix in zip(u, g, strict=True):
         np.testing.assert_allclose(ours, scipy.linalg.polar(matrix.numpy())[0], atol=1e-11)
+
+
+@pytest.mark.parametrize("rank", [3, 12, 20])
+@pytest.mark.parametrize("kind", ["sample", "ledoit-wolf"])
+def test_rows_can_be_moved_without_the_map(rank: int, kind: CovarianceKind) -> None:
+    generator = torch.Generator().manual_seed(rank)
+    x = torch.randn(3, 30, rank, generator=generator, dtype=torch.float64) @ torch.randn(
+        3, rank, 20, generator=generator, dtype=torch.float64
+    )
+    source, target = moments(x, covariance=kind), moments(torch.relu(x), covariance=kind)
+    expected = source.rows @ linear_part(source, target)
+    moved = push_forward(source.rows, source.covariance, target.covariance, source.floor, target.floor)
+    torch.testing.assert_close(moved, expected, rtol=1e-7, atol=1e-7)

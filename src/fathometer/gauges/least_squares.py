@@ -12,14 +12,15 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.gauges.spectrum import squares
+from fathometer.gauges.spectrum import smaller_gram, squares
 from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
 
 _TRUSTED = 1e9  # inflation up to which a prediction is good to about 1e-8
 _FITTED = 1e10  # inflation up to which a fit is, in the sample, where its errors enter squared
 _FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
-_ROUNDED = 4  # what rounding leaves of singular values that should be 0, in multiples of its epsilon
+_ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples of their epsilon
+_COARSE = 1e-10  # an epsilon above this is not that of float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
 _Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -37,7 +38,7 @@ def missed_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
         missed = torch.zeros_like(squares(y))
         usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
     bad = (~usable).nonzero().flatten()
-    return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else missed
+    return missed.index_copy(0, bad, _missed_whatever(x[bad], y[bad], epsilon)) if bad.numel() else missed
 
 
 def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
@@ -53,7 +54,7 @@ def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: floa
         left, inflation = errors(held)
         bad = (~(inflation <= _TRUSTED)).nonzero().flatten()  # NaN is bad
         if bad.numel():
-            left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
+            left = left.index_copy(0, bad, _errors_whatever(x[bad], y[bad], held, epsilon))
         mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
         missed, total = missed + squares(left), total + squares(y[:, held] - mean)
     return missed, total
@@ -151,29 +152,48 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     return root, torch.where((info == 0) & (spread <= _SPREAD), inflation, torch.inf)
 
 
-def _missed_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+def _missed_whatever(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+    """The same as `missed_in_sample`, whatever the rank."""
+    if epsilon > _COARSE:
+        return squares(y - _damped_fit(x, y, epsilon)(x))
     left, values, _ = svd(x)
-    kept = left * (values > _negligible(x, values, epsilon))[..., None, :]
+    kept = left * (values > _negligible(x, values))[..., None, :]
     return squares(y) - squares(kept.mT @ y)
 
 
-def _errors_by_svd(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor:
+def _errors_whatever(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor:
     """The same as all `_errors`, whatever the rank; the map itself is never formed."""
     known = _others(held, x)
     (mean_x, seen_x), (mean_y, seen_y) = centre(x[:, known]), centre(y[:, known])
+    unseen_x, unseen_y = x[:, held] - mean_x[:, None], y[:, held] - mean_y[:, None]
+    if epsilon > _COARSE:
+        return unseen_y - _damped_fit(seen_x, seen_y, epsilon)(unseen_x)
     left, values, right = svd(seen_x)
-    kept = values > _negligible(seen_x, values, epsilon)
+    kept = values > _negligible(seen_x, values)
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
-    fitted = ((x[:, held] - mean_x[:, None]) @ right.mT) @ (inverse[..., None] * (left.mT @ seen_y))
-    return y[:, held] - mean_y[:, None] - fitted
+    return unseen_y - (unseen_x @ right.mT) @ (inverse[..., None] * (left.mT @ seen_y))
 
 
-def _negligible(x: Tensor, values: Tensor, epsilon: float) -> Tensor:
-    """Below this a singular value is rounding: of the decomposition, or of the numbers as they came.
+def _damped_fit(x: Tensor, y: Tensor, epsilon: float) -> Callable[[Tensor], Tensor]:
+    """The fit to samples that were rounded to `epsilon`: what rounding added to X is damped away.
 
-    Rounding to relative `epsilon` gives singular values of about that share of the largest.
+    Directions in which X has less than some `epsilon` of its norm are none of its features. A ridge at that
+    level suppresses them and leaves the others as they are.
     """
-    return values[..., :1] * max(max(x.shape[-2:]) * torch.finfo(x.dtype).eps, _ROUNDED * epsilon)
+    gram = smaller_gram(x)
+    ridge = (_ROUNDED * epsilon) ** 2 * squares(x)
+    _diagonal(gram).add_(torch.where(ridge > 0, ridge, 1.0)[:, None])
+    lower = torch.linalg.cholesky(gram)
+    if x.shape[-2] <= x.shape[-1]:
+        weights = torch.cholesky_solve(y, lower)
+        return lambda rows: (rows @ x.mT) @ weights
+    weights = torch.cholesky_solve(x.mT @ y, lower)
+    return lambda rows: rows @ weights
+
+
+def _negligible(x: Tensor, values: Tensor) -> Tensor:
+    """Below this a singular value is rounding."""
+    return values[..., :1] * max(x.shape[-2:]) * torch.finfo(x.dtype).eps
 
 
 def _others(held: Tensor, x: Tensor) -> Tensor:

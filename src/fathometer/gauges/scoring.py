@@ -13,7 +13,7 @@ from fathometer.arrays import check_finite, exceeds_rounding, reach
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.batching import Batch, Group, arrange, pieces
 from fathometer.transport.assignment import paired_cost, start_matching
-from fathometer.transport.gaussian import affine_residual_bound, linear_part
+from fathometer.transport.gaussian import affine_residual_bound, transported
 from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide
 from fathometer.transport.span import span_coordinates
 
@@ -98,7 +98,7 @@ def _begin(batch: Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[[
     x, y = batch.x, batch.y
     of_x = estimate(torch.zeros_like(x[:, 0]), x, covariance, ridge, batch.dimension)
     of_y = estimate(torch.zeros_like(y[:, 0]), y, covariance, ridge, batch.dimension)
-    moved = x @ linear_part(of_x, of_y)
+    moved = transported(of_x, of_y)
     bound = affine_residual_bound(of_y)
     matching = start_matching(moved, y)
 

@@ -12,10 +12,21 @@ from torch import Tensor
 from fathometer.errors import NumericalError
 
 
-def cholesky_factor(matrix: Tensor, floor: Tensor) -> Tensor:
-    """L with L Lᵀ = Σ. Where rounding has made Σ indefinite, its eigenvalues are lifted to `floor`."""
+def cholesky_factor(matrix: Tensor, floor: Tensor, *, lift: bool = False) -> Tensor:
+    """L with L Lᵀ = Σ. Where rounding has made Σ indefinite, its eigenvalues are lifted to `floor`.
+
+    With `lift`, rounding is first added to the diagonal, which is much faster on a GPU.
+    """
     lower, info = torch.linalg.cholesky_ex(matrix)
     failed = info.nonzero().flatten()
+    if failed.numel() and lift:
+        again = matrix[failed]
+        diagonal = again.diagonal(dim1=-2, dim2=-1)
+        rounding = again.shape[-1] * torch.finfo(again.dtype).eps
+        diagonal.add_(rounding * diagonal.amax(-1, keepdim=True))
+        lifted, info = torch.linalg.cholesky_ex(again)
+        lower = lower.index_copy(0, failed, lifted)
+        failed = failed[info.nonzero().flatten()]
     if failed.numel():
         if not bool((floor[failed] > 0).all()):
             raise singular()

@@ -14,7 +14,7 @@ from fathometer.arrays import Array, as_samples
 from fathometer.errors import InputError
 from fathometer.transport.decompositions import singular
 from fathometer.transport.moments import Moments
-from fathometer.transport.riccati import RootMethod, solve_riccati
+from fathometer.transport.riccati import RootMethod, push_forward, solve_riccati
 from fathometer.transport.span import span_basis
 
 
@@ -135,9 +135,7 @@ def affine_residual_bound(target: Moments) -> Tensor:
 
 def linear_part(source: Moments, target: Moments, method: RootMethod | None = None) -> Tensor:
     """A within the coordinates of the rows; those of the source may be the first of the target's."""
-    n, width = source.rows.shape[-2:]
-    if n <= width and source.ridge.value == 0 and bool((source.floor == 0).any()):
-        raise singular()  # of rank n − 1 at most; rounding may hide it from a decomposition
+    _check_invertible(source)
     sigma_x, sigma_y = source.covariance, target.covariance
     core = solve_riccati(
         sigma_x.reshape(-1, *sigma_x.shape[-2:]),
@@ -147,6 +145,22 @@ def linear_part(source: Moments, target: Moments, method: RootMethod | None = No
         method=method,
     )
     return core.reshape(*sigma_x.shape[:-1], sigma_y.shape[-1])
+
+
+def transported(source: Moments, target: Moments) -> Tensor:
+    """The rows of the source, moved by A, `[batch, n, width]`; on a GPU without forming A."""
+    rows, width = source.rows, target.rows.shape[-1]
+    needs_gradient = torch.is_grad_enabled() and (rows.requires_grad or target.rows.requires_grad)
+    if not rows.is_cuda or needs_gradient or rows.shape[-1] < width:
+        return rows @ linear_part(source, target)
+    _check_invertible(source)
+    return push_forward(rows, source.covariance, target.covariance, source.floor, target.floor)
+
+
+def _check_invertible(source: Moments) -> None:
+    n, width = source.rows.shape[-2:]
+    if n <= width and source.ridge.value == 0 and bool((source.floor == 0).any()):
+        raise singular()  # of rank n − 1 at most; rounding may hide it from a decomposition
 
 
 def _joint_basis(source: Moments, target: Moments) -> Tensor | None:

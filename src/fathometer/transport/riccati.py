@@ -54,6 +54,30 @@ def solve_riccati(
     return solution
 
 
+@torch.no_grad()
+def push_forward(
+    rows: Tensor, source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
+) -> Tensor:
+    """Rows of X, moved by A: `rows @ A`, by products and Cholesky factors alone.
+
+    With Σ_X = L Lᵀ, Σ_Y = K Kᵀ and Kᵀ L = U P, A x = K U L⁻¹ x. As L⁻¹ x has unit variance, nothing is
+    amplified by small eigenvalues of Σ_X, which A itself would be. Where U is off, A is formed by
+    eigenvalues.
+    """
+    both = cholesky_factor(torch.cat((source, target)), torch.cat((source_floor, target_floor)), lift=True)
+    lower, of_target = both.chunk(2)
+    g = of_target.mT @ lower
+    u = polar_factor(g, (source_floor * target_floor).sqrt())
+    moved = (of_target @ (u @ torch.linalg.solve_triangular(lower, rows.mT, upper=False))).mT
+    p = u.mT @ g
+    asymmetry = torch.linalg.matrix_norm(p - p.mT) + torch.linalg.matrix_norm(u @ p - g)
+    failed = (~(asymmetry <= _RESIDUAL * torch.linalg.matrix_norm(g))).nonzero().flatten()  # also for NaN
+    if failed.numel():
+        inputs = (t[failed] for t in (source, target, source_floor, target_floor))
+        moved = moved.index_copy(0, failed, rows[failed] @ _solve_by_eigh(*inputs)[1])
+    return moved
+
+
 class _Riccati(torch.autograd.Function):
     """Forward: the root. Backward: one Lyapunov equation, solved in the eigenbasis of P.
 
