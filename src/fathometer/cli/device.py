@@ -8,7 +8,9 @@ from fathometer.errors import InputError
 
 
 def check_device(name: str) -> str:
-    """`name`, if work can be done there."""
+    """`name`, if work can be done there; for `auto`, a GPU if there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.ones(1, device=name).sum().item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:

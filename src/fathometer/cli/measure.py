@@ -83,7 +83,9 @@ def measure(
         int, typer.Option(help="Inputs in a forward pass; less needs less memory.", min=1)
     ] = 32,
     workers: Annotated[int, typer.Option(help="Processes that read data ahead.", min=0)] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one.")
+    ] = "auto",
     dtype: Annotated[
         Literal["float32", "float64", "bfloat16", "float16"] | None,
         typer.Option(help="Of the network. Default: as it is."),
@@ -125,7 +127,7 @@ def measure(
         raise InputError(f"--out {out}: expected a name that ends in .json or .parquet")
     check_writable(out, force)
     journal = _journal(out, resume, force)
-    check_device(device)
+    device = check_device(device)
     torch.manual_seed(seed)
     loaded = load_model(model, weights)
     if dtype:
