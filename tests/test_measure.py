@@ -54,7 +54,7 @@ def test_every_gauge_at_every_site_on_every_batch() -> None:
     with torch.no_grad(), watch(model.eval()) as seen:
         model(x[64:128])
     for site, pair in seen.pairs.items():
-        row = sounding.batches.loc[(site.name, 1)].to_dict()
+        row = sounding.batches.xs((site.name, 1)).to_dict()
         assert row["affinity"] == pytest.approx(float(affinity_score(*pair)), abs=1e-6)
         assert row["r2"] == pytest.approx(float(fathometer.r2(*pair)), abs=1e-6)
         assert row["norm"] == pytest.approx(float((pair.x - pair.y).norm()), rel=1e-5)

@@ -105,7 +105,9 @@ def measure(
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(_evaluating(network))
         stack.enter_context(torch.no_grad())
-        seen = stack.enter_context(watch(network, sites=sites, activations=activations, reduction=reduction))
+        seen = stack.enter_context(
+            watch(network, sites=sites, activations=activations, reduction=reduction, capacity=samples)
+        )
         cut = pieces(items, samples, batch_size, tokens=reduction.pooling == "tokens")
         loop = _Loop(network, seen, chosen, samples, where, call, log)
         used, over = loop.over(cut, batches, leftover, _in_all(data, samples, batches, leftover), show)
@@ -191,14 +193,10 @@ class _Loop:
             ) from error
 
     def _finish(self, number: int) -> None:
-        pairs = {
-            site: (pair.x[: self._samples], pair.y[: self._samples])
-            for site, pair in self._seen.pairs.items()
-            if len(pair.x) >= 2
-        }
-        self._seen.clear()
+        pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) >= 2}
         try:
-            with torch.autocast(self._device.type, enabled=False):
+            # The watch sees every call of a torch function: those of the gauges need not pass by it.
+            with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = read_gauges(self._gauges, {site.name: pair for site, pair in pairs.items()})
         except Exception as error:
             if not _is_out_of_memory(error):
@@ -210,6 +208,7 @@ class _Loop:
             {"site": asdict(site), "n": len(x), "d": x.shape[1], "values": found}
             for (site, (x, _)), found in zip(pairs.items(), values, strict=True)
         ]
+        self._seen.clear()
         self.finished.append({"batch": number, "rows": rows})
         if self._log is not None:
             self._log.add(self.finished[-1])

@@ -165,6 +165,33 @@ def test_pairs_add_up_over_passes_and_can_be_cleared() -> None:
         torch.testing.assert_close(a.x, b.x)
 
 
+def test_at_most_the_capacity_is_kept_in_one_and_the_same_memory() -> None:
+    model, x = network("reused")
+    with torch.no_grad(), watch(model) as free, watch(model, capacity=4) as seen:
+        for part in (x[:3], x[3:]):
+            model(part)
+        first = seen.pairs
+        assert {len(pair.x) for pair in first.values()} == {4}
+        places = {pair.x.data_ptr() for pair in first.values()}
+        expected = [pair.x[:4].clone() for pair in free.pairs.values()]
+        assert all(torch.equal(a, b.x) for a, b in zip(expected, first.values(), strict=True))
+        seen.clear()
+        assert seen.pairs == {}
+        model(x)
+        assert {pair.x.data_ptr() for pair in seen.pairs.values()} == places
+
+
+def test_a_width_that_changes_is_refused() -> None:
+    model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.ReLU())
+    with watch(model, reduction="flatten", capacity=9) as seen:
+        model(torch.randn(4, 2, 5))
+        with pytest.raises(InputError, match="1: its width changed from 15 to 18"):
+            model(torch.randn(4, 2, 6))
+        seen.clear()
+        model(torch.randn(4, 2, 6))
+        assert [pair.x.shape[1] for pair in seen.pairs.values()] == [18]
+
+
 def test_data_dependent_ways_are_sites_of_their_own() -> None:
     model = zoo.Conditional()
     with watch(model) as seen:
@@ -184,7 +211,7 @@ def test_only_what_the_network_itself_calls_is_seen() -> None:
         thread = threading.Thread(target=lambda: results.append(model(x)))
         thread.start()
         thread.join()
-        assert seen.sites == ()
+        assert len(seen.called) == 0
         model(x)
     assert [site.name for site in seen.sites] == ["relu"]
     assert len(results) == 1
@@ -258,7 +285,7 @@ def test_modules_called_by_keyword() -> None:
 
 def test_wrapped_networks_are_unwrapped() -> None:
     model, x = network("reused")
-    wrapped = nn.DataParallel(model)
+    wrapped = nn.DataParallel(model, device_ids=[])  # as on a machine without GPU
     with torch.no_grad(), watch(wrapped) as seen:
         assert torch.equal(wrapped(x), model(x))
     assert [site.name for site in seen.sites] == ["act", "act#2"]

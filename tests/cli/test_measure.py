@@ -63,7 +63,7 @@ def start(*args: str, folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "fathometer", *args]
     environment = {**os.environ, "COLUMNS": "110", "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, text=True, env=environment, **pipes)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, cwd=folder, text=True, env=environment, **pipes)  # type: ignore[call-overload]
 
 
 def run(*args: str, folder: Path) -> tuple[int, str, str]:

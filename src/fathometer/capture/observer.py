@@ -1,0 +1,322 @@
+"""The machinery of a watch: a function mode, hooks and exchanged code that see every call and change none."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from fathometer.capture.channels import channel_axis, forget_channel_axis, note_channel_axis, tensors_in
+from fathometer.capture.reduction import Reduction, Scene, reduce
+from fathometer.capture.sites import (
+    Choice,
+    Site,
+    composite_name,
+    is_composite,
+    is_plain_activation,
+    module_paths,
+    operator_name,
+)
+from fathometer.errors import InputError
+
+_FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they hide their activation in one kernel
+
+
+class Log(Protocol):
+    """Where the observer writes what it sees."""
+
+    samples: int
+
+    def site(self, module: str, operator: str, call: int, *, own: bool) -> Site:
+        """The site of that call, a new one if it has not been seen before."""
+
+    def keep(self, site: Site, x: Tensor, y: Tensor) -> None:
+        """Keep a reduced pair."""
+
+
+@dataclass
+class _Frame:
+    """A module at work."""
+
+    path: str
+    own: bool  # the module is an activation and nothing else
+    guard: Any = None  # keeps torch functions out of sight inside attention, which would take another way
+
+
+@dataclass
+class _Opened:
+    """A module that is measured as a whole, between its beginning and its end."""
+
+    site: Site | None
+    x: Tensor | None
+    quiet: bool  # the calls inside are not sites of their own
+
+
+class Observer:
+    """Follows a network through its forward passes and writes the pairs of chosen sites to a log."""
+
+    def __init__(self, model: nn.Module, choice: Choice, reduction: Reduction, log: Log) -> None:
+        self._model, self._choice, self._reduction, self._log = model, choice, reduction, log
+        self._paths = module_paths(model)
+        self._thread = threading.get_ident()
+        self._calls: Counter[tuple[str, str, bool]] = Counter()
+        self._frames: list[_Frame] = []
+        self._opened: list[_Opened] = []
+        self._depth = self._quiet = self._fused = 0
+        self._paused = False
+        self._scene = Scene(0)
+
+    def hooks(self) -> Iterator[torch.utils.hooks.RemovableHandle]:
+        """Put the hooks in place, one after the other."""
+        self._own_hooks = (
+            self._model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
+            self._model.register_forward_hook(self._end, always_call=True),
+        )
+        yield from self._own_hooks
+        yield register_module_forward_pre_hook(self._enter)
+        yield register_module_forward_hook(self._exit, with_kwargs=True, always_call=True)
+        for module in self._paths:
+            quiet = is_composite(module, self._choice.composites)
+            if quiet or module in self._choice.modules:
+                opened = partial(self._open, quiet=quiet)
+                yield module.register_forward_pre_hook(opened, with_kwargs=True, prepend=True)
+                yield module.register_forward_hook(partial(self._close, quiet=quiet), always_call=True)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether what is called now is none of the network's business."""
+        return not self._depth or self._paused or threading.get_ident() != self._thread
+
+    def _begin(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The network starts."""
+        if self._paused or threading.get_ident() != self._thread:
+            return
+        self._depth += 1
+        if self._depth > 1:
+            return
+        with torch._C.DisableTorchFunction():
+            given = next((t for t in tensors_in((args, kwargs)) if t.ndim), None)
+            samples = 0 if given is None else given.shape[self._reduction.sample_axis]
+            mask = kwargs.get("attention_mask")
+            usable = isinstance(mask, Tensor) and mask.ndim == 2
+            self._scene = Scene(samples, self._log.samples, mask if usable else None)
+        self._calls.clear()
+        self._frames.clear()
+        self._frames.append(_Frame("", is_plain_activation(self._model)))
+
+    def _end(self, _: nn.Module, __: Any, output: Any) -> None:
+        """The network has ended, well or with an exception."""
+        if self.is_off:
+            return
+        self._depth -= 1
+        if not self._depth:
+            self._log.samples += self._scene.samples
+            self.leave()
+            with torch._C.DisableTorchFunction():
+                forget_channel_axis(tensors_in(output))
+
+    def leave(self) -> None:
+        """No pass is under way; also after an exception that skipped the hooks."""
+        for frame in reversed(self._frames):
+            if frame.guard is not None:
+                frame.guard.__exit__(None, None, None)
+        self._frames.clear()
+        self._opened.clear()
+        self._depth = self._quiet = self._fused = 0
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        """A module of the network starts (the global hook comes before its own)."""
+        path = self._paths.get(module)
+        if self.is_off or path is None or module is self._model:
+            return
+        frame = _Frame(path, is_plain_activation(module))
+        if isinstance(module, nn.MultiheadAttention):
+            frame.guard = torch._C.DisableTorchFunction()
+            frame.guard.__enter__()
+        self._fused += isinstance(module, _FUSED)
+        self._frames.append(frame)
+
+    def _exit(self, module: nn.Module, args: Any, *rest: Any) -> Any:
+        *kwargs, output = rest  # after an exception torch leaves the keywords out
+        if self.is_off or module not in self._paths:
+            return None
+        if module is not self._model:
+            guard = self._frames.pop().guard
+            if guard is not None:
+                guard.__exit__(None, None, None)
+            self._fused -= isinstance(module, _FUSED)
+        if not isinstance(module, _FUSED) or self._fused or output is None or not _is_fusible(module):
+            return None
+        with self._hooks_aside() if module is self._model else nullcontext():
+            return self._unwatched(module.forward, *args, **(kwargs[0] if kwargs else {}))
+
+    @contextmanager
+    def _hooks_aside(self) -> Iterator[None]:
+        """A fused layer takes the slow way while there are hooks on it."""
+        before, after = self._own_hooks
+        pre_hooks, hooks = self._model._forward_pre_hooks, self._model._forward_hooks
+        all_pre_hooks, all_hooks = dict(pre_hooks), dict(hooks)
+        del pre_hooks[before.id], hooks[after.id]
+        try:
+            yield
+        finally:
+            for now, then in ((pre_hooks, all_pre_hooks), (hooks, all_hooks)):
+                now.clear()
+                now.update(then)
+
+    def _unwatched(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The result as it is without a watch."""
+        self._paused = True
+        try:
+            with torch._C.DisableTorchFunction():
+                return function(*args, **kwargs)
+        finally:
+            self._paused = False
+
+    def _open(self, module: nn.Module, args: Any, kwargs: Any, *, quiet: bool) -> None:
+        """A composite activation, or a module that is measured as a whole, starts."""
+        if self.is_off:
+            return
+        site, x = None, None
+        if not self._quiet:
+            operator = composite_name(module) if quiet else type(module).__name__
+            site = self._site(self._paths[module], operator, own=True)
+            given = next(tensors_in((args, kwargs)), None)
+            if given is not None and self._choice.wanted(site):
+                with torch._C.DisableTorchFunction():
+                    x = self._reduced(given, site)
+        self._opened.append(_Opened(site, x, quiet))
+        self._quiet += quiet
+
+    def _close(self, module: nn.Module, _: Any, output: Any, *, quiet: bool) -> None:
+        if self.is_off or not self._opened:
+            return
+        opened = self._opened.pop()
+        self._quiet -= quiet
+        result = next(tensors_in(output), None)
+        if opened.site is None or opened.x is None or result is None:
+            return
+        with torch._C.DisableTorchFunction():
+            if not self._reduction.pool_first:
+                y = self._reduced(result, opened.site)
+            elif quiet:
+                y = self._unwatched(module.forward, opened.x.to(result.dtype)).to(opened.x.dtype)
+            else:
+                raise InputError(
+                    f"{opened.site}: pooling first is defined for activations, not for whole modules"
+                )
+            self._log.keep(opened.site, opened.x, y)
+
+    def on_function(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A function that the user named is called."""
+        if self.is_off or self._quiet:
+            return original(*args, **kwargs)
+
+        def quietly(*args: Any, **kwargs: Any) -> Any:
+            self._quiet += 1
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._quiet -= 1
+
+        return self._call(original.__name__, quietly, args, kwargs)
+
+    def on_torch_function(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A torch function is called by the network."""
+        operator = operator_name(function)
+        if operator in self._choice.operators and not self._quiet:
+            output = self._call(operator, function, args, kwargs)
+        else:
+            output = function(*args, **kwargs)
+        note_channel_axis(operator, args, kwargs, output)
+        return output
+
+    def _call(
+        self, operator: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Call the activation once; what goes in is reduced before, since the call may overwrite it."""
+        given = next(tensors_in((args, kwargs)), None)
+        if given is None or not self._is_data(given):
+            return function(*args, **kwargs)
+        frame = self._frames[-1]
+        site = self._site(frame.path, operator, own=frame.own)
+        if not self._choice.wanted(site):
+            return function(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            x = self._reduced(given, site)
+        output = function(*args, **kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if self._reduction.pool_first:
+                pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
+                y = self._unwatched(
+                    function, *_replaced(args, given, pooled), **_replaced(kwargs, given, pooled)
+                )
+                y = y.to(x.dtype)
+            else:
+                y = self._reduced(output, site, channel_axis(given))
+            self._log.keep(site, x, y)
+        return output
+
+    def _is_data(self, tensor: Tensor) -> bool:
+        """Not a learned gate, nor a number for the whole batch."""
+        return (
+            tensor.is_floating_point()
+            and not isinstance(tensor, nn.Parameter)
+            and (tensor.ndim > 1 or (tensor.ndim == 1 and len(tensor) == self._scene.samples))
+        )
+
+    def _site(self, path: str, operator: str, *, own: bool) -> Site:
+        key = (path, operator, own)
+        self._calls[key] += 1
+        return self._log.site(path, operator, self._calls[key], own=own)
+
+    @torch.no_grad()
+    def _reduced(self, tensor: Tensor, site: Site, axis: int | None = None) -> Tensor:
+        axis = channel_axis(tensor) if axis is None else axis
+        try:
+            return reduce(tensor, axis, self._reduction, self._scene, site.name)
+        except InputError as error:
+            raise InputError(f"{site}: {error}") from error
+
+
+def _is_fusible(module: nn.Module) -> bool:
+    """Whether the layer may leave its usual way for one kernel, whose result differs by rounding."""
+    learns = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in module.parameters())
+    return not module.training and not learns
+
+
+def _replaced(values: Any, old: Tensor, new: Tensor) -> Any:
+    if isinstance(values, dict):
+        return {key: new if value is old else value for key, value in values.items()}
+    return tuple(new if value is old else value for value in values)
+
+
+class Calls(TorchFunctionMode):
+    """Shows every call of a torch function to the observer."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        _: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if self._observer.is_off:
+            return function(*args, **(kwargs or {}))
+        return self._observer.on_torch_function(function, args, kwargs or {})
