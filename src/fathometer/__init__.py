@@ -34,7 +34,8 @@ from fathometer.gauges import (
 )
 from fathometer.measure import measure
 from fathometer.provenance import Provenance
-from fathometer.sounding import Sounding, load
+from fathometer.sounding import Sounding
+from fathometer.sounding_file import load
 from fathometer.transport import Ridge
 
 __version__ = "0.1.0"

@@ -15,6 +15,7 @@ from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares
 
 
+@torch.no_grad()
 def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
     """The stable rank of inputs and outputs: `stable_rank_of` each.
 
@@ -24,8 +25,8 @@ def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    a, b = as_pair(x, y)
-    return {"x": stable_rank_of(a), "y": stable_rank_of(b)}
+    of_x, of_y = _stable_rank(torch.stack(as_pair(x, y)))
+    return {"x": of_x, "y": of_y}
 
 
 @torch.no_grad()
@@ -40,9 +41,7 @@ def stable_rank_of(a: Array) -> Tensor:
         >>> round(stable_rank_of(torch.ones(5, 3)).item(), 6)
         1.0
     """
-    samples, _ = _unit(as_samples(a, "a", minimum=1))
-    total = squares(samples)
-    return nuclear_norm(samples).square() / torch.where(total > 0, total, 1.0)
+    return _stable_rank(as_samples(a, "a", minimum=1))
 
 
 @torch.no_grad()
@@ -103,6 +102,12 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
+
+
+def _stable_rank(samples: Tensor) -> Tensor:
+    samples, _ = _unit(samples)
+    total = squares(samples)
+    return nuclear_norm(samples).square() / torch.where(total > 0, total, 1.0)
 
 
 def _unit(samples: Tensor) -> tuple[Tensor, Tensor]:

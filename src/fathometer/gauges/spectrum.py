@@ -14,8 +14,8 @@ from fathometer.transport.polar import polar_factor
 
 _SERIAL = 1024  # up to this size LAPACK's reduction to tridiagonal form is slower in several threads
 _LOCK = threading.Lock()
-_SMALLEST = 1e-9  # of ‖A‖: singular values from here on count in full
-_DOUBLINGS = 30
+_SMALLEST = 1e-8  # of ‖A‖: singular values from here on count in full
+_DOUBLINGS = 24
 
 
 def smaller_gram(a: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def nuclear_norm(a: Tensor) -> Tensor:
 
 
 def largest_eigenvalue(gram: Tensor) -> Tensor:
-    """‖G‖ of each Gram matrix: its eigenvalue, or on a GPU (Tr G^m)^(1/m) for an m of 2³⁰.
+    """‖G‖ of each Gram matrix: its eigenvalue, or on a GPU (Tr G^m)^(1/m) for an m of 2²⁴.
 
     The latter is too large by a factor k^(1/m) at most, where k is the size of G.
     """

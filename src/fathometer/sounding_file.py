@@ -1,0 +1,153 @@
+"""Soundings on disk: one file, JSON or Parquet, with a versioned schema. Nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fathometer.capture.sites import Site
+from fathometer.errors import InputError, MissingExtraError
+from fathometer.files import complete_file
+from fathometer.provenance import Provenance
+from fathometer.sounding import KEYS, Sounding
+
+SCHEMA = "fathometer.sounding"
+VERSION = 1
+
+
+def save(sounding: Sounding, path: Path) -> Path:
+    """Write the file; it appears once it is complete."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path.name}: expected a name that ends in {' or '.join(_FORMATS)}")
+    write, _ = _FORMATS[path.suffix.lower()]
+    with complete_file(path) as part:
+        write(sounding, part)
+    return path
+
+
+def load(path: str | Path) -> Sounding:
+    """A sounding from a file that `Sounding.save` wrote."""
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path}: expected a sounding, a file that ends in {' or '.join(_FORMATS)}")
+    _, read = _FORMATS[path.suffix.lower()]
+    try:
+        head, columns = read(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: broken, or not a sounding ({error})") from error
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        raise InputError(f"{path}: not a sounding; `fathometer measure` writes them")
+    if not isinstance(head.get("version"), int) or head["version"] > VERSION:
+        raise InputError(
+            f"{path}: written by a newer fathometer (format {head.get('version')}, this one reads up to "
+            f"{VERSION}); update with pip install -U fathometer"
+        )
+    try:
+        return _assembled(head, columns)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InputError(f"{path}: broken, the parts do not fit ({error!r})") from error
+
+
+def _assembled(head: dict[str, Any], columns: dict[str, list[Any]]) -> Sounding:
+    sites = tuple(_site(entry) for entry in head["sites"])
+    names = [site.name for site in sites]
+    gauges = [str(gauge) for gauge in head["gauges"]]
+    data: dict[str, Sequence[Any]] = {"site": [names[_index(i, len(names))] for i in columns["site"]]}
+    data |= {key: [int(value) for value in columns[key]] for key in KEYS[1:]}
+    data |= {gauge: [_number(value) for value in columns[gauge]] for gauge in gauges}
+    if len({len(values) for values in data.values()}) != 1:
+        raise ValueError("columns of different length")
+    return Sounding(sites, pd.DataFrame(data), Provenance(**head["provenance"]))
+
+
+def _site(entry: dict[str, Any]) -> Site:
+    site = Site(**entry)
+    kinds = {"module": str, "operator": str, "call": int, "order": int, "own": bool}
+    if not all(isinstance(getattr(site, name), kind) for name, kind in kinds.items()):
+        raise TypeError(f"site {entry}")
+    return site
+
+
+def _index(value: Any, count: int) -> int:
+    if not isinstance(value, int) or not 0 <= value < count:
+        raise IndexError(f"site {value} of {count}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
+        raise TypeError(f"number {value!r}")
+    return math.nan if value is None else float(value)
+
+
+def _head(sounding: Sounding) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "sites": [asdict(site) for site in sounding.sites],
+        "gauges": sounding.gauges,
+        "provenance": sounding.provenance.as_dict(),
+    }
+
+
+def _columns(sounding: Sounding) -> dict[str, list[Any]]:
+    places = {site.name: place for place, site in enumerate(sounding.sites)}
+    records = sounding.records
+    columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
+    columns["site"] = [places[name] for name in columns["site"]]
+    return columns
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no inf and no NaN."""
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
+def _write_json(sounding: Sounding, path: Path) -> None:
+    columns = {key: [_plain(value) for value in values] for key, values in _columns(sounding).items()}
+    path.write_text(
+        json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n", "utf-8"
+    )
+
+
+def _read_json(path: Path) -> tuple[Any, dict[str, list[Any]]]:
+    content = json.loads(path.read_text("utf-8"))
+    columns = content.pop("records", {}) if isinstance(content, dict) else {}
+    return content, columns if isinstance(columns, dict) else {}
+
+
+def _write_parquet(sounding: Sounding, path: Path) -> None:
+    pyarrow, parquet = _pyarrow()
+    table = pyarrow.table(_columns(sounding))
+    head = json.dumps(_head(sounding), allow_nan=False).encode()
+    parquet.write_table(table.replace_schema_metadata({SCHEMA.encode(): head}), path)
+
+
+def _read_parquet(path: Path) -> tuple[Any, dict[str, list[Any]]]:
+    pyarrow, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise ValueError(str(error).splitlines()[0]) from error
+    head = json.loads((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
+    return head, table.to_pydict()
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet", "a .parquet file") from error
+    return pyarrow, parquet
+
+
+_FORMATS = {".json": (_write_json, _read_json), ".parquet": (_write_parquet, _read_parquet)}
