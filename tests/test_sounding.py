@@ -111,9 +111,7 @@ def test_pictures(sounding: Sounding) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "3"]
     (line,) = axes.get_lines()[:1]
     assert list(line.get_ydata()) == pytest.approx(sounding.signature.to_list())  # type: ignore[arg-type]
-    (axes,) = plot_soundings([sounding, sounding], "cka", ["one", "two"]).axes
-    legend = axes.get_legend()
-    assert legend is not None
+    (legend,) = plot_soundings([sounding, sounding], "cka", ["one", "two"]).legends
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
     with pytest.raises(InputError, match="at least one sounding"):
         plot_soundings([])

@@ -42,7 +42,7 @@ def plot_soundings(
         axes.set_title(labels[0], fontsize=10, color=INK)
     else:
         axes.set_xlabel("relative depth")
-        axes.legend(fontsize=8, frameon=False)
+        figure.legend(loc="outside upper center", ncols=min(len(soundings), 4), fontsize=8, frameon=False)
     return figure
 
 
