@@ -59,5 +59,5 @@ def main() -> None:
 
 def _complain(message: str) -> NoReturn:
     console = Console(stderr=True, emoji=False)
-    console.print(f"error: {message}", style="red", markup=False, highlight=False)
+    console.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)

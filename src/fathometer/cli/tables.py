@@ -10,7 +10,9 @@ from rich.text import Text
 
 from fathometer.sounding import Sounding
 
-_BAR = 16
+_BAR = 16  # characters, if there is room
+_LEAST_BAR = 4
+_FRAME = 44  # what a row takes beside the names of site and operator, and the bar
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BESIDE = ("cka", "r2_heldout", "stable_rank_x", "stable_rank_y", "cost_of_identity", "nonnegativity_energy")
 
@@ -19,17 +21,23 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
     """The table, and under it the summary (Figure 3)."""
     mean, std = sounding.mean(gauge), sounding.std(gauge)
     width = sounding.records.groupby("site", sort=False)["d"].first()
+    samples = sounding.records.groupby("site", sort=False)["n"].min()
+    uneven = samples.nunique() > 1  # some sites see a part of the data only: then it is said
     top = max(1.0, float(mean[mean < math.inf].max())) if len(mean) else 1.0
     view = Table(
         title=Text(_title(sounding)), caption=f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
     )
+    names = max(len(site.name) + len(site.operator) for site in sounding.sites)
+    cells = max(_LEAST_BAR, min(_BAR, console.width - _FRAME - names))
     view.add_column("site", overflow="fold")
     view.add_column("operator")
     view.add_column("width", justify="right")
+    if uneven:
+        view.add_column("n", justify="right")
     view.add_column(gauge, justify="right", no_wrap=True)
-    view.add_column("", width=_BAR, no_wrap=True)
+    view.add_column("", width=cells, no_wrap=True)
     others = [name for name in _BESIDE if name in sounding.gauges and name != gauge]
-    others = others[: max(0, (console.width - 86) // 16)]
+    others = others[: max(0, (console.width - _FRAME - names - cells) // 20)]
     for name in others:
         view.add_column(name, justify="right")
     means = {name: sounding.mean(name) for name in others}
@@ -39,8 +47,9 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
             Text(site.name),
             Text(site.operator),
             str(width[site.name]),
+            *([str(samples[site.name])] if uneven else []),
             f"{mean[site.name]:.3f}{spread}",
-            bar(mean[site.name] / top),
+            bar(mean[site.name] / top, cells),
             *(f"{means[name][site.name]:.3f}" for name in others),
         )
     numbers = sounding.summary(gauge)
@@ -48,11 +57,11 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
     return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}"))
 
 
-def bar(share: float) -> str:
+def bar(share: float, cells: int = _BAR) -> str:
     """A bar for a number from 0 to 1, to an eighth of a character."""
     if math.isnan(share):
         return ""
-    eighths = round(8 * _BAR * min(max(share, 0.0), 1.0))
+    eighths = round(8 * cells * min(max(share, 0.0), 1.0))
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 

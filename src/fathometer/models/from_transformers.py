@@ -39,7 +39,7 @@ def load(name: str, weights: str) -> Found:
     """The model in that folder or file, of that name on the hub, or, without weights, of that type."""
     transformers = _transformers()
     place = _place(name, weights)
-    with _one_line_errors(place), hub_or_cache():
+    with _one_line_errors(place), hub_or_cache(), _no_progress_bar(transformers):
         config = _config(transformers, place)
         kind = _model_class(transformers, config)
         if weights == "default":
@@ -154,6 +154,18 @@ def _one_line_errors(place: _Place) -> Iterator[None]:
         raise InputError(
             f"hf:{place.name}: could not be loaded from the hub ({reason}); give a local folder"
         ) from error
+
+
+@contextmanager
+def _no_progress_bar(transformers: Any) -> Iterator[None]:
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _transformers() -> Any:
