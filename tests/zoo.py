@@ -171,28 +171,28 @@ ZOO = {
     "functional": Awkward(
         Functional,
         [
-            *["relu", "relu#2", "relu#3", "inner/relu", "inner/silu", "inner/sigmoid"],
-            *["tanh", "leaky_relu", "sigmoid"],
+            *["/relu", "/relu#2", "/relu#3", "inner/relu", "inner/silu", "inner/sigmoid"],
+            *["/tanh", "/leaky_relu", "/sigmoid"],
         ],
     ),
     "reused": Awkward(Reused, ["act", "act#2"]),
     "in place": Awkward(InPlace, ["1", "3"]),
-    "composite, unnamed": Awkward(Composite, ["act/sigmoid", "tanh", "relu", "tanh#2", "relu#2"]),
-    "shared": Awkward(Shared, ["one.1", "one.1#2", "gelu"]),
-    "outputs": Awkward(Outputs, ["split/tanh", "split/tanh#2", "relu", "relu#2"]),
-    "recurrent": Awkward(Recurrent, ["tanh", "tanh#2", "tanh#3"]),
-    "gated": Awkward(Gated, ["relu"]),
+    "composite, unnamed": Awkward(Composite, ["act/sigmoid", "/tanh", "/relu", "/tanh#2", "/relu#2"]),
+    "shared": Awkward(Shared, ["one.1", "one.1#2", "/gelu"]),
+    "outputs": Awkward(Outputs, ["split/tanh", "split/tanh#2", "/relu", "/relu#2"]),
+    "recurrent": Awkward(Recurrent, ["/tanh", "/tanh#2", "/tanh#3"]),
+    "gated": Awkward(Gated, ["/relu"]),
     "catching": Awkward(
-        Catching, ["bad/tanh", "good/relu", "good/silu", "good/sigmoid", "relu"]
+        Catching, ["bad/tanh", "good/relu", "good/silu", "good/sigmoid", "/relu"]
     ),
-    "selfmade": Awkward(Selfmade, ["relu"]),
+    "selfmade": Awkward(Selfmade, ["/relu"]),
     "bf16": Awkward(Reused, ["act", "act#2"], dtype=torch.bfloat16),
     "fp16": Awkward(InPlace, ["1", "3"], dtype=torch.float16),
     "double": Awkward(Functional, [], dtype=torch.float64),
     "activation alone": Awkward(nn.Tanh, ["tanh"]),
     "fused transformer": Awkward(transformer, ["layers.0/gelu", "layers.1/gelu"], inputs=(6, 5, 8)),
     "fused layer": Awkward(
-        lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), ["relu"], inputs=(6, 5, 8)
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), ["/relu"], inputs=(6, 5, 8)
     ),
     "lstm": Awkward(lambda: nn.LSTM(8, 8), [], inputs=(6, 5, 8)),  # one kernel: nothing to see
 }  # fmt: skip

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from fathometer.capture.channels import tensors_in
+from fathometer.capture.traces import tensors_in
 from fathometer.errors import InputError
 
 Call: TypeAlias = "Callable[[nn.Module, Any], object]"

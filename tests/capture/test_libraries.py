@@ -48,6 +48,16 @@ def test_channels_of_networks_that_end_in_channels() -> None:
     assert widths == [384] * 2 + [768] * 2 + [1536] * 6 + [3072] * 2
 
 
+def test_tables_of_positions_are_no_sites() -> None:
+    from fathometer.models import load_model
+
+    module = load_model("torchvision:swin_v2_t", "none").module
+    for count in (1, 2, 8):
+        with torch.no_grad(), watch(module) as seen:
+            module(torch.randn(count, 3, 64, 64))
+        assert Counter(site.operator for site in seen.pairs) == {"gelu": 12}
+
+
 @pytest.mark.parametrize(
     ("kind", "operator"), [("gpt2", "newgelu"), ("llama", "silu"), ("bert", "gelu"), ("mixtral", "silu")]
 )
@@ -88,7 +98,8 @@ def test_timm_composites_count_once() -> None:
 
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), QuickGELU(), HardMish(inplace=True))
     x = torch.randn(5, 4)
+    expected = model(x)
     with watch(model) as seen:
-        assert torch.equal(model(x), model(x))
+        assert torch.equal(model(x), expected)
     assert [(site.name, site.operator) for site in seen.sites] == [("1", "quickgelu"), ("2", "hardmish")]
     assert len(seen.pairs) == 2

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from fathometer import InputError
 from fathometer.capture import Reduction, watch
-from fathometer.capture.channels import channel_axis
 from fathometer.capture.reduction import Scene, reduce
+from fathometer.capture.traces import Traces
 
 
 def reduced(x: Tensor, axis: int, *, mask: Tensor | None = None, first: int = 0, **options: object) -> Tensor:
@@ -43,7 +43,7 @@ def test_samples_may_be_elsewhere_or_folded() -> None:
     scene = Scene(6)
     torch.testing.assert_close(reduce(x, 2, Reduction(sample_axis=1), scene), x.mean(0))
     folded = torch.randn(12, 4, 3)  # two windows of each sample
-    torch.testing.assert_close(reduce(folded, 2, Reduction(), scene), folded.reshape(6, 8, 3).mean(1))
+    torch.testing.assert_close(reduce(folded, 2, Reduction(), scene, rows=2), folded.reshape(6, 8, 3).mean(1))
     some = torch.randn(4, 3)  # a part of the samples, as experts get
     torch.testing.assert_close(reduce(some, 1, Reduction(), scene), some)
 
@@ -55,9 +55,11 @@ def test_masks_are_respected() -> None:
     torch.testing.assert_close(tokens, torch.cat((x[0], x[1, :2], x[2, 1:4])))
     means = reduced(x, 2, mask=mask)
     torch.testing.assert_close(means[1:], torch.stack((x[1, :2].mean(0), x[2, 1:4].mean(0))))
+    x[1, 3] = torch.nan  # padding may hold anything
+    torch.testing.assert_close(reduced(x, 2, mask=mask)[1], x[1, :2].mean(0))
     sums = reduced(x, 2, mask=mask, pooling="sum")
     torch.testing.assert_close(sums[2], x[2, 1:4].sum(0))
-    flat = reduce(x.flatten(0, 1), 1, Reduction("tokens"), Scene(3, mask=mask))
+    flat = reduce(x.flatten(0, 1), 1, Reduction("tokens"), Scene(3, mask=mask), rows=5)
     torch.testing.assert_close(flat, tokens)
     assert reduced(x, 2, pooling="tokens").shape == (15, 4)
 
@@ -108,7 +110,12 @@ class Layouts(nn.Module):
         x = torch.relu(x.permute(dims=(0, 2, 3, 1)).transpose(1, 3))
         x = x.flatten(2).transpose(1, 2)  # [n, tokens, 6]
         x = torch.relu(self.linear(x))
-        x = torch.relu(x.transpose(2, 1))
+        x = torch.relu(x.mT)  # [n, 6, tokens]
+        x = torch.relu(x.mT.transpose(2, 1))
+        line = self.conv(torch.ones_like(x)[:, :3, None])  # [n, 6, 1, tokens]
+        torch.relu(line.squeeze(2))
+        torch.relu(line.squeeze(2).unsqueeze(-1))
+        torch.relu(line.flatten(2))
         return torch.relu(self.line(x) * 2)  # [n, 6, tokens]
 
 
@@ -116,13 +123,14 @@ def test_channels_are_found_from_the_operators() -> None:
     model = Layouts()
     with torch.no_grad(), watch(model) as seen:
         output = model(torch.randn(5, 3, 8, 10))
-    assert len(seen.pairs) == 10
+    assert len(seen.pairs) == 14
     assert {tuple(pair.x.shape) for pair in seen.pairs.values()} == {(5, 6)}
     assert not vars(output)
 
 
 def test_without_operators_the_number_of_axes_decides() -> None:
-    assert channel_axis(torch.zeros(2, 3)) == 1
-    assert channel_axis(torch.zeros(2, 3, 4)) == 2
-    assert channel_axis(torch.zeros(2, 3, 4, 5)) == 1
-    assert channel_axis(torch.zeros(2, 3, 4, 5, 6)) == 1
+    traces = Traces(2)
+    assert traces.channel_axis(torch.zeros(2, 3)) == 1
+    assert traces.channel_axis(torch.zeros(2, 3, 4)) == 2
+    assert traces.channel_axis(torch.zeros(2, 3, 4, 5)) == 1
+    assert traces.channel_axis(torch.zeros(2, 3, 4, 5, 6)) == 1

@@ -13,7 +13,7 @@ from torch.nn.modules import module as module_state
 
 from fathometer import InputError
 from fathometer.capture import Reduction, Site, watch
-from fathometer.capture.channels import tensors_in
+from fathometer.capture.traces import tensors_in
 from tests import zoo
 from tests.zoo import ZOO, Awkward
 
@@ -93,7 +93,7 @@ def test_named_classes_and_functions_count_once() -> None:
     before, expected = traces(model), model(x)
     with watch(model, activations=[zoo.Swish, zoo.tanh_and_relu]) as seen:
         assert torch.equal(model(x), expected)
-    assert [site.name for site in seen.sites] == ["act", "tanh_and_relu", "tanh_and_relu#2"]
+    assert [site.name for site in seen.sites] == ["act", "/tanh_and_relu", "/tanh_and_relu#2"]
     assert [site.operator for site in seen.sites] == ["swish", "tanh_and_relu", "tanh_and_relu"]
     swish, first, second = seen.pairs.values()
     torch.testing.assert_close(swish.y, F.silu(swish.x))
@@ -118,7 +118,7 @@ def test_a_closure_and_a_torch_function_can_be_named() -> None:
     with watch(model, activations=[affine_relu, torch.sin]) as seen:
         assert torch.equal(model(x), expected)
         assert torch.equal(affine_relu(x, 1.0), affine_relu(x) + 1)  # outside of the network: itself
-    assert [site.name for site in seen.sites] == ["affine_relu", "sin"]
+    assert [site.name for site in seen.sites] == ["/affine_relu", "/sin"]
     assert torch.equal(model(x), expected)
 
 
@@ -144,7 +144,9 @@ def test_an_exception_leaves_nothing_behind() -> None:
             model(torch.randn(2, 3, 4))
         with pytest.raises(Exception, match=r"shape|size|dim"):
             model(torch.randn(2, 3, 4))
-    assert [site.name for site in seen.sites] == ["relu"]
+    assert [site.name for site in seen.sites] == ["/relu"]
+    assert seen.pairs == {}
+    assert seen.samples == 0
     assert traces(model) == before
     with pytest.raises(KeyError), watch(model):
         raise KeyError
@@ -198,7 +200,7 @@ def test_data_dependent_ways_are_sites_of_their_own() -> None:
         model(torch.ones(4, 2))
         model(-torch.ones(3, 2))
         model(torch.ones(4, 2))
-    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"relu": 8, "tanh": 3}
+    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"/relu": 8, "/tanh": 3}
 
 
 def test_only_what_the_network_itself_calls_is_seen() -> None:
@@ -224,13 +226,13 @@ def after_the_seventh(site: Site) -> bool:
 @pytest.mark.parametrize(
     ("sites", "expected"),
     [
-        ("tanh", ["tanh"]),
-        ("relu", ["relu", "relu#2", "relu#3", "inner/relu"]),
+        ("tanh", ["/tanh"]),
+        ("relu", ["/relu", "/relu#2", "/relu#3", "inner/relu"]),
         ("inner/*", ["inner/relu", "inner/silu", "inner/sigmoid"]),
-        (["relu#?", "*silu"], ["relu#2", "relu#3", "inner/silu"]),
-        (after_the_seventh, ["leaky_relu", "sigmoid"]),
+        (["/relu#?", "*silu"], ["/relu#2", "/relu#3", "inner/silu"]),
+        (after_the_seventh, ["/leaky_relu", "/sigmoid"]),
         ("inner", ["inner"]),
-        (["inner", "tanh"], ["inner", "tanh"]),
+        (["inner", "tanh"], ["inner", "/tanh"]),
         (zoo.Inner, ["inner"]),
         ("module:inn*", ["inner"]),
         ("module:Inner", ["inner"]),
@@ -275,8 +277,6 @@ def test_modules_called_by_keyword() -> None:
         def forward(self, *, values: Tensor) -> Tensor:
             return self.norm(input=values)
 
-    with watch(Net(), sites="norm") as seen:
-        pass
     model, x = Net(), torch.randn(5, 8)
     with watch(model, sites="norm") as seen:
         model(values=x)
@@ -286,8 +286,10 @@ def test_modules_called_by_keyword() -> None:
 def test_wrapped_networks_are_unwrapped() -> None:
     model, x = network("reused")
     wrapped = nn.DataParallel(model, device_ids=[])  # as on a machine without GPU
-    with torch.no_grad(), watch(wrapped) as seen:
-        assert torch.equal(wrapped(x), model(x))
+    with torch.no_grad():
+        expected = model(x)
+        with watch(wrapped) as seen:
+            assert torch.equal(wrapped(x), expected)
     assert [site.name for site in seen.sites] == ["act", "act#2"]
 
 
@@ -297,8 +299,10 @@ def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
     try:
         model, x = network("reused")
         wrapped = nn.parallel.DistributedDataParallel(model)
-        with torch.no_grad(), watch(wrapped) as seen:
-            assert torch.equal(wrapped(x), model(x))
+        with torch.no_grad():
+            expected = model(x)
+            with watch(wrapped) as seen:
+                assert torch.equal(wrapped(x), expected)
     finally:
         torch.distributed.destroy_process_group()
     assert [site.name for site in seen.sites] == ["act", "act#2"]
@@ -376,6 +380,126 @@ def test_functional_call_and_checkpointing() -> None:
     assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"inner.act": 6, "inner.act#2": 6}
 
 
+def test_an_interrupt_does_not_disturb_the_next_pass() -> None:
+    class Interrupted(nn.Module):
+        stop = True
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = torch.relu(x)
+            if self.stop:
+                raise KeyboardInterrupt
+            return torch.tanh(x)
+
+    model = Interrupted()
+    with watch(model) as seen:
+        with pytest.raises(KeyboardInterrupt):
+            model(torch.randn(5, 2))
+        model.stop = False
+        model(torch.randn(7, 2))
+    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"/relu": 7, "/tanh": 7}
+    assert seen.samples == 7
+
+
+def test_the_network_itself_can_be_a_site() -> None:
+    with watch(zoo.Swish(), activations=[zoo.Swish]) as seen:
+        pass
+    model, x = zoo.Swish(), torch.randn(4, 3)
+    with watch(model, activations=[zoo.Swish]) as seen:
+        model(x)
+    assert [site.name for site in seen.pairs] == ["swish"]
+    block = zoo.Reused()
+    with watch(block, sites=zoo.Reused) as seen:
+        block(torch.randn(4, 8))
+    assert [site.name for site in seen.pairs] == ["Reused"]
+
+
+def test_a_fused_layer_with_a_forward_of_its_own_runs_once() -> None:
+    runs = 0
+
+    class Counting(nn.TransformerEncoderLayer):
+        def forward(self, src: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            nonlocal runs
+            runs += 1
+            src.add_(1)
+            return super().forward(src, *args, **kwargs)
+
+    model = nn.Sequential(Counting(8, 2, 16, batch_first=True)).eval()
+    x = torch.randn(3, 5, 8)
+    with torch.no_grad():
+        expected = model(x.clone())
+        with watch(model) as seen:
+            output = model(x.clone())
+    assert runs == 2
+    torch.testing.assert_close(output, expected)
+    assert [site.name for site in seen.sites] == ["0/relu"]
+
+
+def test_rows_that_are_routed_are_samples_and_rows_that_are_merged_are_positions() -> None:
+    class Routed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 4)
+
+        def forward(self, x: Tensor) -> Tensor:  # [n, t, 3]
+            flat = x.reshape(-1, 3)
+            torch.relu(self.layer(flat))
+            chosen = flat[flat[:, 0] > 0]
+            torch.tanh(self.layer(chosen))
+            torch.sigmoid(self.layer(chosen[:0]))
+            return x
+
+    torch.manual_seed(0)
+    model, x = Routed(), torch.randn(8, 6, 3)
+    found = []
+    for size in (1, 3, 8):
+        with torch.no_grad(), watch(model) as seen:
+            for part in x.split(size):
+                model(part)
+        found.append({site.name: pair.x for site, pair in seen.pairs.items()})
+        assert {name: len(rows) for name, rows in found[-1].items()} == {
+            "/relu": 8,
+            "/tanh": int((x[..., 0] > 0).sum()),
+        }
+    for other in found[1:]:
+        for name, rows in other.items():
+            torch.testing.assert_close(rows, found[0][name])
+
+
+def test_what_depends_on_weights_alone_is_no_site() -> None:
+    class Gates(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = nn.Parameter(torch.zeros(8))
+            self.register_buffer("table", torch.randn(8, 8))
+            self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+        def forward(self, x: Tensor) -> Tensor:
+            bias = self.mlp(self.table) + torch.sigmoid(self.gate.view(1, -1) + torch.arange(8))
+            held = torch.zeros(len(x), 8)
+            held[:, :4] = x[:, :4]
+            return torch.tanh(held) + bias.mean(0) + torch.relu(x)
+
+    model = Gates()
+    with watch(model) as seen:
+        model(torch.randn(8, 8))
+    assert [site.name for site in seen.sites] == ["/tanh", "/relu"]
+
+
+def test_a_function_and_a_module_of_one_name_are_two_sites() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = nn.ReLU()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.relu(self.relu(x) - 1)
+
+    model = Net()
+    with watch(model) as seen:
+        model(torch.randn(4, 3))
+    assert [site.name for site in seen.pairs] == ["relu", "/relu"]
+
+
 def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.SiLU(inplace=True), nn.Conv2d(5, 4, 3), nn.LeakyReLU(0.3))
@@ -386,8 +510,13 @@ def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
     torch.testing.assert_close(silu.y, F.silu(silu.x))
     torch.testing.assert_close(leaky.y, F.leaky_relu(leaky.x, 0.3))
     assert torch.equal(output, model(x))
-    swish = nn.Sequential(zoo.Swish())
-    with watch(swish, activations=[zoo.Swish], reduction=Reduction(pool_first=True)) as seen:
+
+    class InPlaceSwish(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.mul_(x.sigmoid())
+
+    swish = nn.Sequential(InPlaceSwish())
+    with watch(swish, activations=[InPlaceSwish], reduction=Reduction(pool_first=True)) as seen:
         swish(torch.randn(4, 5, 3))
     (pair,) = seen.pairs.values()
     torch.testing.assert_close(pair.y, F.silu(pair.x))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from fathometer.capture.channels import channel_axis, forget_channel_axis, note_channel_axis, tensors_in
 from fathometer.capture.reduction import Reduction, Scene, reduce
 from fathometer.capture.sites import (
     Choice,
@@ -27,9 +27,10 @@ from fathometer.capture.sites import (
     module_paths,
     operator_name,
 )
+from fathometer.capture.traces import Traces, tensors_in
 from fathometer.errors import InputError
 
-_FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they hide their activation in one kernel
+_FUSED = (nn.TransformerEncoder.forward, nn.TransformerEncoderLayer.forward)
 
 
 class Log(Protocol):
@@ -73,16 +74,15 @@ class Observer:
         self._frames: list[_Frame] = []
         self._opened: list[_Opened] = []
         self._depth = self._quiet = self._fused = 0
+        self._seen: list[tuple[Site, Tensor, Tensor]] = []  # of this pass
         self._paused = False
+        self._caller: FrameType | None = None  # who runs the network
+        self._trouble: BaseException | None = None  # that was being handled when the pass began
         self._scene = Scene(0)
+        self._traces = Traces(0)
 
     def hooks(self) -> Iterator[torch.utils.hooks.RemovableHandle]:
         """Put the hooks in place, one after the other."""
-        self._own_hooks = (
-            self._model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
-            self._model.register_forward_hook(self._end, always_call=True),
-        )
-        yield from self._own_hooks
         yield register_module_forward_pre_hook(self._enter)
         yield register_module_forward_hook(self._exit, with_kwargs=True, always_call=True)
         for module in self._paths:
@@ -91,6 +91,11 @@ class Observer:
                 opened = partial(self._open, quiet=quiet)
                 yield module.register_forward_pre_hook(opened, with_kwargs=True, prepend=True)
                 yield module.register_forward_hook(partial(self._close, quiet=quiet), always_call=True)
+        self._own_hooks = (  # last, so that they begin before all others and end after them
+            self._model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
+            self._model.register_forward_hook(self._end, always_call=True),
+        )
+        yield from self._own_hooks
 
     @property
     def is_off(self) -> bool:
@@ -101,38 +106,44 @@ class Observer:
         """The network starts."""
         if self._paused or threading.get_ident() != self._thread:
             return
+        if self._depth and not _is_running(self._caller):
+            self.leave()  # an interrupt has ended the last pass, and no hook was told
         self._depth += 1
         if self._depth > 1:
             return
+        self._caller, self._trouble = sys._getframe(1), sys.exc_info()[1]
         with torch._C.DisableTorchFunction():
             given = next((t for t in tensors_in((args, kwargs)) if t.ndim), None)
             samples = 0 if given is None else given.shape[self._reduction.sample_axis]
             mask = kwargs.get("attention_mask")
-            usable = isinstance(mask, Tensor) and mask.ndim == 2
+            usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
             self._scene = Scene(samples, self._log.samples, mask if usable else None)
-        self._calls.clear()
-        self._frames.clear()
+            self._traces = Traces(samples, (*self._model.parameters(), *self._model.buffers()))
         self._frames.append(_Frame("", is_plain_activation(self._model)))
 
-    def _end(self, _: nn.Module, __: Any, output: Any) -> None:
-        """The network has ended, well or with an exception."""
+    def _end(self, *_: Any) -> None:
+        """The network has ended, well or with an exception: then what it gave does not count."""
         if self.is_off:
             return
+        if self._depth == 1 and sys.exc_info()[1] is self._trouble:
+            self._log.samples += self._scene.samples
+            for site, x, y in self._seen:
+                self._log.keep(site, x, y)
         self._depth -= 1
         if not self._depth:
-            self._log.samples += self._scene.samples
             self.leave()
-            with torch._C.DisableTorchFunction():
-                forget_channel_axis(tensors_in(output))
 
     def leave(self) -> None:
         """No pass is under way; also after an exception that skipped the hooks."""
         for frame in reversed(self._frames):
             if frame.guard is not None:
                 frame.guard.__exit__(None, None, None)
-        self._frames.clear()
-        self._opened.clear()
+        for list_ in (self._frames, self._opened, self._seen):
+            list_.clear()
+        self._calls.clear()
         self._depth = self._quiet = self._fused = 0
+        self._caller = self._trouble = None
+        self._traces = Traces(0)
 
     def _enter(self, module: nn.Module, _: Any) -> None:
         """A module of the network starts (the global hook comes before its own)."""
@@ -143,7 +154,7 @@ class Observer:
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
-        self._fused += isinstance(module, _FUSED)
+        self._fused += _is_fused(module)
         self._frames.append(frame)
 
     def _exit(self, module: nn.Module, args: Any, *rest: Any) -> Any:
@@ -154,8 +165,8 @@ class Observer:
             guard = self._frames.pop().guard
             if guard is not None:
                 guard.__exit__(None, None, None)
-            self._fused -= isinstance(module, _FUSED)
-        if not isinstance(module, _FUSED) or self._fused or output is None or not _is_fusible(module):
+            self._fused -= _is_fused(module)
+        if not _is_fused(module) or self._fused or output is None or not _is_fusible(module):
             return None
         with self._hooks_aside() if module is self._model else nullcontext():
             return self._unwatched(module.forward, *args, **(kwargs[0] if kwargs else {}))
@@ -192,7 +203,7 @@ class Observer:
             operator = composite_name(module) if quiet else type(module).__name__
             site = self._site(self._paths[module], operator, own=True)
             given = next(tensors_in((args, kwargs)), None)
-            if given is not None and self._choice.wanted(site):
+            if given is not None and len(given) and self._choice.wanted(site):
                 with torch._C.DisableTorchFunction():
                     x = self._reduced(given, site)
         self._opened.append(_Opened(site, x, quiet))
@@ -210,12 +221,13 @@ class Observer:
             if not self._reduction.pool_first:
                 y = self._reduced(result, opened.site)
             elif quiet:
-                y = self._unwatched(module.forward, opened.x.to(result.dtype)).to(opened.x.dtype)
+                pooled = opened.x.to(result.dtype, copy=True)  # which the call may overwrite
+                y = self._unwatched(module.forward, pooled).to(opened.x.dtype)
             else:
                 raise InputError(
                     f"{opened.site}: pooling first is defined for activations, not for whole modules"
                 )
-            self._log.keep(opened.site, opened.x, y)
+            self._seen.append((opened.site, opened.x, y))
 
     def on_function(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function that the user named is called."""
@@ -240,7 +252,7 @@ class Observer:
             output = self._call(operator, function, args, kwargs)
         else:
             output = function(*args, **kwargs)
-        note_channel_axis(operator, args, kwargs, output)
+        self._traces.note(operator, args, kwargs, output)
         return output
 
     def _call(
@@ -256,24 +268,29 @@ class Observer:
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             x = self._reduced(given, site)
+        facts, axis = self._traces.of(given), self._traces.channel_axis(given)
         output = function(*args, **kwargs)
+        result = next(tensors_in(output), None)
+        if result is None:
+            return output
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if self._reduction.pool_first:
                 pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
-                y = self._unwatched(
+                pooled = self._unwatched(
                     function, *_replaced(args, given, pooled), **_replaced(kwargs, given, pooled)
                 )
-                y = y.to(x.dtype)
+                y = next(tensors_in(pooled)).to(x.dtype)
             else:
-                y = self._reduced(output, site, channel_axis(given))
-            self._log.keep(site, x, y)
+                y = self._reduced(result, site, axis, facts.rows)
+            self._seen.append((site, x, y))
         return output
 
     def _is_data(self, tensor: Tensor) -> bool:
-        """Not a learned gate, nor a number for the whole batch."""
+        """Not what depends on weights alone (a learned gate), nor one number for the whole batch."""
         return (
             tensor.is_floating_point()
-            and not isinstance(tensor, nn.Parameter)
+            and tensor.numel() > 0
+            and not self._traces.of(tensor).constant
             and (tensor.ndim > 1 or (tensor.ndim == 1 and len(tensor) == self._scene.samples))
         )
 
@@ -283,12 +300,27 @@ class Observer:
         return self._log.site(path, operator, self._calls[key], own=own)
 
     @torch.no_grad()
-    def _reduced(self, tensor: Tensor, site: Site, axis: int | None = None) -> Tensor:
-        axis = channel_axis(tensor) if axis is None else axis
+    def _reduced(
+        self, tensor: Tensor, site: Site, axis: int | None = None, rows: int | None = None
+    ) -> Tensor:
+        axis = self._traces.channel_axis(tensor) if axis is None else axis
+        rows = self._traces.of(tensor).rows if rows is None else rows
         try:
-            return reduce(tensor, axis, self._reduction, self._scene, site.name)
+            return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
+
+
+def _is_fused(module: nn.Module) -> bool:
+    """Whether its activation may be hidden in one kernel; not in a subclass with another `forward`."""
+    return type(module).forward in _FUSED
+
+
+def _is_running(frame: FrameType | None) -> bool:
+    current: FrameType | None = sys._getframe()
+    while current is not None and current is not frame:
+        current = current.f_back
+    return current is not None
 
 
 def _is_fusible(module: nn.Module) -> bool:

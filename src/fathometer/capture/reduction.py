@@ -59,11 +59,13 @@ class Scene:
     mask: Tensor | None = None
 
 
-def reduce(tensor: Tensor, axis: int, reduction: Reduction, scene: Scene, site: str = "") -> Tensor:
+def reduce(
+    tensor: Tensor, axis: int, reduction: Reduction, scene: Scene, site: str = "", rows: int = 1
+) -> Tensor:
     """The tensor as `[samples, features]`, a copy in float32 or float64; `axis` is that of the channels.
 
-    A leading axis of k·samples (windows, frames) is read as k positions of each sample. A mask applies
-    to `[samples, tokens, features]`.
+    With `rows`, the first axis holds so many for each sample (windows, frames): they are positions. A mask
+    applies to `[samples, tokens, features]`.
     """
     tensor = tensor.detach()
     dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
@@ -84,27 +86,27 @@ def reduce(tensor: Tensor, axis: int, reduction: Reduction, scene: Scene, site: 
         tensor, axis = tensor[:, None], 1
     elif axis == 0:
         raise InputError(f"channels and samples on one axis of shape {list(tensor.shape)}; give another axis")
-    if scene.samples and len(tensor) != scene.samples and len(tensor) % scene.samples == 0:
-        tensor, axis = tensor.unflatten(0, (scene.samples, -1)), axis + 1
+    if rows > 1 and len(tensor) == rows * scene.samples:
+        tensor, axis = tensor.unflatten(0, (scene.samples, rows)), axis + 1
     mask = scene.mask
     if mask is not None and (tensor.ndim != 3 or axis != 2 or tensor.shape[:2] != mask.shape):
         mask = None
     positions = tuple(i for i in range(1, tensor.ndim) if i != axis)
     match reduction.pooling:
         case "mean" | "sum" if mask is not None:
-            total = (tensor * mask[..., None]).sum(1, dtype=dtype)
+            total = tensor.where(mask[..., None].bool(), 0).sum(1, dtype=dtype)
             return total if reduction.pooling == "sum" else total / mask.sum(1, keepdim=True).clamp(min=1)
         case "mean" | "sum":
             return _pooled(tensor, positions, dtype, mean=reduction.pooling == "mean")
         case "flatten":
             return tensor.flatten(1).to(dtype, copy=True)
-    rows = tensor.movedim(axis, -1).flatten(1, -2) if positions else tensor[:, None]
+    places = tensor.movedim(axis, -1).flatten(1, -2) if positions else tensor[:, None]
     if reduction.pooling == "tokens":
-        chosen = rows.flatten(0, 1) if mask is None else rows[mask.bool()]
+        chosen = places.flatten(0, 1) if mask is None else places[mask.bool()]
         return chosen.to(dtype, copy=True)
-    numbers = _draws(reduction.seed, site, scene.first, len(rows))
-    drawn = torch.from_numpy((numbers * rows.shape[1]).astype(np.int64)).to(rows.device)
-    return rows[torch.arange(len(rows), device=rows.device), drawn].to(dtype)
+    numbers = _draws(reduction.seed, site, scene.first, len(places))
+    drawn = torch.from_numpy((numbers * places.shape[1]).astype(np.int64)).to(places.device)
+    return places[torch.arange(len(places), device=places.device), drawn].to(dtype)
 
 
 def _pooled(tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, *, mean: bool) -> Tensor:

@@ -43,8 +43,11 @@ class Site:
 
     @property
     def name(self) -> str:
-        """`layer1.0.relu#2`: the module, and the call from the second on; `stem/relu` for a function."""
-        path = self.module if self.own and self.module else f"{self.module}/{self.operator}".lstrip("/")
+        """`layer1.0.relu#2`: the module, and the call from the second on; `stem/relu` for a function.
+
+        `/relu` is a function within the network's own `forward`.
+        """
+        path = (self.module or self.operator) if self.own else f"{self.module}/{self.operator}"
         return path if self.call == 1 else f"{path}#{self.call}"
 
     def __str__(self) -> str:
@@ -80,7 +83,7 @@ def choose(
     for activation in activations:
         if isinstance(activation, type) and issubclass(activation, nn.Module):
             classes.append(activation)
-        elif isinstance(activation, FunctionType) and not activation.__module__.startswith("torch"):
+        elif isinstance(activation, FunctionType) and not _is_torchs(activation):
             functions.append(activation)
         elif callable(activation) and hasattr(activation, "__name__") and not isinstance(activation, type):
             operators.add(operator_name(activation))
@@ -106,9 +109,11 @@ def choose(
 
 
 def operator_name(function: Callable[..., Any]) -> str:
-    """`relu` for `torch.relu_`, `Tensor.relu` and `F.relu` alike."""
+    """`relu` for `torch.relu_`, `Tensor.relu` and `F.relu` alike; `mT` for that property."""
     name: str = getattr(function, "__name__", "")
-    return name.rstrip("_") if not name.startswith("__") else name
+    if name == "__get__":
+        name = getattr(getattr(function, "__self__", None), "__name__", name)
+    return name if name.startswith("__") else name.rstrip("_")
 
 
 def module_paths(model: nn.Module) -> dict[nn.Module, str]:
@@ -178,6 +183,10 @@ def _named_modules(item: SiteFilter, paths: dict[nn.Module, str]) -> dict[nn.Mod
     return found
 
 
+def _is_torchs(function: FunctionType) -> bool:
+    return (function.__module__ or "").partition(".")[0] == "torch"
+
+
 def _is_of(paths: frozenset[str], site: Site) -> bool:
     return site.own and site.module in paths
 
@@ -185,4 +194,12 @@ def _is_of(paths: frozenset[str], site: Site) -> bool:
 def _test(item: SiteFilter) -> Callable[[Site], bool]:
     if isinstance(item, str):
         return lambda site: site.operator == item or fnmatchcase(site.name, item)
-    return cast("Callable[[Site], bool]", item)
+    predicate = cast("Callable[[Site], bool]", item)
+
+    def test(site: Site) -> bool:
+        try:
+            return bool(predicate(site))
+        except Exception as error:  # the code of others
+            raise InputError(f"sites: the predicate failed on {site} ({error!r})") from error
+
+    return test
