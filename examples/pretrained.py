@@ -1,6 +1,6 @@
 """Networks whose trained weights are found outside the usual hubs, for `examples.pretrained:NAME`.
 
-fathometer measure examples.pretrained:resnet20 --weights resnet20-12fca82f.th
+    fathometer measure examples.pretrained:resnet20 --weights resnet20-12fca82f.th --data cifar10_test.npz
 
 Every factory returns an untrained network, its weights named as in the file, and what it takes in.
 """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fathometer
 from fathometer import (
+    FathometerError,
     ForwardError,
     InputError,
     OutOfMemoryError,
@@ -92,8 +94,10 @@ def test_forms_of_data() -> None:
     x = images().flatten(1)
     expected = measure(Net(), x, samples=50).records
     halves = [x[:90], x[90:]]
+    named = namedtuple("named", ["values", "label"])
     forms: list[Any] = [
         halves,
+        [named(half, torch.zeros(len(half))) for half in halves],
         [(half, torch.zeros(len(half))) for half in halves],
         [{"x": half, "label": torch.zeros(len(half)), "names": ["a"] * len(half)} for half in halves],
         (half.numpy() for half in halves),
@@ -143,6 +147,8 @@ def test_leftover_samples_are_dropped_or_kept() -> None:
     assert kept.provenance.data["samples_left_over"] == 0
     with pytest.raises(InputError, match="at least 64 samples to fill a batch, got 50"):
         measure(network(), images(50), samples=64)
+    one = measure(network(), images(65), samples=64, leftover="keep", gauges="affinity")
+    assert one.provenance.data["samples_left_over"] == 1
     with pytest.raises(InputError, match="got 0"):
         measure(network(), [], samples=64)
 
@@ -187,6 +193,14 @@ def test_own_gauges_in_one_line() -> None:
     assert (sounding.records["gap_largest"] > sounding.records["gap_mean"]).all()
 
 
+def n(x: Tensor, y: Tensor) -> float:
+    return float((x - y).sum())
+
+
+def failing(x: Tensor, y: Tensor) -> float:
+    return float(x.sum()) / (0 * len(y))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -200,12 +214,18 @@ def test_own_gauges_in_one_line() -> None:
         ({"gauges": [3]}, "gauges: expected names or functions"),
         ({"gauges": ["norm", "norm"]}, "two are called 'norm'"),
         ({"gauges": [lambda *_: "much"]}, r"1: <lambda>: expected a number"),
+        ({"gauges": [n]}, "gauges: 'n' has a meaning of its own"),
+        ({"gauges": [failing]}, "1: failing: expected a number, or a dict of them, got ZeroDivisionError"),
+        ({"reduction": "tokens"}, r"'tokens': expected token ids .* got shape \[32, 3, 9, 9\]"),
+        ({"reduction": Reduction(sample_axis=1)}, "sample_axis: data are cut along the first axis"),
+        ({"device": "gpu"}, "device: gpu is not usable here"),
+        ({"sites": lambda site: site.nothing}, "sites: the predicate failed on 1"),
         ({"reduction": "median"}, "reduction: expected one of mean"),
         ({"sites": "gelu"}, r"no site to measure; the activation calls seen are: 1, 4\."),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(FathometerError, match=message):
         measure(network(), images(), **{"samples": 64, **options})
 
 
@@ -223,7 +243,7 @@ def test_nan_names_the_site() -> None:
             x = torch.relu(x)
             return torch.tanh(x / (x > 0.1))
 
-    with pytest.raises(InputError, match="tanh: affinity: x: expected finite values, got"):
+    with pytest.raises(InputError, match="/tanh: affinity: x: expected finite values, got"):
         measure(Net(), torch.randn(64, 4), samples=64)
 
 
@@ -254,9 +274,9 @@ def test_ways_that_depend_on_data_have_batches_of_their_own() -> None:
     x = torch.cat((torch.rand(40, 3), -torch.rand(20, 3)))
     sounding = measure(zoo.Conditional(), x.split(10), samples=30, gauges="affinity")
     assert sounding.records[["site", "batch", "n"]].to_numpy().tolist() == [
-        ["relu", 0, 30],
-        ["relu", 1, 10],
-        ["tanh", 1, 20],
+        ["/relu", 0, 30],
+        ["/relu", 1, 10],
+        ["/tanh", 1, 20],
     ]
 
 
@@ -296,8 +316,24 @@ def test_an_interrupted_measurement_goes_on(tmp_path: Path) -> None:
     sounding = run(Counting())
     pd.testing.assert_frame_equal(sounding.records, expected.records, rtol=1e-5, atol=1e-6)
     assert sounding.sites == expected.sites
-    assert not journal.exists()
     assert passes == 13
+    again = run(Counting())  # all is known
+    pd.testing.assert_frame_equal(again.records, sounding.records)
+    first = measure(network(), Counting(), samples=40, reduction=reduction, journal=journal, batches=2)
+    assert set(first.records["batch"]) == {0, 1}
+    assert first.provenance.data["samples_measured"] == 80
+
+
+def test_resuming_keeps_the_order_of_sites(tmp_path: Path) -> None:
+    x = torch.cat((torch.rand(40, 3), -torch.rand(20, 3)))
+    expected = measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity")
+    journal = tmp_path / "run.journal"
+    measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity", journal=journal, batches=1)
+    resumed = measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity", journal=journal)
+    assert resumed.sites == expected.sites
+    pd.testing.assert_frame_equal(resumed.records, expected.records)
+    with pytest.raises(InputError, match=r"another measurement \(other data\)"):
+        measure(zoo.Conditional(), (2 * x).split(10), samples=20, gauges="affinity", journal=journal)
 
 
 def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:

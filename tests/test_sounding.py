@@ -32,7 +32,7 @@ def test_what_is_saved_is_loaded(sounding: Sounding, tmp_path: Path, suffix: str
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> None:
     values = [float("inf"), float("-inf"), float("nan")]
-    records = pd.DataFrame({"site": ["relu"] * 3, "batch": [0, 1, 2], "n": 4, "d": 2, "own": values})
+    records = pd.DataFrame({"site": ["/relu"] * 3, "batch": [0, 1, 2], "n": 4, "d": 2, "own": values})
     odd = Sounding((Site("", "relu", 1, 0, own=False),), records)
     again = load(odd.save(tmp_path / f"s{suffix}"))
     pd.testing.assert_frame_equal(again.records, records, check_exact=True)
@@ -82,6 +82,9 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         {"records": []},
         {"gauges": ["absent"]},
         {"provenance": {"other": 1}},
+        {"provenance": {"model": "resnet"}},
+        {"gauges": []},
+        {"sites": [good["sites"][0], good["sites"][0]]},
     ]
     for change in mangled:
         path.write_text(json.dumps({**good, **change}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -71,6 +72,18 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
             start = stop
 
 
+def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
+    """The first sample of the data, to know them by, and all of the data."""
+    iterator = iter(items)
+    first = next(iterator, None)
+    return _first_row(first), iterator if first is None else chain((first,), iterator)
+
+
+def _first_row(item: Any) -> Tensor | None:
+    tensor = next((t for t in tensors_in(_as_tensors(item)) if t.ndim and len(t)), None)
+    return None if tensor is None else tensor[0]
+
+
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
     """One forward pass, as the form of the input asks for.
 
@@ -103,8 +116,13 @@ def _as_tensors(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _as_tensors(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return type(value)(map(_as_tensors, value)) if type(value) in (tuple, list) else value
+        return _rebuilt(value, map(_as_tensors, value))
     return value
+
+
+def _rebuilt(value: Any, entries: Iterable[Any]) -> Any:
+    """A tuple, named tuple or list of the same kind with other entries."""
+    return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
 
 
 def _count(value: Any) -> int:
@@ -123,7 +141,12 @@ def _tokens(value: Any, count: int) -> Tensor:
     if mask is not None:
         return mask.cpu().long().sum(1)
     first = next(tensor for tensor in tensors_in(value) if tensor.ndim)
-    return torch.full((count,), first.shape[1] if first.ndim == 2 and not first.is_floating_point() else 1)
+    if first.ndim != (3 if first.is_floating_point() else 2):
+        raise InputError(
+            "reduction 'tokens': expected token ids [n, length], embeddings [n, length, width] or an "
+            f"attention mask, got shape {list(first.shape)}; 'position' draws positions of images"
+        )
+    return torch.full((count,), first.shape[1])
 
 
 def _slice(value: Any, start: int, stop: int, count: int) -> Any:
@@ -131,9 +154,9 @@ def _slice(value: Any, start: int, stop: int, count: int) -> Any:
         return value[start:stop] if value.ndim and len(value) == count else value
     if isinstance(value, Mapping):
         return {key: _slice(entry, start, stop, count) for key, entry in value.items()}
-    if type(value) is tuple or (type(value) is list and any(isinstance(v, Tensor) for v in value)):
-        return type(value)(_slice(entry, start, stop, count) for entry in value)
-    if type(value) is list and len(value) == count:
+    if isinstance(value, tuple) or (isinstance(value, list) and next(tensors_in(value), None) is not None):
+        return _rebuilt(value, (_slice(entry, start, stop, count) for entry in value))
+    if isinstance(value, list) and len(value) == count:
         return value[start:stop]
     return value
 
@@ -144,6 +167,6 @@ def _moved(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
         return value.to(device, dtype if value.is_floating_point() else None, non_blocking=True)
     if isinstance(value, Mapping):
         return {key: _moved(entry, device, dtype) for key, entry in value.items()}
-    if type(value) in (tuple, list):
-        return type(value)(_moved(entry, device, dtype) for entry in value)
+    if isinstance(value, tuple | list):
+        return _rebuilt(value, (_moved(entry, device, dtype) for entry in value))
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ def complete_file(path: Path, *, keep: bool = True) -> Iterator[Path]:
 
     With `keep=False` nothing is left at all: a trial.
     """
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         yield part
         if keep:

@@ -22,6 +22,8 @@ class Journal:
     def __init__(self, path: Path, fingerprint: dict[str, Any]) -> None:
         self._path, self._fingerprint = path, fingerprint
         self.batches: list[dict[str, Any]] = []
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: cannot be written, there is no such folder")
         if path.exists():
             self._read()
             self._write_anew()
@@ -36,10 +38,6 @@ class Journal:
             file.write(json.dumps(batch) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-    def remove(self) -> None:
-        """The measurement is complete."""
-        self._path.unlink(missing_ok=True)
 
     def _read(self) -> None:
         try:

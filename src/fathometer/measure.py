@@ -13,16 +13,25 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
 from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError
-from fathometer.feeding import Call, Piece, batches_of, pieces, run
+from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
 from fathometer.journal import Journal
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
-from fathometer.provenance import Provenance, describe_device, describe_model, now, versions, weights_hash
+from fathometer.provenance import (
+    Provenance,
+    describe_device,
+    describe_model,
+    frozen_state,
+    now,
+    tensor_hash,
+    versions,
+    weights_hash,
+)
 from fathometer.sounding import Sounding
 
 Leftover: TypeAlias = Literal["drop", "keep"]
@@ -68,7 +77,8 @@ def measure(
         call: how to run the network on an item of the data, `call(model, item)`, where the usual ways fail.
         seed: of the order of a `Dataset` and of random positions.
         name: what to call the network in the result.
-        journal: a file that keeps the finished batches; if it exists, measuring goes on from there.
+        journal: a file that keeps the finished batches; if it exists, measuring goes on from there. Remove
+            it once the result is safe.
         progress: True for a bar, or a function of (samples done, samples in all or None).
 
     Example:
@@ -84,7 +94,12 @@ def measure(
     chosen = choose_gauges(gauges)
     reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
     _check(samples, batches, batch_size, leftover)
-    items = batches_of(data, batch_size, seed)
+    if reduction.sample_axis != 0 and call is None:
+        raise InputError(
+            "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
+        )
+    sites = list(sites) if isinstance(sites, Iterable) and not isinstance(sites, str | type) else sites
+    first, items = first_sample(batches_of(data, batch_size, seed))
     settings = {
         "samples": samples,
         "gauges": list(chosen),
@@ -94,10 +109,10 @@ def measure(
         "leftover": leftover,
         "seed": seed,
     }
-    data_facts = _data_facts(data)
+    data_facts = _data_facts(data, first)
     with ExitStack() as stack:
         where = stack.enter_context(_placed(network, device))
-        hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(weights_hash, network.state_dict())
+        hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(weights_hash, frozen_state(network))
         log = None
         if journal is not None:
             facts = {**model_facts, "sha256": hashing.result()}
@@ -109,16 +124,20 @@ def measure(
             watch(network, sites=sites, activations=activations, reduction=reduction, capacity=samples)
         )
         cut = pieces(items, samples, batch_size, tokens=reduction.pooling == "tokens")
-        loop = _Loop(network, seen, chosen, samples, where, call, log)
-        used, over = loop.over(cut, batches, leftover, _in_all(data, samples, batches, leftover), show)
+        loop = _Loop(network, seen, chosen, samples, where, call, log, batches)
+        in_all = None if reduction.pooling == "tokens" else _in_all(data, samples, batches, leftover)
+        used, over = loop.over(cut, leftover, in_all, show)
         model_facts["sha256"] = hashing.result()
-    if log is not None:
-        log.remove()
     return Sounding(
         *_sites_and_records(loop.finished, seen, used, over, samples),
         Provenance(
             model=model_facts,
-            data={**data_facts, "samples_measured": used, "samples_left_over": over},
+            data={
+                **data_facts,
+                "samples_measured": used,
+                "samples_left_over": over,
+                "skipped": len(getattr(data, "skipped", ())),
+            },
             settings={**settings, "batches": batches, "batch_size": batch_size},
             versions=versions(),
             device=describe_device(where),
@@ -140,15 +159,19 @@ class _Loop:
         device: torch.device,
         call: Call | None,
         log: Journal | None,
+        batches: int | None,
     ) -> None:
-        self.finished: list[dict[str, Any]] = [] if log is None else list(log.batches)
+        self.finished: list[dict[str, Any]] = [] if log is None else log.batches[:batches]
+        for row in (row for batch in self.finished for row in batch["rows"]):
+            site = row["site"]
+            seen.site(site["module"], site["operator"], site["call"], own=site["own"])  # in the same order
+        self._batches = batches
         self._network, self._seen, self._gauges, self._samples = network, seen, gauges, samples
         self._device, self._call, self._log = device, call, log
 
     def over(
         self,
         cut: Iterator[Piece],
-        batches: int | None,
         leftover: Leftover,
         in_all: int | None,
         show: Progress,
@@ -168,9 +191,9 @@ class _Loop:
                 used, fresh = used + fresh, 0
                 if piece.batch >= known:
                     self._finish(piece.batch)
-                if batches is not None and piece.batch + 1 >= batches:
+                if self._batches is not None and piece.batch + 1 >= self._batches:
                     break
-        if fresh and leftover == "keep":
+        if fresh > 1 and leftover == "keep":
             if current >= known:
                 self._finish(current)
             used, fresh = used + fresh, 0
@@ -187,10 +210,8 @@ class _Loop:
                     f"out of memory in a forward pass of {piece.samples} inputs; "
                     "give a smaller batch_size (--batch-size)"
                 ) from error
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ForwardError(
-                f"the network failed on its input ({type(error).__name__}: {reason})"
-            ) from error
+            reason = f"{type(error).__name__}: {_first_line(error)}"
+            raise ForwardError(f"the network failed on its input ({reason})") from error
 
     def _finish(self, number: int) -> None:
         pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) >= 2}
@@ -208,6 +229,8 @@ class _Loop:
             {"site": asdict(site), "n": len(x), "d": x.shape[1], "values": found}
             for (site, (x, _)), found in zip(pairs.items(), values, strict=True)
         ]
+        if not rows and not self.finished:
+            raise _nothing_to_measure(self._seen)
         self._seen.clear()
         self.finished.append({"batch": number, "rows": rows})
         if self._log is not None:
@@ -217,16 +240,20 @@ class _Loop:
 def _network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
     if isinstance(model, LoadedModel):
         network = unwrapped(model.module)
-        return network, {**describe_model(network, name or model.name), "weights": model.weights}
+        facts = {"weights": model.weights, "preprocess": repr(model.inputs.preprocess or model.inputs.kind)}
+        return network, {**describe_model(network, name or model.name), **facts}
     network = unwrapped(model)
     return network, describe_model(network, name)
 
 
-def _data_facts(data: Any) -> dict[str, Any]:
-    """What the data say of themselves, or what they are."""
+def _data_facts(data: Any, first: Tensor | None) -> dict[str, Any]:
+    """What the data say of themselves, or what they are; and their first sample, to know them by."""
     inner = getattr(data, "dataset", data)
     described = getattr(data, "description", None) or getattr(inner, "description", None)
-    return dict(described) if isinstance(described, Mapping) else {"name": type(inner).__name__}
+    facts = dict(described) if isinstance(described, Mapping) else {"name": type(inner).__name__}
+    if first is None:
+        return facts
+    return {**facts, "sample_shape": list(first.shape), "first_sample_sha256": tensor_hash(first)}
 
 
 def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str) -> None:
@@ -245,15 +272,20 @@ def _check(samples: int, batches: int | None, batch_size: int | None, leftover: 
 def _placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
     """The network on the device, and back afterwards."""
     here = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
-    there = here if device is None else torch.device(device)
-    if there == here:
-        yield here
-        return
-    network.to(there)
+    try:
+        there = here if device is None else torch.device(device)
+        if there != here:
+            network.to(there)
+    except Exception as error:
+        network.to(here)
+        if _is_out_of_memory(error):
+            raise OutOfMemoryError(f"out of memory: the network does not fit on {device}; try cpu") from error
+        raise InputError(f"device: {device} is not usable here ({_first_line(error)})") from error
     try:
         yield there
     finally:
-        network.to(here)
+        if there != here:
+            network.to(here)
 
 
 @contextmanager
@@ -292,12 +324,6 @@ def _sites_and_records(
             "ask for fewer samples, or keep what is left over (leftover='keep', --leftover keep)"
         )
     rows = [(batch["batch"], row) for batch in finished for row in batch["rows"]]
-    if not rows:
-        known = ", ".join(site.name for site in seen.called[:8]) or "none"
-        raise InputError(
-            f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, "
-            "and name classes and functions of your own by `activations`"
-        )
     sites: dict[str, Site] = {}
     for _, row in rows:
         site = Site(**row["site"])
@@ -312,6 +338,14 @@ def _sites_and_records(
     return tuple(ordered), records
 
 
+def _nothing_to_measure(seen: Watch) -> InputError:
+    known = ", ".join(site.name for site in seen.called[:8]) or "none"
+    return InputError(
+        f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, "
+        "and name classes and functions of your own by `activations`"
+    )
+
+
 def _in_words(choice: Any) -> Any:
     """A choice of sites or activations as text."""
     if choice is None or isinstance(choice, str):
@@ -319,6 +353,10 @@ def _in_words(choice: Any) -> Any:
     if isinstance(choice, Iterable) and not isinstance(choice, type):
         return [_in_words(item) for item in choice]
     return getattr(choice, "__qualname__", repr(choice))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fathometer.errors import InputError
+
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
 
 
@@ -45,16 +47,16 @@ class Provenance:
         return asdict(self)
 
 
-def weights_hash(state: Mapping[str, Any]) -> str:
+def weights_hash(state: Mapping[str, Tensor]) -> str:
     """SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers."""
-    tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
     with ThreadPoolExecutor(4) as pool:  # hashing leaves the interpreter free
-        digests = pool.map(_tensor_hash, tensors.values())
-        lines = [f"{name} {digest}\n" for name, digest in zip(tensors, digests, strict=True)]
+        digests = pool.map(tensor_hash, state.values())
+        lines = [f"{name} {digest}\n" for name, digest in zip(state, digests, strict=True)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _tensor_hash(tensor: Tensor) -> str:
+def tensor_hash(tensor: Tensor) -> str:
+    """SHA-256 of dtype, shape and bytes."""
     # On a stream of its own, so as not to wait for the network, which may be at work.
     with torch.cuda.stream(torch.cuda.Stream(tensor.device)) if tensor.is_cuda else nullcontext():
         plain = tensor.detach().cpu().contiguous()
@@ -63,12 +65,25 @@ def _tensor_hash(tensor: Tensor) -> str:
     return digest.hexdigest()
 
 
+def frozen_state(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters, and copies of the buffers, which a forward pass may change."""
+    buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
+    return {
+        name: value.clone() if name in buffers else value
+        for name, value in model.state_dict().items()
+        if isinstance(value, Tensor)
+    }
+
+
 def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
-    """Name, class and size."""
+    """Name, class, size and precision."""
+    if any(nn.parameter.is_lazy(parameter) for parameter in model.parameters()):
+        raise InputError("model: some layers have no weights yet (lazy ones); run the network once first")
     return {
         "name": name or type(model).__name__,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "dtype": ", ".join(sorted({str(parameter.dtype) for parameter in model.parameters()})),
     }
 
 

@@ -41,7 +41,7 @@ def load(path: str | Path) -> Sounding:
         head, columns = read(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken, or not a sounding ({error})") from error
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         raise InputError(f"{path}: not a sounding; `fathometer measure` writes them")
@@ -52,7 +52,7 @@ def load(path: str | Path) -> Sounding:
         )
     try:
         return _assembled(head, columns)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"{path}: broken, the parts do not fit ({error!r})") from error
 
 
@@ -65,7 +65,18 @@ def _assembled(head: dict[str, Any], columns: dict[str, list[Any]]) -> Sounding:
     data |= {gauge: [_number(value) for value in columns[gauge]] for gauge in gauges}
     if len({len(values) for values in data.values()}) != 1:
         raise ValueError("columns of different length")
-    return Sounding(sites, pd.DataFrame(data), Provenance(**head["provenance"]))
+    if not gauges or not data["site"] or len(set(names)) != len(names) or set(gauges) & set(KEYS):
+        raise ValueError("no gauges, no rows, or names that are not unique")
+    return Sounding(sites, pd.DataFrame(data), _provenance(head["provenance"]))
+
+
+def _provenance(entry: dict[str, Any]) -> Provenance:
+    facts, plain = Provenance(**entry), Provenance()
+    for name, value in facts.as_dict().items():
+        kind = int | float if name == "seconds" else type(getattr(plain, name))
+        if not isinstance(value, kind):
+            raise TypeError(f"provenance: {name}")
+    return facts
 
 
 def _site(entry: dict[str, Any]) -> Site:

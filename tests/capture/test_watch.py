@@ -434,6 +434,25 @@ def test_a_fused_layer_with_a_forward_of_its_own_runs_once() -> None:
     assert [site.name for site in seen.sites] == ["0/relu"]
 
 
+def test_a_fused_layer_gives_what_its_kernel_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = network("fused layer")
+    kernel, calls = torch._transformer_encoder_layer_fwd, 0
+
+    def counted(*args: Any, **kwargs: Any) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return kernel(*args, **kwargs) + 1e-3  # so that the way taken can be told from the result
+
+    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", counted)
+    with torch.no_grad():
+        expected = model(x)
+        with watch(model) as seen:
+            output = model(x)
+    assert calls == 2
+    assert torch.equal(output, expected)
+    assert [site.name for site in seen.pairs] == ["/relu"]
+
+
 def test_rows_that_are_routed_are_samples_and_rows_that_are_merged_are_positions() -> None:
     class Routed(nn.Module):
         def __init__(self) -> None:

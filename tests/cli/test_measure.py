@@ -132,7 +132,7 @@ def test_measure_show_and_sites(folder: Path) -> None:
 def test_activations_of_ones_own(folder: Path) -> None:
     code, out, err = run("sites", "nets:own", "--json", "--activation", "nets:swish", folder=folder)
     assert code == 0, err
-    assert [entry["name"] for entry in json.loads(out)] == ["swish"]
+    assert [entry["name"] for entry in json.loads(out)] == ["/swish"]
 
 
 def test_images_that_cannot_be_read_are_named_and_counted(folder: Path, refusal: Callable[..., str]) -> None:

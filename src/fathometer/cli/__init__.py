@@ -51,10 +51,14 @@ def main() -> None:
         app()
     except FathometerError as error:
         _complain(str(error))
+    except OSError as error:
+        _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "memory" not in str(error):
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
-        _complain("out of memory; ask for fewer samples, features or means")
+        _complain("out of memory; ask for fewer samples, or smaller batches")
+    except KeyboardInterrupt:
+        _complain("interrupted")
 
 
 def _complain(message: str) -> NoReturn:

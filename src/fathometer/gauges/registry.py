@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, InputError, NumericalError
 from fathometer.gauges.affinity import affinity_score, affinity_scores
 from fathometer.gauges.companions import cka, entropy, norm, r2, r2_heldout, sparsity
 from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank
@@ -20,6 +20,7 @@ Gauge: TypeAlias = "Callable[[Tensor, Tensor], GaugeValue]"
 """A function of X and Y, `[samples, features]` each, that gives a number, or several with a name each."""
 
 _FOLDS = 5
+_RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
 
 
 def _affinity(x: Tensor, y: Tensor) -> float:
@@ -85,6 +86,8 @@ def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "all") -> dict[s
         if not isinstance(gauge, str) and not callable(gauge):
             raise InputError(f"gauges: expected names or functions of x and y, got {type(gauge).__name__}")
         name = gauge if isinstance(gauge, str) else getattr(gauge, "__name__", type(gauge).__name__)
+        if name in _RESERVED:
+            raise InputError(f"gauges: {name!r} has a meaning of its own; give the function another name")
         if name in chosen:
             raise InputError(f"gauges: two are called {name!r}; give one of the functions another name")
         chosen[name] = GAUGES[gauge] if isinstance(gauge, str) else gauge
@@ -104,7 +107,9 @@ def read_gauges(
     if any(x.is_cuda for x, _ in pairs.values()):
         try:
             return _together(gauges, list(pairs.values()))
-        except FathometerError:
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception:
             pass  # one by one, so that the culprit is found
     if len(pairs) < 2:
         return [_one(gauges, *item) for item in pairs.items()]
@@ -125,11 +130,13 @@ def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) ->
                 value = gauge(*pair)
                 numbers = value if isinstance(value, Mapping) else {"": value}
                 found |= {_column(gauge_name, key): float(number) for key, number in numbers.items()}
-            except FathometerError as error:
+            except (InputError, NumericalError) as error:
                 raise type(error)(f"{name}: {gauge_name}: {error}") from error
-            except (TypeError, ValueError) as error:
-                raise InputError(
-                    f"{name}: {gauge_name}: expected a number, or a dict of them ({error})"
+            except Exception as error:  # a gauge may be the code of others
+                if isinstance(error, MemoryError | torch.OutOfMemoryError):
+                    raise
+                raise FathometerError(
+                    f"{name}: {gauge_name}: expected a number, or a dict of them, got {error!r}"
                 ) from error
     return found
 

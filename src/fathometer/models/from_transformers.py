@@ -97,8 +97,9 @@ def _config(transformers: Any, place: _Place) -> Any:
 def _model_class(transformers: Any, config: Any) -> Any:
     """The class that the configuration names, or the head that its type has."""
     for name in getattr(config, "architectures", None) or ():
-        if hasattr(transformers, name):
-            return getattr(transformers, name)
+        found = getattr(transformers, name, None)
+        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
+            return found
     auto = transformers.models.auto.modeling_auto
     for task in TASKS:
         mapping = getattr(auto, f"MODEL_FOR_{task}_MAPPING")
@@ -139,7 +140,7 @@ def _one_line_errors(place: _Place) -> Iterator[None]:
         yield
     except (InputError, MissingExtraError):
         raise
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
+    except Exception as error:  # broken folders make transformers raise nearly anything
         reason = first_line(error)
         if place.is_local:
             raise InputError(f"hf:{place.name}: could not be loaded ({reason})") from error
