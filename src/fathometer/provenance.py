@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 
+_PIECE = 2**26  # bytes
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
 
 
@@ -49,27 +48,50 @@ class Provenance:
 
 def weights_hash(state: Mapping[str, Tensor]) -> str:
     """SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers."""
-    with ThreadPoolExecutor(4) as pool:  # hashing leaves the interpreter free
-        digests = pool.map(tensor_hash, state.values())
-        lines = [f"{name} {digest}\n" for name, digest in zip(state, digests, strict=True)]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for name, tensor in state.items():
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+    for content in _contents(state.values()):
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def tensor_hash(tensor: Tensor) -> str:
     """SHA-256 of dtype, shape and bytes."""
+    return weights_hash({"": tensor})
+
+
+def _contents(tensors: Iterable[Tensor]) -> Iterator[memoryview]:
+    """The bytes of all tensors; from a GPU in few large pieces, so that the interpreter stays free."""
+    pending: list[Tensor] = []
+    for tensor in tensors:
+        flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        if pending and (
+            flat.device != pending[0].device or sum(p.numel() for p in pending) + flat.numel() > _PIECE
+        ):
+            yield _bytes(pending)
+            pending = []
+        pending.append(flat)
+        if not flat.is_cuda:
+            yield _bytes(pending)
+            pending = []
+    if pending:
+        yield _bytes(pending)
+
+
+def _bytes(parts: Sequence[Tensor]) -> memoryview:
+    if not parts[0].is_cuda:
+        return parts[0].numpy().data
     # On a stream of its own, so as not to wait for the network, which may be at work.
-    with torch.cuda.stream(torch.cuda.Stream(tensor.device)) if tensor.is_cuda else nullcontext():
-        plain = tensor.detach().cpu().contiguous()
-    digest = hashlib.sha256(f"{plain.dtype} {list(plain.shape)}\n".encode())
-    digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    with torch.cuda.stream(torch.cuda.Stream(parts[0].device)):
+        return torch.cat(list(parts)).cpu().numpy().data
 
 
 def frozen_state(model: nn.Module) -> dict[str, Tensor]:
     """Parameters, and copies of the buffers, which a forward pass may change."""
     buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
     return {
-        name: value.clone() if name in buffers else value
+        name: value.to("cpu", copy=True) if name in buffers else value
         for name, value in model.state_dict().items()
         if isinstance(value, Tensor)
     }

@@ -75,6 +75,7 @@ class Observer:
         self._opened: list[_Opened] = []
         self._depth = self._quiet = self._fused = 0
         self._seen: list[tuple[Site, Tensor, Tensor]] = []  # of this pass
+        self._weights = [*model.parameters(), *model.buffers()]
         self._paused = False
         self._caller: FrameType | None = None  # who runs the network
         self._trouble: BaseException | None = None  # that was being handled when the pass began
@@ -118,7 +119,7 @@ class Observer:
             mask = kwargs.get("attention_mask")
             usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
             self._scene = Scene(samples, self._log.samples, mask if usable else None)
-            self._traces = Traces(samples, (*self._model.parameters(), *self._model.buffers()))
+            self._traces = Traces(samples, self._weights)
         self._frames.append(_Frame("", is_plain_activation(self._model)))
 
     def _end(self, *_: Any) -> None:
@@ -203,7 +204,7 @@ class Observer:
             operator = composite_name(module) if quiet else type(module).__name__
             site = self._site(self._paths[module], operator, own=True)
             given = next(tensors_in((args, kwargs)), None)
-            if given is not None and len(given) and self._choice.wanted(site):
+            if given is not None and given.numel() and self._choice.wanted(site):
                 with torch._C.DisableTorchFunction():
                     x = self._reduced(given, site)
         self._opened.append(_Opened(site, x, quiet))
@@ -291,7 +292,7 @@ class Observer:
             tensor.is_floating_point()
             and tensor.numel() > 0
             and not self._traces.of(tensor).constant
-            and (tensor.ndim > 1 or (tensor.ndim == 1 and len(tensor) == self._scene.samples))
+            and (tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] == self._scene.samples))
         )
 
     def _site(self, path: str, operator: str, *, own: bool) -> Site:

@@ -59,7 +59,7 @@ class Bounded:
             self._memory = Pair(*(side.new_empty(self._capacity, width) for side in part))
         if self._memory.x.shape[1] != width:
             raise InputError(f"its width changed from {self._memory.x.shape[1]} to {width}")
-        count = min(len(part.x), self._capacity - self._filled)
+        count = min(part.x.shape[0], self._capacity - self._filled)
         for memory, side in zip(self._memory, part, strict=True):
             memory[self._filled : self._filled + count] = side[:count]
         self._filled += count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
@@ -108,6 +108,7 @@ def choose(
     )
 
 
+@cache
 def operator_name(function: Callable[..., Any]) -> str:
     """`relu` for `torch.relu_`, `Tensor.relu` and `F.relu` alike; `mT` for that property."""
     name: str = getattr(function, "__name__", "")

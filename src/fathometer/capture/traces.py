@@ -58,12 +58,14 @@ class Traces:
 
     def note(self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Learn from a call. Where a fact would be a guess, none is kept."""
-        if operator == "__setitem__":
-            self._written(args)
+        if isinstance(output, Tensor):
+            outputs = [output]
+        elif isinstance(output, tuple | list):  # of chunk, split, unbind
+            outputs = [tensor for tensor in output if isinstance(tensor, Tensor)]
+        else:
+            if operator == "__setitem__":
+                self._written(args)
             return
-        outputs = [
-            t for t in (output if isinstance(output, tuple | list) else [output]) if isinstance(t, Tensor)
-        ]
         if not outputs:
             return
         sources = [*tensors_in(args), *tensors_in(kwargs)]
@@ -90,15 +92,16 @@ class Traces:
         self, operator: str, args: Sequence[Any], known: Sequence[tuple[Tensor, Facts]], output: Tensor
     ) -> int:
         """Rows of a sample: more than 1 where an axis was merged into the first."""
-        count = len(output)
+        count = output.shape[0]
         if operator in _PICKING or (operator == "__getitem__" and not _keeps_rows(args)):
             return 1
         for source, facts in known:
             if facts.constant or not source.ndim:
                 continue
-            if len(source) == count:
+            length = source.shape[0]
+            if length == count:
                 return facts.rows
-            whole = len(source) == facts.rows * self._samples
+            whole = length == facts.rows * self._samples
             if operator in _RESHAPING and whole and self._samples and count % self._samples == 0:
                 return count // self._samples
         return 1
