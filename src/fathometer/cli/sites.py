@@ -46,7 +46,7 @@ def sites(
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
     """
     loaded = load_model(model, weights)
-    source = open_data("random:2", loaded.inputs, batch_size=2)
+    source = open_data("random:1", loaded.inputs, batch_size=1)  # which any network takes
     own = [import_by_name(name, "--activation") for name in activation or ()]
     with torch.no_grad(), watch(loaded.module, sites=sites, activations=own) as seen:
         try:
