@@ -48,7 +48,7 @@ def images(count: int = 200) -> Tensor:
 
 def test_every_gauge_at_every_site_on_every_batch() -> None:
     model, x = network(), images()
-    sounding = measure(model, x, samples=64)
+    sounding = measure(model, x, samples=64, gauges="all")
     assert [site.name for site in sounding.sites] == ["1", "4"]
     assert sounding.gauges == GAUGE_COLUMNS
     assert len(sounding.records) == 2 * 3
@@ -209,7 +209,7 @@ def failing(x: Tensor, y: Tensor) -> float:
         ({"batches": 0}, "batches: expected a whole number from 1"),
         ({"batch_size": 0}, "batch_size"),
         ({"leftover": "eat"}, "leftover: expected 'drop' or 'keep', got 'eat'"),
-        ({"gauges": "affinty"}, "gauges: expected some of affinity, "),
+        ({"gauges": "affinty"}, "gauges: expected standard, all, some of affinity, .* did you mean affinity"),
         ({"gauges": []}, "gauges: expected at least one"),
         ({"gauges": [3]}, "gauges: expected names or functions"),
         ({"gauges": ["norm", "norm"]}, "two are called 'norm'"),

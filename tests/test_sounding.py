@@ -101,7 +101,7 @@ def test_saving_needs_a_known_ending_and_a_place(sounding: Sounding, tmp_path: P
 
 def test_it_shows_itself(sounding: Sounding) -> None:
     assert repr(sounding).startswith(
-        "Sounding of a <b> net on Tensor: 2 sites, 2 batches, 17 gauges; affinity 0."
+        "Sounding of a <b> net on Tensor: 2 sites, 2 batches, 16 gauges; affinity 0."
     )
     html = sounding._repr_html_()
     assert "<b>" not in html

@@ -44,7 +44,7 @@ def measure(
     *,
     samples: int = 512,
     batches: int | None = None,
-    gauges: str | Gauge | Iterable[str | Gauge] = "all",
+    gauges: str | Gauge | Iterable[str | Gauge] = "standard",
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     reduction: Reduction | Pooling = "mean",
@@ -67,7 +67,8 @@ def measure(
         data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of tensors, `(tensor, label)` or dicts.
         samples: how many samples make a batch that is measured.
         batches: how many of these to measure; all that the data give if left out.
-        gauges: `"all"`, names, functions of (X, Y) of your own, or a list of names and functions.
+        gauges: `"standard"` (all but `affinity_sample`), `"all"`, names, functions of (X, Y) of your own, or
+            a list of names and functions.
         sites: which activation calls, or which whole modules, to measure (`SiteFilter`).
         activations: classes and functions of your own that are activations.
         reduction: how tensors become `[samples, features]`: `"mean"` over positions and others (`Reduction`).
@@ -211,7 +212,8 @@ class _Loop:
                     "give a smaller batch_size (--batch-size)"
                 ) from error
             reason = f"{type(error).__name__}: {_first_line(error)}"
-            raise ForwardError(f"the network failed on its input ({reason})") from error
+            hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
+            raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
 
     def _finish(self, number: int) -> None:
         pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) >= 2}
@@ -341,8 +343,8 @@ def _sites_and_records(
 def _nothing_to_measure(seen: Watch) -> InputError:
     known = ", ".join(site.name for site in seen.called[:8]) or "none"
     return InputError(
-        f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, "
-        "and name classes and functions of your own by `activations`"
+        f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, and name classes "
+        "and functions of your own by `activations`; gates inside nn.LSTM and nn.GRU cannot be seen"
     )
 
 

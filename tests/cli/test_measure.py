@@ -110,13 +110,13 @@ def test_measure_show_and_sites(folder: Path) -> None:
     )
     assert code == 0, err
     assert "affinity over 2 sites: min 0." in out
-    assert "wrote small-100.json" in out
+    assert "wrote small-random.json" in out
     assert "█" in out
-    sounding = load(folder / "small-100.json")
+    sounding = load(folder / "small-random.json")
     assert sounding.gauges == ["affinity", "gap"]
     assert sounding.provenance.model["name"] == "nets:small"
     assert sounding.provenance.data["kind"] == "random"
-    code, out, err = run("show", "small-100.json", "--gauge", "gap", "--out", "gap.png", folder=folder)
+    code, out, err = run("show", "small-random.json", "--gauge", "gap", "--out", "gap.png", folder=folder)
     assert code == 0, err
     assert "80 samples in batches of 40, reduced by mean, seed 0" in out
     assert (folder / "gap.png").stat().st_size > 5000
@@ -126,7 +126,7 @@ def test_measure_show_and_sites(folder: Path) -> None:
         ("1", 6, 0),
         ("3", 6, 1),
     ]
-    assert contents(folder) == ["gap.csv", "gap.png", "nets.py", "small-100.json"]
+    assert contents(folder) == ["gap.csv", "gap.png", "nets.py", "small-random.json"]
 
 
 def test_activations_of_ones_own(folder: Path) -> None:
@@ -183,7 +183,7 @@ def test_an_interrupted_run_is_resumed_to_the_same_result(folder: Path, refusal:
         (["measure", "nets:small", "--data", "nowhere"], "no such file or folder"),
         (["measure", "nets:small", "--data", "random:10"], "at least 512 samples to fill a batch, got 10"),
         (["measure", "nets:small", "--data", "random", "--out", "s.csv"], "ends in .json or .parquet"),
-        (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected some of"),
+        (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected standard"),
         (["measure", "nets:small", "--data", "random", "--gauges", "nets:none"], "nets has no 'none'"),
         (["measure", "nets:small", "--data", "random", "--device", "tpu"], "--device tpu: not usable here"),
         (["measure", "nets:small", "--data", "random:600", "--sites", "gelu"], "no site to measure"),

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from fathometer import InputError
+from fathometer import InputError, MissingExtraError
 from fathometer.models import LoadedModel, load_model
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
@@ -182,5 +182,5 @@ def test_a_gguf_file_names_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("fathometer.models.from_transformers.version", absent)
     (tmp_path / "m.gguf").touch()
-    with pytest.raises(InputError, match="pip install gguf accelerate"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'fathometer\[gguf\]'"):
         load_model(f"hf:{tmp_path / 'm.gguf'}")

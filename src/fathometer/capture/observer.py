@@ -51,6 +51,7 @@ class _Frame:
 
     path: str
     own: bool  # the module is an activation and nothing else
+    relu6: bool = False  # which calls hardtanh
     guard: Any = None  # keeps torch functions out of sight inside attention, which would take another way
 
 
@@ -151,7 +152,7 @@ class Observer:
         path = self._paths.get(module)
         if self.is_off or path is None or module is self._model:
             return
-        frame = _Frame(path, is_plain_activation(module))
+        frame = _Frame(path, is_plain_activation(module), isinstance(module, nn.ReLU6))
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
@@ -264,7 +265,7 @@ class Observer:
         if given is None or not self._is_data(given):
             return function(*args, **kwargs)
         frame = self._frames[-1]
-        site = self._site(frame.path, operator, own=frame.own)
+        site = self._site(frame.path, "relu6" if frame.relu6 else operator, own=frame.own)
         if not self._choice.wanted(site):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():

@@ -56,7 +56,7 @@ def measure(
         typer.Option(
             help=f"all, or some of {', '.join(GAUGES)}, with commas; your own as package.module:function."
         ),
-    ] = "all",
+    ] = "standard",
     sites: Annotated[
         list[str] | None,
         typer.Option(
@@ -122,7 +122,7 @@ def measure(
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
-    out = out or Path(f"{_slug(model)}-{_slug(Path(data).name)}.json")
+    out = out or Path(f"{_slug(model)}-{_slug(data)}.json")
     if out.suffix.lower() not in (".json", ".parquet"):
         raise InputError(f"--out {out}: expected a name that ends in .json or .parquet")
     check_writable(out, force)
@@ -148,7 +148,8 @@ def measure(
             source,
             samples=samples,
             batches=batches,
-            gauges=[_gauge(name) for name in gauges.split(",")] if gauges != "all" else "all",
+            gauges=[_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges,
+            batch_size=batch_size,
             sites=sites,
             activations=[import_by_name(name, "--activation") for name in activation or ()],
             reduction=Reduction(reduction, pool_first, channel_axis, seed=seed),
@@ -185,7 +186,7 @@ def _gauge(name: str) -> str | Gauge:
 
 
 def _slug(name: str) -> str:
-    return (
-        re.sub(r"[^A-Za-z0-9._-]+", "-", name.rpartition(":")[2] if ":" in name else name).strip("-.")
-        or "data"
-    )
+    """`resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`, `random` for `random:600`."""
+    last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
+    stem = Path(last).name.removesuffix(Path(last).suffix if Path(last).is_file() else "")
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "data"

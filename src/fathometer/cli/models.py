@@ -12,7 +12,7 @@ from fathometer.models import list_models
 
 def models(
     pattern: Annotated[
-        str, typer.Argument(help="A pattern of names: torchvision:*, *vit*, timm:resnet*.")
+        str, typer.Argument(help=r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*.")
     ] = "*",
 ) -> None:
     """List the networks that the installed libraries know, one a line.
@@ -28,7 +28,8 @@ def models(
     found = list_models(pattern)
     if not found:
         raise InputError(
-            f"{pattern!r}: no model of that name in the installed libraries; "
-            "torchvision and timm come with 'fathometer[vision]', transformers with 'fathometer[language]'"
+            f"{pattern!r}: no model of that name in the installed libraries; '*{pattern}*' finds parts of "
+            "names. torchvision and timm come with 'fathometer[vision]', transformers with "
+            "'fathometer[language]'"
         )
     typer.echo("\n".join(found))

@@ -52,9 +52,13 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
             bar(mean[site.name] / top, cells),
             *(f"{means[name][site.name]:.3f}" for name in others),
         )
+    few = [name for name in samples.index if samples[name] < 32 or 8 * samples[name] < width[name]]
+    note = (
+        f"\n{len(few)} of these sites had few samples for their width: more would be steadier" if few else ""
+    )
     numbers = sounding.summary(gauge)
     line = ", ".join(f"{name} {number:.3f}" for name, number in numbers.items())
-    return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}"))
+    return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}{note}"))
 
 
 def bar(share: float, cells: int = _BAR) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from difflib import get_close_matches
 from typing import TypeAlias
 
 import torch
@@ -60,14 +61,17 @@ GAUGES: dict[str, Gauge] = {
 }
 """The gauges that have a name. All but the first two also take batches `[batch, samples, features]`."""
 
+STANDARD = tuple(name for name in GAUGES if name != "affinity_sample")
+"""All but the one that takes longer than all others together, and is unstable where d > n."""
+
 _OF_MANY: dict[Gauge, Callable[[Pairs], Tensor]] = {
     _affinity: _affinity_of_many,
     _affinity_sample: _affinity_sample_of_many,
 }
 
 
-def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "all") -> dict[str, Gauge]:
-    """Gauges under their names: `all`, names with commas, functions of one's own, or a list of both.
+def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "standard") -> dict[str, Gauge]:
+    """Gauges under their names: `standard`, `all`, names with commas, functions of one's own, or a list.
 
     Example:
         >>> def gap(x, y):
@@ -76,13 +80,19 @@ def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "all") -> dict[s
         ['affinity', 'gap']
     """
     if isinstance(gauges, str):
-        gauges = list(GAUGES) if gauges == "all" else [name.strip() for name in gauges.split(",")]
+        sets = {"all": tuple(GAUGES), "standard": STANDARD}
+        gauges = sets[gauges] if gauges in sets else [name.strip() for name in gauges.split(",")]
     elif callable(gauges):
         gauges = [gauges]
     chosen: dict[str, Gauge] = {}
     for gauge in gauges:
         if isinstance(gauge, str) and gauge not in GAUGES:
-            raise InputError(f"gauges: expected some of {', '.join(GAUGES)}, or a function; got {gauge!r}")
+            near = get_close_matches(gauge, GAUGES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            known = ", ".join(GAUGES)
+            raise InputError(
+                f"gauges: expected standard, all, some of {known}, or a function; got {gauge!r}{hint}"
+            )
         if not isinstance(gauge, str) and not callable(gauge):
             raise InputError(f"gauges: expected names or functions of x and y, got {type(gauge).__name__}")
         name = gauge if isinstance(gauge, str) else getattr(gauge, "__name__", type(gauge).__name__)

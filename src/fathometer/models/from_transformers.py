@@ -83,9 +83,7 @@ def _require_gguf(name: str) -> None:
         try:
             version(package)
         except PackageNotFoundError as error:
-            raise InputError(
-                f"hf:{name}: a GGUF file needs the package {package!r}: pip install gguf accelerate"
-            ) from error
+            raise MissingExtraError(package, "gguf", f"hf:{name}") from error
 
 
 def _config(transformers: Any, place: _Place) -> Any:

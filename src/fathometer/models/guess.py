@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
-from fathometer.models.images import resize_and_normalise
 from fathometer.models.sources import first_line
 
 SIDES = (224, 32, 28, 64, 96, 128, 256, 299, 384)
@@ -18,6 +17,8 @@ LENGTHS = (128, 64, 32, 16, 8)
 
 def guess_inputs(module: nn.Module, name: str) -> Inputs:
     """The first description that the network runs on; images of 224 come before smaller ones.
+
+    The size is for noise. Images of a data set are scaled to [0, 1] and neither resized nor normalised.
 
     Example:
         >>> guess_inputs(nn.Sequential(nn.Linear(7, 3)), "mine").shape
@@ -44,9 +45,8 @@ def guess_inputs(module: nn.Module, name: str) -> Inputs:
 def _candidates(module: nn.Module) -> Iterator[Inputs]:
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
-            for side in SIDES:
-                shape = (layer.in_channels, side, side)
-                yield Inputs("image", shape, preprocess=resize_and_normalise(shape))
+            for side in SIDES:  # images keep their own size: whether it is to be changed nobody said
+                yield Inputs("image", (layer.in_channels, side, side))
             return
         if isinstance(layer, nn.Embedding):
             for length in LENGTHS:
