@@ -23,3 +23,12 @@ def test_a_block_of_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_there_are_blocks() -> None:
     assert len(BLOCKS) >= 3
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8"))
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (path.parent / target).exists()] == []
