@@ -12,6 +12,7 @@ from rich.console import Console
 
 from fathometer.capture import Pooling, Reduction
 from fathometer.cli.device import check_device
+from fathometer.cli.options import ActivationOption, SitesOption
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.tables import sounding_view
 from fathometer.data import open_data
@@ -57,18 +58,8 @@ def measure(
             help=f"all, or some of {', '.join(GAUGES)}, with commas; your own as package.module:function."
         ),
     ] = "standard",
-    sites: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only these sites: a pattern (layer1.*), an operator (relu), module:NAME. Repeatable."
-        ),
-    ] = None,
-    activation: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A class or function of your own that is an activation, package.module:name. Repeatable."
-        ),
-    ] = None,
+    sites: SitesOption = None,
+    activation: ActivationOption = None,
     reduction: Annotated[Pooling, typer.Option(help="How positions (pixels, tokens) are reduced.")] = "mean",
     pool_first: Annotated[
         bool, typer.Option("--pool-first", help="Pool before the activation (Definition 3.1), not after it.")

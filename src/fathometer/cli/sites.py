@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fathometer.capture import watch
+from fathometer.cli.options import ActivationOption, SitesOption
 from fathometer.data import open_data
 from fathometer.errors import FathometerError, ForwardError, InputError
 from fathometer.feeding import run
@@ -25,16 +26,8 @@ def sites(
     weights: Annotated[
         str, typer.Option(help="none is enough to see the sites; default; or a file.")
     ] = "none",
-    sites: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these: a pattern (layer1.*), an operator (relu), module:NAME. Repeatable."),
-    ] = None,
-    activation: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A class or function of your own that is an activation, package.module:name. Repeatable."
-        ),
-    ] = None,
+    sites: SitesOption = None,
+    activation: ActivationOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, for programs.")] = False,
 ) -> None:
     """List the sites of a network: the calls of activation functions in one forward pass, on noise.
