@@ -25,6 +25,8 @@ from fathometer import (
     measure,
     watch,
 )
+from fathometer.data import open_data
+from fathometer.inputs import Inputs
 from tests import zoo
 
 GAUGE_COLUMNS = [
@@ -375,3 +377,40 @@ def test_progress_is_told() -> None:
     measure(network(), images(), samples=64, gauges="affinity", progress=lambda *now: told.append(now))
     assert told[-1] == (200, 192)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_workers_do_not_matter() -> None:
+    inputs = Inputs("image", (3, 9, 9))
+    here = measure(network(), open_data("random:150", inputs, batch_size=20), samples=64, gauges="affinity")
+    there = measure(
+        network(), open_data("random:150", inputs, batch_size=7, workers=2), samples=64, gauges="affinity"
+    )
+    pd.testing.assert_frame_equal(here.records, there.records, rtol=1e-6, atol=1e-6)
+
+
+def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
+    class Routing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.gate = nn.Embedding(30, 6), nn.Linear(6, 2)
+            self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 8), nn.SiLU()) for _ in range(2))
+
+        def forward(self, input_ids: Tensor) -> Tensor:
+            tokens = self.embed(input_ids).view(-1, 6)
+            chosen = self.gate(tokens).argmax(-1)
+            output = torch.zeros(len(tokens), 8)
+            for number, expert in enumerate(self.experts):
+                rows = (chosen == number).nonzero().flatten()
+                output.index_copy_(0, rows, expert(tokens[rows]))
+            return torch.tanh(output).view(*input_ids.shape, 8)
+
+    torch.manual_seed(0)
+    model, ids = Routing().eval(), torch.randint(0, 30, (40, 8))
+    expected = measure(model, ids, samples=80, reduction="tokens", batch_size=40)
+    assert [site.name for site in expected.sites] == ["experts.0.1", "experts.1.1", "/tanh"]
+    assert (
+        expected.records.groupby("batch")["n"].sum().to_list() == [160] * 4
+    )  # each token once, and in /tanh
+    for size in (1, 3, 7):
+        again = measure(model, ids, samples=80, reduction="tokens", batch_size=size)
+        pd.testing.assert_frame_equal(again.records, expected.records, rtol=1e-5, atol=1e-6)
