@@ -15,16 +15,9 @@ from fathometer.gauges import least_squares
 from fathometer.gauges.companions import cka, entropy, norm, sparsity
 from fathometer.transport.decompositions import svd
 from tests.data import Matrix, correlated, relu
+from tests.gauges.checks import check_dtypes_and_nan, values
 
 GAUGES = [r2, r2_heldout, cka, norm, sparsity, entropy]
-
-
-def values(
-    gauge: Callable[..., torch.Tensor | dict[str, torch.Tensor]], x: object, y: object
-) -> torch.Tensor:
-    """What a gauge gives, the last axis over its names."""
-    found = gauge(x, y)
-    return torch.stack(list(found.values()), -1) if isinstance(found, dict) else found[..., None]
 
 
 def heldout_by_scikit_learn(x: Matrix, y: Matrix, folds: int, seed: int) -> float:
@@ -138,16 +131,7 @@ def test_a_batch_is_its_items(gauge: Callable[..., torch.Tensor], n: int, d: int
 
 @pytest.mark.parametrize("gauge", GAUGES)
 def test_any_float_dtype_and_no_nan(gauge: Callable[..., torch.Tensor]) -> None:
-    x = torch.from_numpy(correlated(40, 6))
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        narrow = x.to(dtype).requires_grad_()
-        found = values(gauge, narrow, narrow.relu())
-        assert found.dtype == torch.float64
-        assert not found.requires_grad
-        torch.testing.assert_close(found, values(gauge, narrow.double(), narrow.double().relu()))
-    x[3, 2] = torch.nan
-    with pytest.raises(InputError, match="x: expected finite values"):
-        gauge(x, x.relu())
+    check_dtypes_and_nan(gauge)
 
 
 @pytest.mark.parametrize("gauge", [r2, r2_heldout, cka, sparsity, entropy])

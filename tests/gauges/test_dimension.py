@@ -10,17 +10,10 @@ import torch
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from tests.data import Matrix, correlated, relu
+from tests.gauges.checks import check_dtypes_and_nan, values
 
 SHAPES = [(80, 5), (40, 1), (30, 30), (20, 50), (2, 3)]
 GAUGES = [stable_rank, cost_of_identity, nonnegativity]
-
-
-def values(
-    gauge: Callable[..., torch.Tensor | dict[str, torch.Tensor]], x: object, y: object
-) -> torch.Tensor:
-    """What a gauge gives, the last axis over its names."""
-    found = gauge(x, y)
-    return torch.stack(list(found.values()), -1) if isinstance(found, dict) else found[..., None]
 
 
 def dense_cost(x: Matrix, y: Matrix, gamma: float) -> float:
@@ -143,16 +136,7 @@ def test_scale_and_order_do_not_matter(gauge: Callable[..., torch.Tensor]) -> No
 
 @pytest.mark.parametrize("gauge", GAUGES)
 def test_any_float_dtype_and_no_nan(gauge: Callable[..., torch.Tensor]) -> None:
-    x = torch.from_numpy(correlated(40, 6))
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        narrow = x.to(dtype).requires_grad_()
-        found = values(gauge, narrow, narrow.relu())
-        assert found.dtype == torch.float64
-        assert not found.requires_grad
-        torch.testing.assert_close(found, values(gauge, narrow.double(), narrow.double().relu()))
-    x[3, 2] = torch.nan
-    with pytest.raises(InputError, match="x: expected finite values"):
-        gauge(x, x.relu())
+    check_dtypes_and_nan(gauge)
 
 
 def test_threads_are_as_they_were() -> None:

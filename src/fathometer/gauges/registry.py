@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
@@ -62,7 +63,7 @@ GAUGES: dict[str, Gauge] = {
 """The gauges that have a name. All but the first two also take batches `[batch, samples, features]`."""
 
 STANDARD = tuple(name for name in GAUGES if name != "affinity_sample")
-"""All but the one that takes longer than all others together, and is unstable where d > n."""
+"""All but the one that takes longer than all others together on a CPU, and is unstable where d > n."""
 
 _OF_MANY: dict[Gauge, Callable[[Pairs], Tensor]] = {
     _affinity: _affinity_of_many,
@@ -114,13 +115,27 @@ def read_gauges(
 
     A gauge with several values gives `sparsity_before`, `sparsity_after` and so on.
     """
-    if any(x.is_cuda for x, _ in pairs.values()):
-        try:
-            return _together(gauges, list(pairs.values()))
-        except (MemoryError, torch.OutOfMemoryError):
-            raise
-        except Exception:
-            pass  # one by one, so that the culprit is found
+    if not _are_on_gpu(pairs.values()):
+        return _one_by_one(gauges, pairs)
+    try:
+        return _together(gauges, list(pairs.values()))
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        found = _one_by_one(gauges, pairs)  # where the culprit, if it is one pair, is named
+        warnings.warn(
+            f"gauges: a batch of pairs failed ({error!r}), so they were read one by one", stacklevel=2
+        )
+        return found
+
+
+def _are_on_gpu(pairs: Iterable[tuple[Tensor, Tensor]]) -> bool:
+    return any(x.is_cuda for x, _ in pairs)
+
+
+def _one_by_one(
+    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
+) -> list[dict[str, float]]:
     if len(pairs) < 2:
         return [_one(gauges, *item) for item in pairs.items()]
     threads = torch.get_num_threads()

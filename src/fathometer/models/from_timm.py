@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fathometer.errors import MissingExtraError
 from fathometer.inputs import Inputs
 from fathometer.models.hub import hub_or_cache
-from fathometer.models.sources import Found, Source, no_default_weights, unknown_model
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import Found, Source, import_optional, no_default_weights, unknown_model
 
 
 def load(name: str, weights: str) -> Found:
@@ -40,13 +38,7 @@ def names() -> list[str]:
 
 
 def _timm() -> Any:
-    ensure_torchvision_operators()
-    try:
-        import timm
-        import timm.data
-    except ImportError as error:
-        raise MissingExtraError("timm", "vision", "a timm: model") from error
-    return timm
+    return import_optional("timm", "data", extra="vision", purpose="a timm: model")
 
 
 SOURCE = Source(load, names)

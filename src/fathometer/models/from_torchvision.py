@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError
 from fathometer.inputs import Inputs
-from fathometer.models.sources import FROM_A_FILE, Found, Source, no_default_weights, unknown_model
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import (
+    FROM_A_FILE,
+    Found,
+    Source,
+    import_optional,
+    no_default_weights,
+    unknown_model,
+)
 
 _INCEPTIONS = ("googlenet", "inception_v3")
 
@@ -51,12 +57,7 @@ def _inputs(entry: Any) -> Inputs:
 
 
 def _models() -> Any:
-    ensure_torchvision_operators()
-    try:
-        from torchvision import models
-    except ImportError as error:
-        raise MissingExtraError("torchvision", "vision", "a torchvision: model") from error
-    return models
+    return import_optional("torchvision", "models", extra="vision", purpose="a torchvision: model").models
 
 
 def _entry(name: str, entries: Any, weights: str) -> Any:

@@ -14,8 +14,7 @@ from torch import nn
 
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.models.hub import hub_or_cache
-from fathometer.models.sources import Found, Source, first_line, unknown_model
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import Found, Source, first_line, import_optional, unknown_model
 from fathometer.models.transformers_inputs import describe_inputs
 
 TASKS = ("IMAGE_CLASSIFICATION", "MASKED_LM", "CAUSAL_LM")
@@ -168,14 +167,8 @@ def _no_progress_bar(transformers: Any) -> Iterator[None]:
 
 
 def _transformers() -> Any:
-    ensure_torchvision_operators()
-    try:
-        import transformers
-        import transformers.models.auto.configuration_auto
-        import transformers.models.auto.modeling_auto
-    except ImportError as error:
-        raise MissingExtraError("transformers", "language", "an hf: model") from error
-    return transformers
+    submodules = (f"models.auto.{name}_auto" for name in ("configuration", "modeling"))
+    return import_optional("transformers", *submodules, extra="language", purpose="an hf: model")
 
 
 SOURCE = Source(load, names)

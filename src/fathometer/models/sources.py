@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, MissingExtraError
 from fathometer.inputs import Inputs
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
 FROM_A_FILE = "from a file"
 
@@ -32,6 +34,18 @@ class Source(NamedTuple):
     names: Callable[[], list[str]]
     names_weights: bool = False
     inputs_of_file: Callable[[str, str], Inputs] | None = None
+
+
+def import_optional(package: str, *submodules: str, extra: str, purpose: str) -> Any:
+    """The package, with some of its submodules; without it, an error that names the extra."""
+    ensure_torchvision_operators()
+    try:
+        found = importlib.import_module(package)
+        for submodule in submodules:
+            importlib.import_module(f"{package}.{submodule}")
+    except ImportError as error:
+        raise MissingExtraError(package, extra, purpose) from error
+    return found
 
 
 def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:

@@ -11,10 +11,11 @@ import importlib.util
 import sys
 
 import torch
+from torch import library
 
 _NEEDED_AT_IMPORT = ("nms", "qnms")
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_kept_alive: list[torch.library.Library] = []  # a Library takes its operators along when it goes
+_kept_alive: list[library.Library] = []  # one that goes takes its operators along
 
 
 def ensure_torchvision_operators() -> None:
@@ -32,11 +33,11 @@ def ensure_torchvision_operators() -> None:
 
 
 def _declare() -> None:
-    library = torch.library.Library("torchvision", "DEF")
-    _kept_alive.append(library)
+    operators = library.Library("torchvision", "DEF")
+    _kept_alive.append(operators)
     for name in _NEEDED_AT_IMPORT:
         if not hasattr(torch.ops.torchvision, name):
-            library.define(name + _SCHEMA)
+            operators.define(name + _SCHEMA)
 
 
 def _forget_half_an_import() -> None:
