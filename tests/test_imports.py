@@ -14,10 +14,11 @@ LAYERS = [
     {"arrays", "files", "inputs", "progress", "user_code"},
     {"transport"},
     {"gauges", "capture", "provenance"},
-    {"activations", "models", "data", "feeding", "journal"},
+    {"activations", "models", "data", "feeding", "journal", "leaky"},
     {"sounding"},
     {"sounding_file", "report"},
     {"measure"},
+    {"residual"},
     {"cli"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -71,17 +71,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
     gram = smaller_gram(b)
     largest = largest_eigenvalue(gram)
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
-    gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
-    lower, info = torch.linalg.cholesky_ex(gram)
-    if bool(info.any()):
-        raise NumericalError(
-            f"K + γI is singular to rounding with gamma = {gamma:g}; raise gamma, e.g. to 1e-10"
-        )
-    if a.shape[-2] <= a.shape[-1]:
-        cost = squares(torch.linalg.solve_triangular(lower, a, upper=False))
-    else:
-        w = torch.cholesky_solve(b.mT @ a, lower)
-        cost = squares(w) + squares(a - b @ w) / ridge
+    cost = torch.stack([squares(part) for part in ridge_coordinates(a, b, ridge, gram)]).sum(0)
     scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
     return torch.where(size_a > 0, cost * scale.square(), 0.0)
 
@@ -102,6 +92,32 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
+
+
+def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Coordinates of X in which ⟨A, A'⟩ = Tr A (K + γI)⁻¹ A'ᵀ is a plain sum of products, part by part.
+
+    With L Lᵀ = K + γI they are L⁻¹X. Where there are fewer features than samples, they are W and
+    (X − YW) / √γ with W = (YᵀY + γI)⁻¹ YᵀX, whose squares add up to the same without an n × n matrix.
+
+    Args:
+        x: A = Xᵀ, `[..., n, d]`.
+        y: of K = YYᵀ, `[..., n, e]`.
+        ridge: γ > 0 itself, not relative to K, `[...]`.
+        gram: `smaller_gram(y)` where it is known; γ is added to it in place.
+    """
+    gram = smaller_gram(y) if gram is None else gram
+    gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
+    lower, info = torch.linalg.cholesky_ex(gram)
+    if bool(info.any()):
+        raise NumericalError(
+            f"K + γI is singular to rounding with γ = {ridge.min().item():g}; raise gamma, "
+            "e.g. to 1e-10 of ‖K‖"
+        )
+    if y.shape[-2] <= y.shape[-1]:
+        return (torch.linalg.solve_triangular(lower, x, upper=False),)
+    w = torch.cholesky_solve(y.mT @ x, lower)
+    return w, (x - y @ w) / ridge.sqrt()[..., None, None]
 
 
 def _stable_rank(samples: Tensor) -> Tensor:

@@ -1,0 +1,120 @@
+"""Adam and plain gradient descent for a stack of networks, each with a learning rate of its own."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fathometer.leaky.stack import Parameters, Stack
+
+FLAT = 0.3  # of all epochs the rate stays as it is, then it follows a cosine
+FLOOR = 1e-4  # down to so much of it
+BETAS = (0.9, 0.99)
+EPSILON = 1e-16
+
+
+def cosine(epochs: int, flat: float = FLAT, floor: float = FLOOR) -> Tensor:
+    """What the learning rate is multiplied by in each epoch, `[epochs]`: 1 for a while, then a cosine down.
+
+    Example:
+        >>> [round(rate, 2) for rate in cosine(6, flat=0.5, floor=0.0).tolist()]
+        [1.0, 1.0, 1.0, 1.0, 0.75, 0.25]
+    """
+    start = round(flat * epochs)
+    angle = (torch.arange(epochs, dtype=torch.float64) - start).clamp(min=0) * (
+        math.pi / max(epochs - start, 1)
+    )
+    return floor + (1 - floor) * (1 + angle.cos()) / 2
+
+
+class Adam:
+    """m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← θ − η_t m / (√v + ε), where η_t corrects for the start.
+
+    Everything that changes from epoch to epoch lives in tensors, so that a CUDA graph can replay a step.
+
+    Args:
+        stack: what to train; `step` uses its gradients.
+        learning_rates: of each network.
+        schedule: what they are multiplied by in each epoch, `[epochs]`.
+
+    Attributes:
+        first: m.
+        second: v.
+        epoch: how many steps were taken, a tensor of one number.
+    """
+
+    def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
+        self._stack = stack
+        like = stack.decays
+        self._rates = torch.tensor(learning_rates, dtype=torch.float64).to(like)[:, None, None]
+        number = torch.arange(1, len(schedule) + 1, dtype=torch.float64)
+        corrections = (1 - BETAS[1] ** number).sqrt() / (1 - BETAS[0] ** number)
+        self._sizes = (schedule * corrections).to(like)
+        self.first = Parameters(*map(torch.zeros_like, stack.parameters))
+        self.second = Parameters(*map(torch.zeros_like, stack.parameters))
+        self.epoch = torch.zeros(1, dtype=torch.long, device=like.device)
+        self._update = torch.compile(_update) if like.is_cuda else _update
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One epoch: gradients, then the update."""
+        self._stack.differentiate()
+        size = self._sizes.index_select(0, self.epoch) * self._rates
+        parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)
+        for number, (p, g, m, v) in enumerate(zip(*parts, strict=True)):
+            if number == 0 or self._stack.learned_maps:
+                self._update(p, g, m, v, size)
+        self.epoch += 1
+
+    def state(self) -> dict[str, Tensor]:
+        """m, v and the epoch, by name."""
+        moments = {"first": self.first, "second": self.second}
+        named = {
+            f"{moment}.{name}": part
+            for moment, parts in moments.items()
+            for name, part in self._stack.trimmed(parts).items()
+        }
+        return {**named, "epoch": self.epoch}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """What `state` gave."""
+        for moment, parts in {"first.": self.first, "second.": self.second}.items():
+            own = {k.removeprefix(moment): v for k, v in tensors.items() if k.startswith(moment)}
+            self._stack.fill(parts, own)
+        self.epoch.copy_(tensors["epoch"])
+
+
+class Descent:
+    """θ ← θ − η_t g."""
+
+    def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
+        self._stack = stack
+        self._rates = torch.tensor(learning_rates, dtype=torch.float64).to(stack.decays)[:, None, None]
+        self._sizes = schedule.to(stack.decays)
+        self.epoch = torch.zeros(1, dtype=torch.long, device=stack.decays.device)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One epoch: gradients, then the update."""
+        self._stack.differentiate()
+        size = self._sizes.index_select(0, self.epoch) * self._rates
+        for number, (p, g) in enumerate(zip(self._stack.parameters, self._stack.gradients, strict=True)):
+            if number == 0 or self._stack.learned_maps:
+                p.addcmul_(g, size, value=-1)
+        self.epoch += 1
+
+    def state(self) -> dict[str, Tensor]:
+        """The epoch."""
+        return {"epoch": self.epoch}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """What `state` gave."""
+        self.epoch.copy_(tensors["epoch"])
+
+
+def _update(p: Tensor, g: Tensor, m: Tensor, v: Tensor, size: Tensor) -> None:
+    m.lerp_(g, 1 - BETAS[0])
+    v.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
+    p.sub_(size * m / (v.sqrt() + EPSILON))

@@ -1,0 +1,192 @@
+"""Everything measured along one path, as two tables, the spectra, and a summary.
+
+A path without momenta, from `path_through`, or with L̃ = 0, has the same tables: what is not known is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fathometer.arrays import check_finite
+from fathometer.gauges import affinity_score, cost_of_identity
+from fathometer.gauges.affinity import AffinityScores
+from fathometer.gauges.spectrum import squares
+from fathometer.leaky.bottleneck import rank_of_spectra, stable_ranks
+from fathometer.leaky.critical import HOMOGENEOUS, balance, criticality
+from fathometer.leaky.energy import GAMMA, energies, exact_cost, hamiltonians, in_dimensions, path_lengths
+from fathometer.leaky.nonlinearity import with_ones
+from fathometer.leaky.path import RepresentationPath
+
+CRITICAL = 0.1  # a median of `crit` above this is no critical point, and H not conserved
+BOTTLENECK = 0.5  # dimensions above the least cost of identity that still count as the bottleneck
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathMeasures:
+    """What `measure_path` found.
+
+    Attributes:
+        points: one row for each p_0 … p_L: `point`, `p`, `cost_of_identity` (with ridge, without the bias),
+            `cost_of_identity_exact`, `stable_rank` (‖A‖*²/‖A‖²), `negative` (‖A₋‖/‖A‖), `norm` (‖A‖),
+            `momentum_norm` (‖B‖), `momentum_sigma` (‖Bσ(A)ᵀ‖, bias included), `affinity` of σ.
+        layers: one row for each layer: `layer`, from 1, `p` of its start, `step`, −2H/L̃ as `hamiltonian`
+            (staggered), `hamiltonian_plain`, `hamiltonian_averaged`, `hamiltonian_stable`; its parts in the
+            same units, `kinetic` = ‖∂A‖²/L̃² and `potential` = ‖A‖² in K + γI, whose difference
+            `potential` − `kinetic` is `hamiltonian_stable`; `move`, ‖A_l − A_{l−1}‖/‖A_l‖; `weight_norm`,
+            `bias_norm`, `crit`, and `weight_stable_rank`.
+        spectra: singular values of A, `[layers + 1, min(width, samples)]`.
+        weight_spectra: those of W, bias included, `[layers, width]`; None where W is not known.
+        summary: the figures of a network in one row; see `measure_path`.
+        gamma0: γ₀.
+    """
+
+    points: pd.DataFrame
+    layers: pd.DataFrame
+    spectra: Numbers
+    weight_spectra: Numbers | None
+    summary: dict[str, float]
+    gamma0: float
+
+
+@torch.no_grad()
+def measure_path(path: RepresentationPath, *, gamma0: float = GAMMA, affinity: bool = True) -> PathMeasures:
+    """Measure a path at every point and in every layer.
+
+    The summary holds medians over layers, or the extremes named: `hamiltonian`, `hamiltonian_min` and
+    `hamiltonian_max`, the same of `hamiltonian_stable`; the least `cost_of_identity`, `stable_rank` and
+    `negative`; `rank`, `gap` and `rank_layer` from `bottleneck_rank`; `crit`; `length`, `length_per_root_n`
+    (over √N) and `length_kernel`; `balance_error`; `momentum`, the median of ‖B‖, and `momentum_max`;
+    `affinity`, the largest in the bottleneck, where the cost of identity is within half a dimension of its
+    least.
+
+    Args:
+        path: the path; a network's should be critical, and a warning says where it is not.
+        gamma0: γ₀ of the ridge γ_p = γ₀‖K_p‖_op.
+        affinity: whether to measure the affinity score, which takes longest.
+
+    Example:
+        >>> from fathometer.leaky.path import path_through
+        >>> a = torch.rand(3, 5, 20, generator=torch.Generator().manual_seed(0))
+        >>> found = measure_path(path_through(a), gamma0=1e-9)
+        >>> found.points[["p", "cost_of_identity", "affinity"]].round(3).values.tolist()
+        [[0.0, 5.0, 1.0], [0.5, 5.0, 1.0], [1.0, 5.0, 1.0]]
+    """
+    check_finite(path.representations, "representations")
+    spectra = torch.linalg.svdvals(path.representations)
+    weight_spectra = None if path.weights is None else torch.linalg.svdvals(path.weights)
+    points = _points(path, spectra, gamma0, affinity)
+    layers = _layers(path, weight_spectra, gamma0)
+    summary = _summary(path, points, layers, weight_spectra, gamma0)
+    if summary["crit"] > CRITICAL:
+        warnings.warn(
+            f"the weights are not at a critical point: median ‖W − L̃Bσᵀ‖/‖W‖ is {summary['crit']:.2g}, above "
+            f"{CRITICAL:g}; the Hamiltonian means little there, train longer or with a smaller learning rate",
+            stacklevel=2,
+        )
+    return PathMeasures(
+        points,
+        layers,
+        _array(spectra),
+        None if weight_spectra is None else _array(weight_spectra),
+        summary,
+        gamma0,
+    )
+
+
+def _points(path: RepresentationPath, spectra: Tensor, gamma0: float, affinity: bool) -> pd.DataFrame:
+    a, images, unknown = path.representations, path.images, path.places * math.nan
+    norm = _norm(a)
+    columns = {
+        "p": path.places,
+        "cost_of_identity": cost_of_identity(a.mT, images.mT, gamma=gamma0),
+        "cost_of_identity_exact": exact_cost(a, images),
+        "stable_rank": stable_ranks(spectra),
+        "negative": _norm(a.clamp(max=0)) / torch.where(norm > 0, norm, 1.0),
+        "norm": norm,
+        "momentum_norm": unknown if path.momenta is None else _norm(path.momenta),
+        "momentum_sigma": unknown if path.momenta is None else _norm(path.momenta @ with_ones(images).mT),
+    }
+    table = pd.DataFrame({name: _array(column) for name, column in columns.items()})
+    scores = affinity_score(a.mT, images.mT) if affinity else None
+    table["affinity"] = scores.value if isinstance(scores, AffinityScores) else math.nan
+    table.insert(0, "point", range(len(table)))
+    return table
+
+
+def _layers(path: RepresentationPath, weight_spectra: Tensor | None, gamma0: float) -> pd.DataFrame:
+    a, depth = path.representations, path.effective_depth
+    columns = dict.fromkeys(
+        "p step hamiltonian hamiltonian_plain hamiltonian_averaged hamiltonian_stable kinetic potential "
+        "move weight_norm bias_norm crit weight_stable_rank".split(),
+        path.steps * math.nan,
+    )
+    columns |= {"p": path.places[:-1], "step": path.steps, "move": _norm(a.diff(dim=0)) / _norm(a[1:])}
+    if depth > 0:
+        found = energies(path, gamma0)
+        columns["hamiltonian_stable"] = in_dimensions(found.hamiltonian, depth)
+        columns["kinetic"] = -in_dimensions(found.kinetic, depth)
+        columns["potential"] = in_dimensions(found.potential, depth)
+    if path.weights is not None and weight_spectra is not None:
+        columns["weight_norm"], columns["bias_norm"] = _norm(path.weights), path.weights[..., -1].norm(dim=-1)
+        columns["weight_stable_rank"] = stable_ranks(weight_spectra)
+        if path.momenta is not None and depth > 0:
+            read = hamiltonians(path)
+            columns["hamiltonian"] = in_dimensions(read.staggered, depth)
+            columns["hamiltonian_plain"] = in_dimensions(read.plain, depth)
+            columns["hamiltonian_averaged"] = in_dimensions(read.averaged, depth)
+            columns["crit"] = criticality(path)
+    table = pd.DataFrame({name: _array(column) for name, column in columns.items()})
+    table.insert(0, "layer", range(1, len(table) + 1))
+    return table
+
+
+def _summary(
+    path: RepresentationPath,
+    points: pd.DataFrame,
+    layers: pd.DataFrame,
+    weight_spectra: Tensor | None,
+    gamma0: float,
+) -> dict[str, float]:
+    summary: dict[str, float] = {}
+    for name in ("hamiltonian", "hamiltonian_stable"):
+        column = layers[name]
+        summary |= {name: column.median(), f"{name}_min": column.min(), f"{name}_max": column.max()}
+    summary |= {name: points[name].min() for name in ("cost_of_identity", "stable_rank", "negative")}
+    summary |= dict.fromkeys(["rank", "gap", "rank_layer", "balance_error"], math.nan)
+    if weight_spectra is not None and path.effective_depth > 0:
+        summary["rank"], summary["gap"], summary["rank_layer"] = rank_of_spectra(
+            weight_spectra, path.effective_depth
+        )
+        if path.momenta is not None and path.sigma.name in HOMOGENEOUS:
+            summary["balance_error"] = balance(path).error
+    euclidean, kernel = path_lengths(path, gamma0)
+    narrow = points["cost_of_identity"] <= summary["cost_of_identity"] + BOTTLENECK
+    momentum = points["momentum_norm"]
+    summary |= {
+        "crit": layers["crit"].median(),
+        "length": euclidean,
+        "length_per_root_n": euclidean / math.sqrt(path.representations.shape[-1]),
+        "length_kernel": kernel,
+        "momentum": momentum.median(),
+        "momentum_max": momentum.max(),
+        "affinity": points.loc[narrow, "affinity"].max(),
+    }
+    return {name: value if isinstance(value, int) else float(value) for name, value in summary.items()}
+
+
+def _norm(a: Tensor) -> Tensor:
+    return squares(a).sqrt()
+
+
+def _array(values: Tensor) -> Numbers:
+    return values.cpu().numpy()

@@ -1,0 +1,109 @@
+"""The path A_p that a representation takes, with its momenta B_p and weights W_p.
+
+Representations are `[width, samples]`, as in the paper, stacked along the path; everything is float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity, with_ones
+from fathometer.leaky.steps import equidistant, places
+
+
+@dataclass(frozen=True, eq=False)
+class RepresentationPath:
+    """A_0 … A_L at p_0 … p_L, and what drives them, where it is known.
+
+    Attributes:
+        representations: A, `[layers + 1, width, samples]`.
+        steps: ρ, `[layers]`.
+        effective_depth: L̃.
+        sigma: the nonlinearity.
+        momenta: B, `[layers + 1, width, samples]`, or None.
+        weights: W, `[layers, width, width + 1]`, or None.
+    """
+
+    representations: Tensor
+    steps: Tensor
+    effective_depth: float
+    sigma: Nonlinearity
+    momenta: Tensor | None = None
+    weights: Tensor | None = None
+
+    @property
+    def places(self) -> Tensor:
+        """p_0 = 0 … p_L = 1."""
+        return places(self.steps)
+
+    @property
+    def images(self) -> Tensor:
+        """σ(A), without the row of ones, `[layers + 1, width, samples]`."""
+        return self.sigma.function(self.representations)
+
+    @property
+    def velocities(self) -> Tensor:
+        """∂_p A at p_0 … p_{L−1} as forward differences (A_l − A_{l−1}) / ρ_l, `[layers, width, samples]`."""
+        return self.representations.diff(dim=0) / self.steps[:, None, None]
+
+    def require_momenta(self) -> tuple[Tensor, Tensor]:
+        """B and W, or an error where the path is a sequence of representations alone."""
+        if self.momenta is None or self.weights is None:
+            raise InputError("this path has no momenta and weights; path_of(network, …) gives them")
+        return self.momenta, self.weights
+
+
+@torch.no_grad()
+def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> RepresentationPath:
+    """The path of a network on the data it was trained with, by one pass forward and one back.
+
+    The loss is C + λ/(2L̃) Σ ρ_l ‖W_l‖² with C the mean squared error over samples and outputs, and
+    B_l = −(1/λ) ∂C/∂A_l: B_L = 2/(λ N d_out) W_outᵀ (Y − W_out A_L), and
+    B_{l−1} = (1 − ρ_l L̃) B_l + ρ_l σ'(A_{l−1}) ⊙ (V_lᵀ B_l) with V the weights without the bias. (The paper's
+    B_1 = 2/(λN)(Y − A_1) belongs to C = ‖Y − A_1‖²/N, without an output map.)
+
+    Args:
+        net: the network; it is measured in float64 whatever its dtype.
+        x: inputs, `[samples, inputs]`.
+        y: outputs, `[samples, outputs]`.
+        decay: λ.
+    """
+    if decay <= 0:
+        raise InputError(f"decay: expected λ > 0, got {decay!r}")
+    weights, inward, outward = (t.detach().double() for t in (net.weights, net.inward, net.outward))
+    steps, depth = net.steps.double(), net.effective_depth
+    x, y = x.double(), y.double()
+    forward = [inward @ x.mT]
+    for step, weight in zip(steps, weights, strict=True):
+        a = forward[-1]
+        forward.append((1 - step * depth) * a + step * (weight @ with_ones(net.sigma.function(a))))
+    backward = [2 / (decay * y.numel()) * outward.mT @ (y.mT - outward @ forward[-1])]
+    for step, weight, a in zip(steps.flip(0), weights.flip(0), forward[-2::-1], strict=True):
+        b = backward[-1]
+        slope = net.sigma.slope(net.sigma.function(a))
+        backward.append((1 - step * depth) * b + step * slope * (weight[:, :-1].mT @ b))
+    return RepresentationPath(
+        torch.stack(forward), steps, depth, net.sigma, torch.stack(backward[::-1]), weights
+    )
+
+
+def path_through(
+    representations: Tensor, effective_depth: float = 1.0, steps: Tensor | None = None, sigma: str = "relu"
+) -> RepresentationPath:
+    """A path through any sequence of representations, `[points, width, samples]`, of two points at least."""
+    if representations.ndim != 3 or len(representations) < 2:
+        raise InputError(
+            "representations: expected [points, width, samples] with two points or more, got "
+            f"{list(representations.shape)}"
+        )
+    rho = equidistant(len(representations) - 1) if steps is None else steps
+    if len(rho) != len(representations) - 1:
+        raise InputError(f"steps: expected {len(representations) - 1}, one fewer than points, got {len(rho)}")
+    return RepresentationPath(
+        representations.detach().double(), rho.double(), float(effective_depth), nonlinearity(sigma)
+    )

@@ -1,0 +1,110 @@
+"""What training leaves: networks, how they came about, and what can be asked of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import torch
+
+from fathometer.leaky.measures import PathMeasures, measure_path
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.path import RepresentationPath, path_of
+from fathometer.leaky.plan import Design, Recipe
+from fathometer.leaky.teacher import Task
+from fathometer.provenance import Provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, eq=False)
+class LeakyRun:
+    """One trained network.
+
+    Attributes:
+        design: what it is.
+        task: what it learned.
+        net: the network, float64; if it diverged, as it was when its loss was last finite.
+        history: along training: epoch, error, decay, crit.
+        diverged: the epoch at which its loss was found not to be finite, or None.
+    """
+
+    design: Design
+    task: Task
+    net: LeakyResNet
+    history: pd.DataFrame
+    diverged: int | None = None
+
+    @cached_property
+    def path(self) -> RepresentationPath:
+        """A, B and W on the training data."""
+        return path_of(self.net, self.task.x, self.task.y, self.design.regularisation)
+
+    @cached_property
+    def measures(self) -> PathMeasures:
+        """Everything measured along the path, with the usual settings (`measure_path` has others)."""
+        return measure_path(self.path)
+
+    @property
+    def train_error(self) -> float:
+        """The mean squared error on the training data."""
+        return self._error(self.task.x, self.task.y)
+
+    @property
+    def test_error(self) -> float:
+        """The mean squared error on held-out data; NaN without any."""
+        return self._error(self.task.x_test, self.task.y_test)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Design, errors and the summary of the measures as one row of a table."""
+        plain = {key: value for key, value in asdict(self.design).items() if key != "teacher"}
+        return {
+            **plain,
+            "rank_of_task": self.task.rank,
+            "train_error": self.train_error,
+            "test_error": self.test_error,
+            **self.measures.summary,
+        }
+
+    @torch.no_grad()
+    def _error(self, x: torch.Tensor, y: torch.Tensor) -> float:
+        return (self.net(x) - y).square().mean().item()
+
+
+@dataclass(frozen=True, eq=False)
+class LeakySweep:
+    """Networks that were trained together.
+
+    Attributes:
+        runs: in the order of their designs.
+        recipe: how they were trained.
+        provenance: versions, device, date, time taken.
+    """
+
+    runs: tuple[LeakyRun, ...]
+    recipe: Recipe
+    provenance: Provenance
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each network: design, errors, and what was measured."""
+        return pd.DataFrame([run.row for run in self.runs])
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder of safetensors and JSON that `load_sweep` reads."""
+        from fathometer.leaky.run_files import save_sweep
+
+        return save_sweep(self, Path(folder))
+
+    def chosen(self, **attributes: Any) -> Sequence[LeakyRun]:
+        """The runs whose design has these attributes."""
+        return [
+            run
+            for run in self.runs
+            if all(getattr(run.design, name) == value for name, value in attributes.items())
+        ]

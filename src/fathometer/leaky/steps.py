@@ -1,0 +1,105 @@
+"""Layer steps ρ_1 … ρ_L, which sum to 1: how far along the path p ∈ [0, 1] each layer goes (section 3).
+
+Steps are `[layers]`, float64.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError
+
+DAMPING = 0.2  # the exponent of an adaptive update; a full one oscillates
+
+
+def equidistant(layers: int) -> Tensor:
+    """ρ_l = 1/L.
+
+    Example:
+        >>> equidistant(4).tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
+    _check_layers(layers)
+    return torch.full((layers,), 1 / layers, dtype=torch.float64)
+
+
+def irregular(layers: int, a: float = 0.5) -> Tensor:
+    """ρ_l = 1/L + a/L (1/4 − |l/L − 1/2|): short steps near both ends, long ones between.
+
+    The paper's formula sums to 1 for even L and to 1 − a/(4L²) for odd L; it is divided by its sum.
+
+    Args:
+        layers: L.
+        a: from 0 (equidistant) to below 1.
+
+    Example:
+        >>> [round(step, 4) for step in irregular(4, 0.8).tolist()]
+        [0.25, 0.3, 0.25, 0.2]
+    """
+    _check_layers(layers)
+    if not 0 <= a < 1:
+        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
+    place = torch.arange(1, layers + 1, dtype=torch.float64) / layers
+    steps = (1 + a * (0.25 - (place - 0.5).abs())) / layers
+    return steps / steps.sum()
+
+
+def given(steps: Sequence[float] | Tensor) -> Tensor:
+    """Steps of one's own, positive and with the sum 1.
+
+    Example:
+        >>> given([0.2, 0.3, 0.5]).tolist()
+        [0.2, 0.3, 0.5]
+    """
+    found = torch.as_tensor(steps, dtype=torch.float64)
+    if found.ndim != 1 or not len(found) or not bool((found > 0).all()):
+        raise InputError("steps: expected positive numbers, one for each layer")
+    if abs(found.sum().item() - 1) > 1e-6:
+        raise InputError(f"steps: expected the sum 1, got {found.sum().item():.6g}; divide by it")
+    return found / found.sum()
+
+
+def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor:
+    """One adaptive update, towards equal moves ‖A_l − A_{l−1}‖ / ‖A_l‖ in all layers.
+
+    The paper's ρ_l ∝ c_l⁻¹ with c_l = move_l / ρ_l is a fixed-point step; ρ_l ∝ ρ_l · move_l^(−damping) has
+    the same fixed point and comes to rest. With `damping` 1 it is the paper's.
+
+    Args:
+        steps: ρ, `[..., layers]`.
+        moves: `[..., layers]`.
+        damping: the exponent.
+
+    Example:
+        >>> rebalanced(equidistant(2), torch.tensor([1.0, 3.0], dtype=torch.float64), 1.0).tolist()
+        [0.75, 0.25]
+    """
+    tiny = torch.finfo(moves.dtype).tiny
+    updated = steps * moves.clamp(min=tiny).to(steps.dtype).pow(-damping)
+    return updated / updated.sum(-1, keepdim=True)
+
+
+def places(steps: Tensor) -> Tensor:
+    """p_0 = 0, p_1, …, p_L = 1: where the representations stand."""
+    return torch.cat([torch.zeros_like(steps[..., :1]), steps.cumsum(-1)], -1)
+
+
+def check_steps(steps: Tensor, effective_depth: float) -> None:
+    """Warn where ρ_l L̃ ≥ 1: the factor 1 − ρ_l L̃ before A_{l−1} is then not positive."""
+    largest = steps.max().item() * effective_depth
+    if largest >= 1:
+        least = int(effective_depth) + 1
+        warnings.warn(
+            f"a step has ρL̃ = {largest:.3g} ≥ 1: the layer turns what it leaks round (1 − ρL̃ ≤ 0), and the "
+            f"path need not follow the differential equation; {least} equidistant layers would do",
+            stacklevel=3,
+        )
+
+
+def _check_layers(layers: int) -> None:
+    if isinstance(layers, bool) or not isinstance(layers, int) or layers < 1:
+        raise InputError(f"layers: expected a whole number from 1, got {layers!r}")

@@ -1,0 +1,261 @@
+"""The front door: designs in, trained networks out, all of them together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+import torch
+
+from fathometer.errors import InputError, NumericalError
+from fathometer.leaky.plan import PRESETS, Design, Recipe
+from fathometer.leaky.run import LeakyRun, LeakySweep
+from fathometer.leaky.run_files import PLAN, SweepFolder
+from fathometer.leaky.teacher import Task, Teacher
+from fathometer.leaky.training import Training
+from fathometer.progress import Show, progress_bar
+from fathometer.provenance import Provenance, describe_device, now, versions
+
+CHECKPOINT_EVERY = 10.0  # seconds
+
+Members: TypeAlias = "list[int]"
+
+
+def sweep(
+    designs: Design | Sequence[Design],
+    recipe: Recipe = PRESETS["paper"].recipe,
+    *,
+    task: Task | None = None,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    threads: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool | Show = False,
+) -> LeakySweep:
+    """Train Leaky ResNets together: on a GPU all of one shape as one stack, on a CPU one in each thread.
+
+    Args:
+        designs: what to train; `grid` makes many.
+        recipe: how.
+        task: data of one's own for all of them, in place of their teachers.
+        device: where.
+        dtype: of the numbers in training. Measures are taken in float64.
+        threads: on a CPU; as many as torch uses if left out.
+        out: a folder for checkpoints and the result.
+        resume: go on with what is in the folder.
+        progress: True for a bar, or a function of (epochs done, epochs in all, a note).
+
+    Example:
+        >>> from fathometer.leaky import Design, Phase, Teacher
+        >>> small = Design(2.0, 4, 8, teacher=Teacher((4, 1, 4)), samples=20, test_samples=20)
+        >>> found = sweep(small, Recipe((Phase("adam", 50),)))
+        >>> found.runs[0].history.epoch.iloc[-1], bool(found.runs[0].train_error < 1)
+        (50, True)
+    """
+    started = time.perf_counter()
+    designs = [designs] if isinstance(designs, Design) else list(designs)
+    where = _device(device)
+    if not designs:
+        raise InputError("designs: expected at least one network to train, got none")
+    folder, tasks = _folder(designs, recipe, task, out, resume)
+    groups = _groups(designs, tasks, where, folder)
+    with ExitStack() as stack:
+        show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
+        board = _Board(show, sum(len(members) for members, _ in groups) * recipe.epochs)
+        work = _Work(designs, tasks, recipe, where, dtype, folder, board)
+        if where.type == "cpu":
+            stack.enter_context(_one_torch_thread())
+            _in_threads(work, groups, threads or torch.get_num_threads())
+        else:
+            for members, training in groups:
+                work.train(members, training)
+    runs = _collected(work.runs, folder, len(designs))
+    provenance = Provenance(
+        model={"name": "LeakyResNet", "networks": len(designs)},
+        data=tasks[0].description if len(set(map(id, tasks))) == 1 else {"tasks": len(set(map(id, tasks)))},
+        settings={"recipe": asdict(recipe), "dtype": str(dtype)},
+        versions=versions(),
+        device=describe_device(where),
+        date=now(),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+    if folder is not None:
+        folder.finish(provenance)
+    return LeakySweep(runs, recipe, provenance)
+
+
+class _Board:
+    """Progress of all groups together."""
+
+    def __init__(self, show: Show, total: int) -> None:
+        self._show, self._total, self._done = show, total, 0
+        self._lock = threading.Lock()
+
+    def add(self, epochs: int, training: Training) -> None:
+        last = [rows[-1] for rows in training.history if rows]
+        note = ""
+        if last:
+            loss = sum(row["error"] + row["decay"] for row in last) / len(last)
+            note = f"loss {loss:.4g}, crit {max(row['crit'] for row in last):.2g}"
+        with self._lock:
+            self._done += epochs
+            self._show(self._done, self._total, note)
+
+
+class _Work:
+    """Trains groups of networks, and keeps what comes of it."""
+
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        tasks: Sequence[Task],
+        recipe: Recipe,
+        device: torch.device,
+        dtype: torch.dtype,
+        folder: SweepFolder | None,
+        board: _Board,
+    ) -> None:
+        self._designs, self._tasks, self._recipe = designs, tasks, recipe
+        self._device, self._dtype, self._folder, self._board = device, dtype, folder, board
+        self.runs: dict[int, LeakyRun] = {}
+        self.stop = threading.Event()
+
+    def train(self, members: Members, state: object = None) -> None:
+        """Train some networks to the end, or until someone says stop."""
+        designs, tasks = [self._designs[n] for n in members], [self._tasks[n] for n in members]
+        training = Training(designs, tasks, self._recipe, self._device, self._dtype)
+        if isinstance(state, tuple):
+            training.restore(*state)
+            self._board.add(training.done * len(members), training)
+        saved = time.perf_counter()
+        while not training.finished and not self.stop.is_set():
+            before = training.done
+            training.advance()
+            self._board.add((training.done - before) * len(members), training)
+            if self._folder is not None and time.perf_counter() - saved > CHECKPOINT_EVERY:
+                self._folder.write_checkpoint(members, training.state())
+                saved = time.perf_counter()
+        if not training.finished:
+            if self._folder is not None:
+                self._folder.write_checkpoint(members, training.state())
+            return
+        self._board.add((self._recipe.epochs - training.done) * len(members), training)
+        self._keep(members, training)
+
+    def _keep(self, members: Members, training: Training) -> None:
+        columns = ["epoch", "error", "decay", "crit"]
+        for place, number in enumerate(members):
+            history = pd.DataFrame(training.history[place], columns=columns)
+            net, diverged = training.nets[place], training.diverged[place]
+            run = LeakyRun(self._designs[number], self._tasks[number], net, history, diverged)
+            self.runs[number] = run
+            if self._folder is not None:
+                self._folder.write_network(number, run)
+        if self._folder is not None:
+            self._folder.remove_checkpoint(members)
+
+
+def _in_threads(work: _Work, groups: Sequence[tuple[Members, object]], threads: int) -> None:
+    """A network in each thread: many small products are faster so than with all threads on one."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = [pool.submit(work.train, members, state) for members, state in groups]
+        try:
+            for one in waiting:
+                one.result()
+        except BaseException:
+            work.stop.set()  # those that run come to the end of a segment and leave a checkpoint
+            for one in waiting:
+                one.cancel()
+            raise
+
+
+def _folder(
+    designs: Sequence[Design], recipe: Recipe, task: Task | None, out: str | Path | None, resume: bool
+) -> tuple[SweepFolder | None, list[Task]]:
+    """The folder, if there is one, and the data of each network."""
+    if out is not None and resume and (Path(out) / PLAN).exists():
+        folder = SweepFolder.open(Path(out))
+        if not folder.same_plan(designs, recipe):
+            raise InputError(
+                f"{out}: holds another sweep, so this one cannot go on there; give another folder"
+            )
+        return folder, folder.tasks
+    if out is not None and (Path(out) / PLAN).exists():
+        raise InputError(f"{out}: holds a sweep already; resume goes on with it, or give another folder")
+    tasks = [task] * len(designs) if task is not None else _drawn(designs)
+    if out is None:
+        return None, tasks
+    return SweepFolder.create(Path(out), designs, tasks, recipe), tasks
+
+
+def _drawn(designs: Sequence[Design]) -> list[Task]:
+    """What the teachers say; designs with one teacher share it."""
+    tasks: dict[tuple[Teacher, int, int], Task] = {}
+    found = []
+    for design in designs:
+        if design.teacher is None:
+            raise InputError("task: a design without a teacher needs data of its own")
+        key = (design.teacher, design.samples, design.test_samples)
+        if key not in tasks:
+            tasks[key] = design.teacher.task(design.samples, design.test_samples)
+        found.append(tasks[key])
+    return found
+
+
+def _groups(
+    designs: Sequence[Design], tasks: Sequence[Task], device: torch.device, folder: SweepFolder | None
+) -> list[tuple[Members, object]]:
+    """Which networks are trained together, with where they stand: those of a checkpoint stay together."""
+    groups: list[tuple[Members, object]] = list(folder.checkpoints()) if folder is not None else []
+    known = {number for members, _ in groups for number in members}
+    shapes: dict[object, Members] = {}
+    for number, (design, task) in enumerate(zip(designs, tasks, strict=True)):
+        if number in known or (folder is not None and folder.has_network(number)):
+            continue
+        alike = (design.layers, design.width, design.sigma, design.maps, task.x.shape, task.y.shape)
+        shapes.setdefault(number if device.type == "cpu" else alike, []).append(number)
+    return groups + [(members, None) for members in shapes.values()]
+
+
+def _collected(runs: dict[int, LeakyRun], folder: SweepFolder | None, count: int) -> tuple[LeakyRun, ...]:
+    found = tuple(runs[n] if n in runs or folder is None else folder.read_network(n) for n in range(count))
+    diverged = [run.diverged for run in found if run.diverged is not None]
+    if len(diverged) == count:
+        where = "" if folder is None else f" (the last good weights are in {folder.path})"
+        raise NumericalError(
+            f"training diverged: the loss was not finite at epoch {min(diverged)}{where}; "
+            "take a lower learning rate, or more layers for this depth"
+        )
+    return found
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        where = torch.device(device)
+        torch.empty(1, device=where)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device: {device} is not usable here ({reason})") from error
+    return where
+
+
+def _silent(done: int, total: int | None, note: str = "") -> None:
+    del done, total, note

@@ -1,0 +1,179 @@
+"""Tasks whose bottleneck rank is known: random networks composed through narrow inner dimensions.
+
+Data are `[samples, features]`, float64.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError
+
+TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
+Latents: TypeAlias = Literal["relu", "centred"]
+
+HIDDEN = 100  # width of a teacher's hidden layers
+BLOCKS = 4  # of a residual teacher
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Pairs to learn, and held-out ones.
+
+    Attributes:
+        x: inputs, `[samples, inputs]`.
+        y: outputs, `[samples, outputs]`.
+        x_test: held-out inputs, or none of them, `[0, inputs]`.
+        y_test: held-out outputs.
+        rank: the bottleneck rank, where it is known.
+        description: where the data come from, as plain values.
+    """
+
+    x: Tensor
+    y: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    rank: int | None = None
+    description: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """f* = g_n ∘ … ∘ g_1, a composition of random networks (Figures 1 and 2, appendix B).
+
+    Attributes:
+        dimensions: of inputs, of the places between, of outputs: (30, 3, 30) or (30, 6, 3, 30).
+        kind: `fcnn`, two layers each, or `resnet`.
+        latents: what comes out between two networks: `relu`, non-negative, or `centred`. A network that
+            learns from centred ones carries one constant direction more to represent them with ReLUs.
+        seed: of the networks and of the data.
+    """
+
+    dimensions: tuple[int, ...] = (30, 3, 30)
+    kind: TeacherKind = "fcnn"
+    latents: Latents = "relu"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        dimensions = tuple(self.dimensions)
+        if len(dimensions) < 3 or any(not isinstance(d, int) or d < 1 for d in dimensions):
+            raise InputError(
+                f"dimensions: expected at least three whole numbers from 1, as (30, 3, 30), got {dimensions}"
+            )
+        ends, inner = (dimensions[0], dimensions[-1]), dimensions[1:-1]
+        if min(inner) >= min(ends):
+            raise InputError(
+                f"rank: expected inner dimensions below those of inputs and outputs, {min(ends)}, got "
+                f"{min(inner)}: there would be no bottleneck"
+            )
+        for name, value, known in (("kind", self.kind, TeacherKind), ("latents", self.latents, Latents)):
+            if value not in get_args(known):
+                raise InputError(f"{name}: expected {' or '.join(get_args(known))}, got {value!r}")
+
+    @property
+    def rank(self) -> int:
+        """k*, the least inner dimension."""
+        return min(self.dimensions[1:-1])
+
+    def task(self, samples: int, test_samples: int = 0) -> Task:
+        """Standard normal inputs and what the teacher makes of them, both demeaned and normalised together.
+
+        Example:
+            >>> task = Teacher((5, 2, 5)).task(100, 20)
+            >>> task.x.shape, task.y_test.shape, task.rank
+            (torch.Size([100, 5]), torch.Size([20, 5]), 2)
+        """
+        if samples < 2 or test_samples < 0:
+            raise InputError(f"samples: expected at least 2, got {samples} (and {test_samples} for the test)")
+        drawn = torch.Generator().manual_seed(self.seed)
+        x = _normal(drawn, samples + test_samples, self.dimensions[0])
+        latent = x
+        for number, (inward, outward) in enumerate(itertools.pairwise(self.dimensions)):
+            latent = _random_network(drawn, inward, outward, self.kind)(latent)
+            if number < len(self.dimensions) - 2:
+                latent = _whitened(latent)
+                latent = latent.relu() if self.latents == "relu" else latent
+        x, y = _normalised(x), _normalised(latent)
+        return Task(
+            x[:samples],
+            y[:samples],
+            x[samples:],
+            y[samples:],
+            self.rank,
+            {"teacher": asdict(self), "samples": samples, "test_samples": test_samples},
+        )
+
+
+def own_task(x: Tensor, y: Tensor, x_test: Tensor | None = None, y_test: Tensor | None = None) -> Task:
+    """A task from data of one's own, `[samples, features]` each, taken as they are.
+
+    Example:
+        >>> own_task(torch.zeros(4, 2), torch.ones(4, 3)).y_test.shape
+        torch.Size([0, 3])
+    """
+    x, y = _matrices("x and y", x, y)
+    held_x, held_y = _matrices(
+        "x_test and y_test",
+        *(side[:0] if test is None else test for side, test in ((x, x_test), (y, y_test))),
+    )
+    if len(x) < 2 or held_x.shape[1] != x.shape[1] or held_y.shape[1] != y.shape[1]:
+        raise InputError("expected at least 2 samples, and test data as wide as those for training")
+    return Task(
+        x, y, held_x, held_y, None, {"name": "own data", "samples": len(x), "test_samples": len(held_x)}
+    )
+
+
+def _matrices(names: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = (torch.as_tensor(side).to(torch.float64) for side in (a, b))
+    if a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
+        raise InputError(
+            f"{names}: expected two matrices with one row for each sample, "
+            f"got shapes {list(a.shape)} and {list(b.shape)}"
+        )
+    if not bool(a.isfinite().all() and b.isfinite().all()):
+        raise InputError(f"{names}: expected finite numbers, got NaN or inf")
+    return a, b
+
+
+def _random_network(
+    drawn: torch.Generator, inward: int, outward: int, kind: TeacherKind
+) -> Callable[[Tensor], Tensor]:
+    def layer(rows: int, columns: int) -> Tensor:
+        return _normal(drawn, columns, rows) / math.sqrt(columns)
+
+    first, bias, last = layer(HIDDEN, inward), 0.1 * _normal(drawn, HIDDEN), layer(outward, HIDDEN)
+    if kind == "fcnn":
+        return lambda x: (x @ first + bias).relu() @ last
+    blocks: Sequence[Tensor] = [layer(HIDDEN, HIDDEN) for _ in range(BLOCKS)]
+
+    def residual(x: Tensor) -> Tensor:
+        a = x @ first + bias
+        for block in blocks:
+            a = a + a.relu() @ block / math.sqrt(BLOCKS)
+        return a @ last
+
+    return residual
+
+
+def _normal(drawn: torch.Generator, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=drawn, dtype=torch.float64)
+
+
+def _whitened(values: Tensor) -> Tensor:
+    """With mean 0 and the identity as covariance: every dimension counts, so that none can be left out."""
+    centred = values - values.mean(0)
+    lower = torch.linalg.cholesky(centred.mT @ centred / (len(values) - 1))
+    return torch.linalg.solve_triangular(lower, centred.mT, upper=False).mT
+
+
+def _normalised(values: Tensor) -> Tensor:
+    """Each feature with mean 0 and variance 1."""
+    centred = values - values.mean(0)
+    return centred / centred.std(0).clamp(min=1e-12)

@@ -1,0 +1,237 @@
+"""Networks of one shape on their way through a recipe, in segments.
+
+Between two of them losses are recorded, and a training can be put down and taken up to the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError
+from fathometer.leaky.adam import Adam, Descent, cosine
+from fathometer.leaky.lbfgs import LBFGS
+from fathometer.leaky.plan import Design, Phase, Recipe
+from fathometer.leaky.stack import Parameters, Stack
+from fathometer.leaky.steps import rebalanced
+from fathometer.leaky.teacher import Task
+
+SEGMENTS = 40  # of a phase
+LEAST_SEARCH = 200  # evaluations in a segment of L-BFGS, which begins each with an empty memory
+REBALANCE_EVERY, REBALANCE_UNTIL = 20, 0.7  # epochs; share of the first phase
+WARM_UP = 3  # epochs before a CUDA graph is captured
+
+
+class Training:
+    """A stack of networks and where it stands in its recipe.
+
+    Args:
+        designs: of networks of one shape.
+        tasks: the data of each.
+        recipe: what to do.
+        device: where.
+        dtype: of the numbers; a phase of L-BFGS is float64 whatever this is.
+
+    Attributes:
+        nets: as they were at the end of the last segment in which their loss was finite.
+        history: for each network, a row a segment: epoch, error, decay, crit.
+        diverged: for each network, the epoch at which its loss was found not to be finite, or None.
+        done: epochs so far, over all phases.
+    """
+
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        tasks: Sequence[Task],
+        recipe: Recipe,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self._designs, self._tasks, self.recipe = designs, tasks, recipe
+        self._device, self._dtype = device, dtype
+        self.nets = [
+            design.network(task.x.shape[1], task.y.shape[1])
+            for design, task in zip(designs, tasks, strict=True)
+        ]
+        self.history: list[list[dict[str, float]]] = [[] for _ in designs]
+        self.diverged: list[int | None] = [None for _ in designs]
+        self._adaptive = torch.tensor([design.scheme == "adaptive" for design in designs], device=device)
+        self._phase, self._epoch, self._stopped = 0, 0, False
+        self._stack: Stack | None = None
+        self._method: _Steps | _Search | None = None
+
+    @property
+    def done(self) -> int:
+        """Epochs so far, over all phases."""
+        return sum(phase.epochs for phase in self.recipe.phases[: self._phase]) + self._epoch
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self._stopped or self._phase >= len(self.recipe.phases)
+
+    def advance(self) -> None:
+        """Train for one segment, and record how it went."""
+        phase = self.recipe.phases[self._phase]
+        stack, method = self._under_way(phase)
+        stop = min(self._epoch + _segment(phase), phase.epochs)
+        while self._epoch < stop:
+            if bool(self._adaptive.any()) and _may_rebalance(self._phase, phase, self._epoch):
+                self._rebalance(stack)
+            self._epoch += method.go(self._epoch, stop)
+        self._record(stack)
+        if self._epoch >= phase.epochs:
+            self._phase, self._epoch, self._stack, self._method = self._phase + 1, 0, None, None
+
+    def _under_way(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
+        if self._stack is None or self._method is None:
+            dtype = torch.float64 if phase.method == "lbfgs" else self._dtype
+            decays = [design.weight_decay for design in self._designs]
+            self._stack = Stack(self.nets, self._tasks, decays, self._device, dtype)
+            rates = [phase.rate(design) for design in self._designs]
+            self._method = (
+                _Search(self._stack) if phase.method == "lbfgs" else _Steps(self._stack, phase, rates)
+            )
+        return self._stack, self._method
+
+    def _rebalance(self, stack: Stack) -> None:
+        steps = stack.steps[..., 0, 0].double()
+        better = rebalanced(steps.T, stack.moves().T).T
+        stack.set_steps(torch.where(self._adaptive, better, steps).to(stack.steps))
+
+    def _record(self, stack: Stack) -> None:
+        crit = stack.criticality().tolist()
+        error, decay = (part.tolist() for part in stack.losses())
+        finite = torch.tensor(error).isfinite() & torch.tensor(decay).isfinite()
+        stack.store(finite.tolist())
+        for number, good in enumerate(finite.tolist()):
+            if good:
+                row = {
+                    "epoch": self.done,
+                    "error": error[number],
+                    "decay": decay[number],
+                    "crit": crit[number],
+                }
+                self.history[number].append(row)
+            elif self.diverged[number] is None:
+                self.diverged[number] = self.done
+        good_crit = [value for value, good in zip(crit, finite.tolist(), strict=True) if good]
+        self._stopped = not good_crit or max(good_crit) <= self.recipe.tolerance
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything needed to go on from here: tensors, and plain facts."""
+        tensors: dict[str, Tensor] = {}
+        for number, net in enumerate(self.nets):
+            tensors |= {f"{number}.{name}": value for name, value in net.state_dict().items()}
+        if self._stack is not None and self._method is not None:
+            tensors |= {f"stack.{name}": value for name, value in self._stack.state().items()}
+            tensors |= {f"method.{name}": value for name, value in self._method.state().items()}
+        facts = {
+            "phase": self._phase,
+            "epoch": self._epoch,
+            "stopped": self._stopped,
+            "history": self.history,
+            "diverged": self.diverged,
+        }
+        return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, facts
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Go on from a state; an error if it is that of other networks."""
+        try:
+            for number, net in enumerate(self.nets):
+                prefix = f"{number}."
+                own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+                net.load_state_dict(own)
+            self._phase, self._epoch, self._stopped = facts["phase"], facts["epoch"], facts["stopped"]
+            self.history, self.diverged = facts["history"], facts["diverged"]
+            if any(name.startswith("stack.") for name in tensors):
+                stack, method = self._under_way(self.recipe.phases[self._phase])
+                for part, prefix in ((stack, "stack."), (method, "method.")):
+                    part.load({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        except (KeyError, IndexError, RuntimeError, TypeError) as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise InputError(f"the checkpoint is one of other networks, or broken ({reason})") from error
+
+
+class _Steps:
+    """Adam or gradient descent, an epoch at a time; on a GPU as a graph that is replayed."""
+
+    def __init__(self, stack: Stack, phase: Phase, rates: list[float]) -> None:
+        schedule = cosine(phase.epochs) if phase.decreasing else torch.ones(phase.epochs, dtype=torch.float64)
+        self._optimiser = (Adam if phase.method == "adam" else Descent)(stack, rates, schedule)
+        self._graphed = stack.x.is_cuda
+        self._replay: Callable[[], object] | None = None
+        self._warm = 0
+
+    def go(self, epoch: int, stop: int) -> int:
+        """One epoch."""
+        del epoch, stop
+        if self._graphed and self._replay is None and self._warm >= WARM_UP:
+            self._replay = captured(self._optimiser.step)
+        (self._replay or self._optimiser.step)()
+        self._warm += 1
+        return 1
+
+    def state(self) -> dict[str, Tensor]:
+        return self._optimiser.state()
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        self._optimiser.load(tensors)
+
+
+class _Search:
+    """L-BFGS, a segment at a time."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def go(self, epoch: int, stop: int) -> int:
+        """The whole segment, with a fresh memory."""
+        search = LBFGS(self._values, flattened(self._stack.parameters))
+        for _ in range(stop - epoch - 1):
+            if search.stuck.all():
+                break
+            search.step()
+        self._stack.load_flat(search.point)
+        return stop - epoch
+
+    def _values(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        self._stack.load_flat(points)
+        losses = self._stack.losses(self._stack.differentiate())
+        return losses.error + losses.decay, flattened(self._stack.gradients)
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        del tensors
+
+
+def flattened(parameters: Parameters) -> Tensor:
+    """One row for each network."""
+    return torch.cat(
+        [parameters.weights.transpose(0, 1).flatten(1), *(p.flatten(1) for p in parameters[1:])], 1
+    )
+
+
+def _segment(phase: Phase) -> int:
+    length = -(-phase.epochs // SEGMENTS)
+    return max(length, LEAST_SEARCH) if phase.method == "lbfgs" else length
+
+
+def _may_rebalance(number: int, phase: Phase, epoch: int) -> bool:
+    if number > 0 or phase.method == "lbfgs" or epoch == 0:
+        return False
+    return epoch % REBALANCE_EVERY == 0 and epoch < REBALANCE_UNTIL * phase.epochs
+
+
+def captured(step: Callable[[], None]) -> Callable[[], object]:
+    """The step as a CUDA graph: one launch in place of hundreds."""
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay

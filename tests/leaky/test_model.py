@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fathometer import measure
+from fathometer.errors import InputError
+from fathometer.leaky import LeakyResNet, equidistant, given, irregular
+from fathometer.leaky.steps import places, rebalanced
+
+
+def test_the_layer_is_the_formula_of_section_3() -> None:
+    net = LeakyResNet(4, 3, width=6, effective_depth=2.0, steps=irregular(5, 0.9), seed=3).double()
+    x = torch.randn(7, 4, dtype=torch.float64)
+    a = (net.inward @ x.T).detach().numpy()
+    for rho, weight in zip(net.steps.numpy(), net.weights.detach().numpy(), strict=True):
+        bent = np.vstack([np.maximum(a, 0), np.ones((1, 7))])
+        a = (1 - rho * 2.0) * a + rho * weight @ bent
+    assert np.allclose(net(x).detach().numpy(), (net.outward.detach().numpy() @ a).T, atol=1e-14)
+    assert np.allclose(net.representations(x)[-1].detach().numpy(), a, atol=1e-14)
+
+
+def test_depth_zero_is_a_plain_resnet_and_linear_networks_are_linear() -> None:
+    net = LeakyResNet(3, 3, width=3, effective_depth=0.0, steps=4, sigma="identity", maps="identity").double()
+    with torch.no_grad():
+        net.weights[:, :, -1] = 0
+    whole = torch.eye(3, dtype=torch.float64)
+    for weight in net.weights.detach():
+        whole = (torch.eye(3, dtype=torch.float64) + weight[:, :3] / 4) @ whole
+    x = torch.randn(5, 3, dtype=torch.float64)
+    assert torch.allclose(net(x), x @ whole.T, atol=1e-14)
+
+
+def test_it_is_an_ordinary_module() -> None:
+    net = LeakyResNet(4, 2, width=8, effective_depth=1.0, steps=3)
+    twin = LeakyResNet(4, 2, width=8, effective_depth=1.0, steps=3, seed=9)
+    assert not torch.equal(net.weights, twin.weights)
+    twin.load_state_dict(net.state_dict())
+    x = torch.randn(64, 4)
+    assert torch.equal(net(x), twin(x))
+    optimiser = torch.optim.SGD(net.parameters(), 0.1)
+    nn.functional.mse_loss(net(x), torch.ones(64, 2)).backward()
+    optimiser.step()
+    assert not torch.equal(net.weights, twin.weights)
+    sounding = measure(net, x, samples=64, gauges=["affinity"])
+    assert [site.operator for site in sounding.sites] == ["relu"] * 3
+    assert "effective_depth=1" in repr(net)
+
+
+def test_fixed_maps_do_not_learn() -> None:
+    for maps, learned in (("learned", True), ("fixed", False), ("identity", False)):
+        net = LeakyResNet(4, 2, width=8, effective_depth=1.0, steps=3, maps=maps)  # type: ignore[arg-type]
+        assert net.inward.requires_grad is learned
+        assert net.outward.requires_grad is learned
+    assert torch.equal(net.inward[:4], torch.eye(4))
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5, 8, 19, 20])
+@pytest.mark.parametrize("a", [0.0, 0.5, 0.99])
+def test_steps_sum_to_one_for_odd_and_even_layers(layers: int, a: float) -> None:
+    steps = irregular(layers, a)
+    assert steps.sum().item() == pytest.approx(1, abs=1e-14)
+    assert bool((steps > 0).all())
+    assert equidistant(layers).sum().item() == pytest.approx(1, abs=1e-14)
+    assert places(steps)[-1].item() == pytest.approx(1, abs=1e-14)
+
+
+def test_the_papers_irregular_steps_are_right_for_even_layers_alone() -> None:
+    for layers, a in ((6, 0.8), (7, 0.8)):
+        place = np.arange(1, layers + 1) / layers
+        steps = 1 / layers + a / layers * (0.25 - np.abs(place - 0.5))
+        missing = 0 if layers % 2 == 0 else a / (4 * layers**2)
+        assert steps.sum() == pytest.approx(1 - missing, abs=1e-14)
+        assert np.allclose(irregular(layers, a).numpy(), steps / steps.sum(), atol=1e-15)
+
+
+def test_rebalancing_ends_where_all_moves_are_equal() -> None:
+    speeds = torch.tensor([1.0, 4.0, 0.5, 2.0], dtype=torch.float64)  # moves are ρ · speed
+    steps = equidistant(4)
+    for _ in range(200):
+        steps = rebalanced(steps, steps * speeds)
+    moves = steps * speeds
+    assert moves.max().item() == pytest.approx(moves.min().item(), rel=1e-9)
+    assert torch.allclose(rebalanced(equidistant(4), equidistant(4) * speeds, 1.0), steps, rtol=1e-9)
+    still = torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=torch.float64)
+    assert bool(rebalanced(equidistant(4), still).isfinite().all())
+
+
+def test_a_step_that_turns_round_warns_with_the_reason() -> None:
+    with pytest.warns(UserWarning, match="ρL̃ = 2 ≥ 1.*9 equidistant layers"):
+        LeakyResNet(2, 2, width=3, effective_depth=8.0, steps=4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"width": 3, "maps": "identity"}, "identity maps need at least 4.*got 3"),
+        ({"width": 0}, "width: expected a whole number from 1"),
+        ({"effective_depth": -1.0}, "effective_depth: expected a finite number from 0"),
+        ({"effective_depth": float("nan")}, "effective_depth"),
+        ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
+        ({"maps": "free"}, "expected learned, fixed or identity"),
+        ({"steps": 0}, "layers: expected a whole number from 1"),
+    ],
+)
+def test_bad_networks(arguments: dict[str, object], message: str) -> None:
+    usual: dict[str, object] = {"width": 8, "effective_depth": 1.0, "steps": 3}
+    with pytest.raises(InputError, match=message):
+        LeakyResNet(4, 4, **{**usual, **arguments})  # type: ignore[arg-type]
+
+
+def test_bad_steps() -> None:
+    for steps, message in (([0.5, 0.6], "sum 1"), ([], "positive"), ([1.5, -0.5], "positive")):
+        with pytest.raises(InputError, match=message):
+            given(steps)
+    with pytest.raises(InputError, match=r"a in \[0, 1\)"):
+        irregular(4, 1.0)

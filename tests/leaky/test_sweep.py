@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fathometer.errors import InputError, NumericalError
+from fathometer.leaky import (
+    Design,
+    LeakyRun,
+    LeakySweep,
+    Phase,
+    Recipe,
+    Teacher,
+    grid,
+    load_sweep,
+    own_task,
+    preset,
+    sweep,
+)
+from fathometer.leaky.run_files import SweepFolder
+from fathometer.leaky.sweeping import _Board, _silent, _Work
+from fathometer.leaky.training import Training
+from tests.leaky.networks import SHORT, SMALL
+
+CPU = torch.device("cpu")
+
+
+class Kill(BaseException):
+    """As if from outside."""
+
+
+def same(a: LeakySweep, b: LeakySweep) -> bool:
+    return all(
+        torch.equal(x, y)
+        for one, other in zip(a.runs, b.runs, strict=True)
+        for x, y in zip(one.net.state_dict().values(), other.net.state_dict().values(), strict=True)
+    )
+
+
+def test_training_lowers_the_loss_and_records_it() -> None:
+    run = sweep(SMALL, SHORT).runs[0]
+    loss = run.history.error + run.history.decay
+    assert loss.iloc[-1] < 0.7 * loss.iloc[0]
+    assert run.history.epoch.to_list() == list(range(2, 81, 2))
+    assert run.train_error == pytest.approx(run.history.error.iloc[-1], rel=1e-4)
+    assert run.test_error > 0
+    assert run.diverged is None
+
+
+def test_threads_do_not_change_the_result_and_networks_do_not_mix() -> None:
+    designs = grid(SMALL, effective_depth=[1.0, 3.0], seeds=2)
+    one, two = (sweep(designs, SHORT, threads=threads) for threads in (1, 2))
+    assert same(one, two)
+    alone = sweep(designs[2], SHORT)
+    assert torch.equal(alone.runs[0].net.weights, one.runs[2].net.weights)
+    assert one.runs[0].task is not one.runs[1].task
+    assert one.runs[0].task is one.runs[2].task  # one teacher for all depths of a seed
+
+
+def test_a_killed_sweep_continues_to_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    designs = [*grid(SMALL, effective_depth=[2.0, 3.0], seeds=1), replace(SMALL, scheme="adaptive")]
+    recipe = Recipe((Phase("adam", 80, 3e-3), Phase("sgd", 40, 1e-3), Phase("lbfgs", 30)))
+    whole = sweep(designs, recipe, threads=1)
+    monkeypatch.setattr("fathometer.leaky.sweeping.CHECKPOINT_EVERY", 0.0)
+    reached = []
+    for number, end in enumerate((50, 200, 265)):  # in Adam, in a second network, before L-BFGS
+
+        def kill(done: int, total: int | None, note: str = "", limit: int = end) -> None:
+            del total, note
+            if done > limit:
+                raise Kill
+
+        with pytest.raises(Kill):
+            sweep(designs, recipe, out=tmp_path / "run", resume=number > 0, threads=1, progress=kill)
+        reached.append(len(list((tmp_path / "run").glob("network-*"))))
+    done = sweep(designs, recipe, out=tmp_path / "run", resume=True, threads=1)
+    assert same(done, whole)
+    assert same(load_sweep(tmp_path / "run"), whole)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+    assert reached[0] < 3
+
+
+def test_every_state_of_a_training_leads_to_the_same_end() -> None:
+    recipe = Recipe((Phase("adam", 12, 3e-3), Phase("lbfgs", 5)))
+    designs = [replace(SMALL, scheme=scheme) for scheme in ("equidistant", "adaptive")]
+    assert SMALL.teacher is not None
+    tasks = [SMALL.teacher.task(SMALL.samples)] * 2
+    first = Training(designs, tasks, recipe, CPU)
+    states = []
+    while not first.finished:
+        first.advance()
+        tensors, facts = first.state()
+        states.append(({k: v.clone() for k, v in tensors.items()}, json.loads(json.dumps(facts))))
+    assert len(states) == 13
+    for tensors, facts in states:
+        again = Training(designs, tasks, recipe, CPU)
+        again.restore(tensors, facts)
+        while not again.finished:
+            again.advance()
+        assert torch.equal(again.nets[0].weights, first.nets[0].weights)
+        assert torch.equal(again.nets[1].steps, first.nets[1].steps)
+
+
+def test_adaptive_steps_move_to_where_the_representation_moves() -> None:
+    adaptive = sweep(replace(SMALL, scheme="adaptive"), Recipe((Phase("adam", 400, 3e-3),))).runs[0]
+    fixed = sweep(SMALL, Recipe((Phase("adam", 400, 3e-3),))).runs[0]
+    assert adaptive.net.steps.sum().item() == pytest.approx(1, abs=1e-6)
+
+    def unevenness(run: LeakyRun) -> float:
+        a = run.path.representations.flatten(1)
+        moves = a.diff(dim=0).norm(dim=1) / a[1:].norm(dim=1)
+        return (moves.max() / moves.min()).item()
+
+    assert unevenness(adaptive) < 0.5 * unevenness(fixed)
+
+
+def test_a_diverged_run_stops_says_when_and_keeps_the_last_good_weights(tmp_path: Path) -> None:
+    wild = Recipe((Phase("sgd", 400, 1e3),))
+    with pytest.raises(NumericalError, match=r"not finite at epoch \d+ .*lower learning rate"):
+        sweep(SMALL, wild, out=tmp_path / "run")
+    kept = SweepFolder.open(tmp_path / "run").read_network(0)
+    assert kept.diverged is not None
+    assert bool(kept.net.weights.isfinite().all())
+
+
+def test_one_that_diverges_does_not_spoil_the_others() -> None:
+    designs = [SMALL, replace(SMALL, effective_depth=1.0)]
+    assert SMALL.teacher is not None
+    calm, wild = SMALL.teacher.task(40), SMALL.teacher.task(40)
+    wild = own_task(wild.x * 1e25, wild.y)
+    training = Training(designs, [calm, wild], Recipe((Phase("adam", 20),)), CPU)
+    while not training.finished:
+        training.advance()
+    assert training.diverged[0] is None
+    assert training.diverged[1] == 1
+    assert bool(training.nets[0].weights.isfinite().all())
+    assert training.done == 20
+
+
+def test_it_stops_early_once_critical() -> None:
+    run = sweep(SMALL, replace(SHORT, tolerance=1e9)).runs[0]
+    assert run.history.epoch.to_list() == [2]
+
+
+def test_progress_ends_at_the_total() -> None:
+    seen: list[tuple[int, int | None, str]] = []
+    sweep(grid(SMALL, seeds=2), SHORT, progress=lambda done, total, note="": seen.append((done, total, note)))
+    assert seen[-1][:2] == (160, 160)
+    assert "loss" in seen[-1][2]
+    assert "crit" in seen[-1][2]
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    found = sweep(grid(SMALL, seeds=2), SHORT)
+    again = load_sweep(found.save(tmp_path / "kept"))
+    assert same(found, again)
+    assert again.recipe == SHORT
+    assert [run.design for run in again.runs] == [run.design for run in found.runs]
+    assert again.runs[1].history.equals(found.runs[1].history)
+    assert torch.equal(again.runs[1].task.y_test, found.runs[1].task.y_test)
+    assert again.provenance.settings["recipe"]["phases"][0]["epochs"] == 80
+    assert again.chosen(seed=1)[0].design.seed == 1
+    with pytest.raises(InputError, match="holds a sweep already"):
+        found.save(tmp_path / "kept")
+
+
+def test_data_of_ones_own() -> None:
+    task = own_task(torch.randn(20, 5), torch.randn(20, 4))
+    run = sweep(replace(SMALL, teacher=None), SHORT, task=task).runs[0]
+    assert run.task is task
+    assert math.isnan(run.test_error)  # there is no test data
+    with pytest.raises(InputError, match="needs data of its own"):
+        sweep(replace(SMALL, teacher=None), SHORT)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"decay": 0.0}, "λ₀ > 0, got 0"),
+        ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
+        ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
+        ({"scheme": "random"}, "scheme: expected equidistant, irregular, adaptive"),
+        ({"irregularity": 1.0, "scheme": "irregular"}, "a in"),
+        ({"sigma": "gelu"}, "nonlinearity"),
+    ],
+)
+def test_bad_designs_are_refused_before_training(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(SMALL, **change)  # type: ignore[arg-type]
+
+
+def test_other_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least one network"):
+        sweep([], SHORT)
+    with pytest.raises(InputError, match="epochs ≥ 1"):
+        Phase("adam", 0)
+    with pytest.raises(InputError, match="method"):
+        Phase("newton")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="got depth"):
+        grid(SMALL, depth=[1.0])
+    with pytest.raises(InputError, match="quick, paper, literal"):
+        preset("huge")
+    with pytest.raises(InputError, match="not usable here"):
+        sweep(SMALL, SHORT, device="cuda:99")
+    sweep(SMALL, SHORT, out=tmp_path / "run")
+    with pytest.raises(InputError, match="holds a sweep already"):
+        sweep(SMALL, SHORT, out=tmp_path / "run")
+    with pytest.raises(InputError, match="holds another sweep"):
+        sweep(replace(SMALL, seed=9), SHORT, out=tmp_path / "run", resume=True)
+
+
+def test_broken_folders(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"with sweep\.json in it"):
+        load_sweep(tmp_path / "nowhere")
+    folder = sweep(grid(SMALL, seeds=2), SHORT).save(tmp_path / "run")
+    network = folder / "network-001.safetensors"
+    content = network.read_bytes()
+    network.write_bytes(content[:200])
+    with pytest.raises(InputError, match="broken"):
+        load_sweep(folder)
+    network.unlink()
+    with pytest.raises(InputError, match="1 of 2 networks are not trained yet"):
+        load_sweep(folder)
+    network.write_bytes(content)
+    plan = json.loads((folder / "sweep.json").read_text("utf-8"))
+    for change, message in (
+        ({"version": 99}, "newer fathometer"),
+        ({"schema": "other"}, "not a sweep"),
+        ({"designs": [{"layers": 3}]}, "the parts do not fit"),
+    ):
+        (folder / "sweep.json").write_text(json.dumps({**plan, **change}), "utf-8")
+        with pytest.raises(InputError, match=message):
+            load_sweep(folder)
+
+
+def test_a_checkpoint_of_another_shape_is_refused() -> None:
+    assert SMALL.teacher is not None
+    task = SMALL.teacher.task(40)
+    small = Training([SMALL], [task], SHORT, CPU)
+    small.advance()
+    wide = Training([replace(SMALL, width=20)], [task], SHORT, CPU)
+    with pytest.raises(InputError, match="checkpoint is one of other networks"):
+        wide.restore(*small.state())
+
+
+def test_the_quick_preset_finds_the_rank_of_its_teacher() -> None:
+    quick = preset("quick")
+    design = replace(quick.design, teacher=Teacher((30, 2, 30)))
+    measured = sweep(design, quick.recipe, progress=False).runs[0].measures.summary
+    assert measured["rank"] == 2
+    assert measured["gap"] >= 10
+    assert 1.7 <= measured["hamiltonian"] <= 2
+    assert 2 <= measured["cost_of_identity"] <= 2.9
+    assert measured["crit"] <= 0.08
+
+
+@pytest.mark.slow
+def test_the_quick_preset_finds_all_ranks() -> None:
+    """k = 2, 3, 4, 5 × 3 seeds, in one sweep."""
+    quick = preset("quick")
+    table = sweep(grid(quick.design, rank=[2, 3, 4, 5], seeds=3), quick.recipe).table
+    k = table["rank_of_task"]
+    assert len(table) == 12
+    assert (table["rank"] == k).all()
+    assert (table["gap"] >= 10).all()
+    assert table["hamiltonian"].between(k - 0.3, k).all()
+    assert table["cost_of_identity"].between(k, k + 0.9).all()
+    assert (table["crit"] <= 0.08).all()
+
+
+def test_interrupting_leaves_checkpoints(tmp_path: Path) -> None:
+    design: Design = SMALL
+    assert design.teacher is not None
+    folder = SweepFolder.create(tmp_path / "run", [design], [design.teacher.task(40)], SHORT)
+    board = _Board(_silent, 80)
+    work = _Work(folder.designs, folder.tasks, SHORT, CPU, torch.float32, folder, board)
+    work.stop.set()
+    work.train([0])
+    assert len(folder.checkpoints()) == 1
+    assert not work.runs
