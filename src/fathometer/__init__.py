@@ -34,6 +34,7 @@ from fathometer.gauges import (
 )
 from fathometer.measure import measure
 from fathometer.provenance import Provenance
+from fathometer.residual import residual_path
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
 from fathometer.transport import Ridge
@@ -74,6 +75,7 @@ __all__ = [
     "r2",
     "r2_heldout",
     "range_scores",
+    "residual_path",
     "sparsity",
     "stable_rank",
     "watch",

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
+from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, Widths, unwrapped, watch
 from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError
 from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
@@ -48,6 +48,7 @@ def measure(
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     reduction: Reduction | Pooling = "mean",
+    widths: Widths = "equal",
     leftover: Leftover = "drop",
     batch_size: int | None = None,
     device: str | torch.device | None = None,
@@ -72,6 +73,8 @@ def measure(
         sites: which activation calls, or which whole modules, to measure (`SiteFilter`).
         activations: classes and functions of your own that are activations.
         reduction: how tensors become `[samples, features]`: `"mean"` over positions and others (`Reduction`).
+        widths: `"any"` also measures whole modules that change the number of features, by gauges of your own
+            that can take such a pair; `"equal"` leaves them out, with a warning.
         leftover: what to do with samples that do not fill a batch: `"drop"` or `"keep"` as a smaller one.
         batch_size: at most so many inputs in a forward pass; as the data come if left out.
         device: where to run; where the network is if left out.
@@ -94,7 +97,7 @@ def measure(
     network, model_facts = _network(model, name)
     chosen = choose_gauges(gauges)
     reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
-    _check(samples, batches, batch_size, leftover)
+    _check(samples, batches, batch_size, leftover, widths)
     if reduction.sample_axis != 0 and call is None:
         raise InputError(
             "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
@@ -107,6 +110,7 @@ def measure(
         "sites": _in_words(sites),
         "activations": [_in_words(activation) for activation in activations],
         "reduction": asdict(reduction),
+        "widths": widths,
         "leftover": leftover,
         "seed": seed,
     }
@@ -119,10 +123,17 @@ def measure(
             facts = {**model_facts, "sha256": hashing.result()}
             log = Journal(Path(journal), {"model": facts, "data": data_facts, "settings": settings})
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
-        stack.enter_context(_evaluating(network))
+        stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
         seen = stack.enter_context(
-            watch(network, sites=sites, activations=activations, reduction=reduction, capacity=samples)
+            watch(
+                network,
+                sites=sites,
+                activations=activations,
+                reduction=reduction,
+                capacity=samples,
+                widths=widths,
+            )
         )
         cut = pieces(items, samples, batch_size, tokens=reduction.pooling == "tokens")
         loop = _Loop(network, seen, chosen, samples, where, call, log, batches)
@@ -228,8 +239,8 @@ class _Loop:
                 f"out of memory in the gauges; ask for fewer samples than {self._samples}"
             ) from error
         rows = [
-            {"site": asdict(site), "n": len(x), "d": x.shape[1], "values": found}
-            for (site, (x, _)), found in zip(pairs.items(), values, strict=True)
+            {"site": asdict(site), "n": len(y), "d": y.shape[1], "values": found}
+            for (site, (_, y)), found in zip(pairs.items(), values, strict=True)
         ]
         if not rows and not self.finished:
             raise _nothing_to_measure(self._seen)
@@ -258,7 +269,7 @@ def _data_facts(data: Any, first: Tensor | None) -> dict[str, Any]:
     return {**facts, "sample_shape": list(first.shape), "first_sample_sha256": tensor_hash(first)}
 
 
-def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str) -> None:
+def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str, widths: str) -> None:
     for option, value, least in (
         ("samples", samples, 2),
         ("batches", batches, 1),
@@ -268,6 +279,8 @@ def _check(samples: int, batches: int | None, batch_size: int | None, leftover: 
             raise InputError(f"{option}: expected a whole number from {least}, got {value!r}")
     if leftover not in ("drop", "keep"):
         raise InputError(f"leftover: expected 'drop' or 'keep', got {leftover!r}")
+    if widths not in ("equal", "any"):
+        raise InputError(f"widths: expected 'equal' or 'any', got {widths!r}")
 
 
 @contextmanager
@@ -291,7 +304,7 @@ def _placed(network: nn.Module, device: str | torch.device | None) -> Iterator[t
 
 
 @contextmanager
-def _evaluating(network: nn.Module) -> Iterator[None]:
+def evaluating(network: nn.Module) -> Iterator[None]:
     """Eval mode, and every flag as it was afterwards."""
     flags = {module: module.training for module in network.modules()}
     network.eval()

@@ -11,7 +11,7 @@ from fathometer.errors import InputError
 
 
 class Pair(NamedTuple):
-    """Inputs and outputs of a site, `[samples, features]` each."""
+    """Inputs and outputs of a site, `[samples, features]` each; only whole modules may change the width."""
 
     x: Tensor
     y: Tensor
@@ -54,11 +54,11 @@ class Bounded:
 
     def add(self, part: Pair) -> None:
         """Samples of one more pass, as far as there is room."""
-        width = part.x.shape[1]
-        if self._memory is None or (not self._filled and self._memory.x.shape[1] != width):
-            self._memory = Pair(*(side.new_empty(self._capacity, width) for side in part))
-        if self._memory.x.shape[1] != width:
-            raise InputError(f"its width changed from {self._memory.x.shape[1]} to {width}")
+        if self._memory is None or (not self._filled and _widths(self._memory) != _widths(part)):
+            self._memory = Pair(*(side.new_empty(self._capacity, side.shape[1]) for side in part))
+        for before, now in zip(_widths(self._memory), _widths(part), strict=True):
+            if before != now:
+                raise InputError(f"its width changed from {before} to {now}")
         count = min(part.x.shape[0], self._capacity - self._filled)
         for memory, side in zip(self._memory, part, strict=True):
             memory[self._filled : self._filled + count] = side[:count]
@@ -76,3 +76,7 @@ class Bounded:
 
     def __len__(self) -> int:
         return self._filled
+
+
+def _widths(pair: Pair) -> tuple[int, int]:
+    return pair.x.shape[1], pair.y.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
@@ -16,6 +16,8 @@ from fathometer.capture.sites import Choice, Site, SiteFilter, choose
 from fathometer.capture.unwrap import eager, unwrapped
 from fathometer.errors import InputError
 
+Widths: TypeAlias = Literal["equal", "any"]
+
 
 @contextmanager
 def watch(
@@ -25,6 +27,7 @@ def watch(
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     reduction: Reduction | Pooling = "mean",
     capacity: int | None = None,
+    widths: Widths = "equal",
 ) -> Iterator[Watch]:
     """See the activation calls of a network while it runs; it computes what it computes otherwise.
 
@@ -34,6 +37,7 @@ def watch(
         activations: classes and functions of your own that are activations, each call of which counts once.
         reduction: how tensors become matrices, a `Reduction` or the name of its pooling.
         capacity: at most so many samples are kept of a site, in memory that is used again after `clear`.
+        widths: `"equal"` leaves out whole modules that change the number of features, `"any"` keeps them.
 
     Example:
         >>> import torch
@@ -45,7 +49,7 @@ def watch(
     """
     plain = unwrapped(model)
     choice = choose(plain, sites, activations)
-    seen = Watch(choice, capacity)
+    seen = Watch(choice, capacity, widths)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
     observer = Observer(plain, choice, how, seen)
     with ExitStack() as stack:
@@ -67,10 +71,10 @@ class Watch:
         unequal: modules that were asked for but whose input and output differ in shape.
     """
 
-    def __init__(self, choice: Choice, capacity: int | None = None) -> None:
+    def __init__(self, choice: Choice, capacity: int | None = None, widths: Widths = "equal") -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
-        self._choice, self._capacity = choice, capacity
+        self._choice, self._capacity, self._widths = choice, capacity, widths
         self._known: dict[tuple[str, str, int, bool], Site] = {}
         self._collected: dict[Site, Growing | Bounded] = {}
 
@@ -104,7 +108,7 @@ class Watch:
 
     def keep(self, site: Site, x: Tensor, y: Tensor) -> None:
         """Add the pair of one more forward pass."""
-        if x.shape != y.shape:
+        if len(x) != len(y) or (self._widths == "equal" and x.shape != y.shape):
             self.unequal[site.name] = f"{list(x.shape)} in, {list(y.shape)} out"
             return
         if site not in self._collected:

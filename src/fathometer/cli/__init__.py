@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import typer
@@ -10,8 +11,10 @@ from rich.console import Console
 
 from fathometer import __version__
 from fathometer.cli.activations import activations
+from fathometer.cli.leaky import leaky
 from fathometer.cli.measure import measure
 from fathometer.cli.models import models
+from fathometer.cli.path import path
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.errors import FathometerError
@@ -25,8 +28,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
-for verb in (measure, show, sites, models, activations):
+for verb in (measure, path, show, sites, models, activations):
     app.command()(verb)
+
+
+app.add_typer(leaky)
 
 
 def _print_version(wanted: bool) -> None:
@@ -47,6 +53,7 @@ def _root(
 
 def main() -> None:
     """Run the command; what goes wrong on purpose is one line and exit code 2."""
+    warnings.showwarning = _warn
     try:
         app()
     except FathometerError as error:
@@ -59,6 +66,12 @@ def main() -> None:
         _complain("out of memory; ask for fewer samples, or smaller batches")
     except KeyboardInterrupt:
         _complain("interrupted")
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    """Without the line of code that it came from."""
+    console = Console(stderr=True, emoji=False)
+    console.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _complain(message: str) -> NoReturn:

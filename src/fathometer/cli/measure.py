@@ -23,7 +23,7 @@ from fathometer.models import load_model
 from fathometer.progress import progress_bar
 from fathometer.user_code import import_by_name
 
-_DTYPES = {
+DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
     "bfloat16": torch.bfloat16,
@@ -113,7 +113,7 @@ def measure(
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
-    out = out or Path(f"{_slug(model)}-{_slug(data)}.json")
+    out = out or Path(f"{slug(model)}-{slug(data)}.json")
     if out.suffix.lower() not in (".json", ".parquet"):
         raise InputError(f"--out {out}: expected a name that ends in .json or .parquet")
     check_writable(out, force)
@@ -122,7 +122,7 @@ def measure(
     torch.manual_seed(seed)
     loaded = load_model(model, weights)
     if dtype:
-        loaded.module.to(_DTYPES[dtype])
+        loaded.module.to(DTYPES[dtype])
     source = open_data(
         data,
         loaded.inputs,
@@ -176,7 +176,7 @@ def _gauge(name: str) -> str | Gauge:
     return import_by_name(name, "--gauges") if ":" in name else name.strip()
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     """`resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`, `random` for `random:600`."""
     last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
     stem = Path(last).name.removesuffix(Path(last).suffix if Path(last).is_file() else "")

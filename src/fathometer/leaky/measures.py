@@ -169,7 +169,7 @@ def _summary(
         )
         if path.momenta is not None and path.sigma.name in HOMOGENEOUS:
             summary["balance_error"] = balance(path).error
-    euclidean, kernel = path_lengths(path, gamma0)
+    euclidean, kernel = _lengths(path, layers, gamma0)
     narrow = points["cost_of_identity"] <= summary["cost_of_identity"] + BOTTLENECK
     momentum = points["momentum_norm"]
     summary |= {
@@ -182,6 +182,14 @@ def _summary(
         "affinity": points.loc[narrow, "affinity"].max(),
     }
     return {name: value if isinstance(value, int) else float(value) for name, value in summary.items()}
+
+
+def _lengths(path: RepresentationPath, layers: pd.DataFrame, gamma0: float) -> tuple[float, float]:
+    """`path_lengths`, from the kinetic energies where they are known already: ‖∂A‖ = L̃ √kinetic."""
+    if path.effective_depth == 0:
+        return path_lengths(path, gamma0)
+    kernel = path.effective_depth * (layers["step"] * layers["kinetic"] ** 0.5).sum()
+    return _norm(path.representations.diff(dim=0)).sum().item(), float(kernel)
 
 
 def _norm(a: Tensor) -> Tensor:

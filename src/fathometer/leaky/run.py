@@ -15,6 +15,7 @@ from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.teacher import Task
+from fathometer.leaky.threads import in_threads
 from fathometer.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class LeakySweep:
     @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each network: design, errors, and what was measured."""
-        return pd.DataFrame([run.row for run in self.runs])
+        return pd.DataFrame(in_threads(lambda run: run.row, self.runs))
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder of safetensors and JSON that `load_sweep` reads."""

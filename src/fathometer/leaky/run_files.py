@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
+import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError
@@ -87,7 +88,8 @@ class SweepFolder:
     def write_network(self, number: int, run: LeakyRun) -> None:
         """Keep a trained network."""
         facts = {"history": run.history.to_dict("records"), "diverged": run.diverged}
-        _write(self._file("network", number), run.net.state_dict(), facts)
+        tensors = {name: _compact(tensor) for name, tensor in run.net.state_dict().items()}
+        _write(self._file("network", number), tensors, facts)
 
     def read_network(self, number: int) -> LeakyRun:
         """A trained network."""
@@ -176,6 +178,12 @@ def save_sweep(sweep: LeakySweep, path: Path) -> Path:
 def load_sweep(folder: str | Path) -> LeakySweep:
     """A sweep from the folder that `sweep(…, out=folder)` or `fathometer leaky` wrote."""
     return SweepFolder.open(Path(folder)).sweep()
+
+
+def _compact(tensor: Tensor) -> Tensor:
+    """As float32 where that loses nothing, as after training in float32."""
+    short = tensor.float()
+    return short if torch.equal(short.double(), tensor) else tensor
 
 
 def _plan(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""`fathometer leaky theory`: the paper's statements, measured on what was trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.cli.leaky.measure import NetworkOption, only_network
+from fathometer.cli.outputs import check_writable, write_table
+from fathometer.errors import InputError
+from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
+from fathometer.leaky.theory import Statement, check_all
+
+
+def theory(
+    run: Annotated[Path, typer.Argument(help="A folder that `fathometer leaky train` or `sweep` wrote.")],
+    network: NetworkOption = None,
+    gamma: Annotated[float, typer.Option(help="γ₀ of the ridge γ = γ₀‖K‖.")] = 1e-3,
+    details: Annotated[
+        bool, typer.Option("--details", help="Say how each was decided, and what is off.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="A .csv of the same.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Check every statement of the paper on a trained network: both sides measured, and the slack.
+
+    Of a sweep the deepest network is taken, and Proposition 5 is about all depths with its other settings.
+    """
+    if out is not None:
+        if out.suffix.lower() != ".csv":
+            raise InputError(f"--out {out}: expected a name that ends in .csv")
+        check_writable(out, force)
+    found = load_sweep(run)
+    chosen = only_network(found, network) if network is not None else _deepest(found)
+    others = [other.path for other in _kin(found, chosen)]
+    statements = check_all(chosen.path, gamma, others if len(others) > 1 else ())
+    console = Console(emoji=False)
+    design = chosen.design
+    console.print(
+        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}, seed {design.seed}",
+        highlight=False,
+    )
+    console.print(_view(statements, details))
+    if out is not None:
+        write_table(
+            pd.DataFrame([asdict(statement) for statement in statements]).drop(columns="details"), out
+        )
+        console.print(f"wrote {out}", markup=False, highlight=False, soft_wrap=True)
+    held = sum(statement.holds for statement in statements)
+    console.print(f"{held} of {len(statements)} statements hold", highlight=False)
+
+
+def _view(statements: list[Statement], details: bool) -> Table:
+    view = Table("", "statement", show_lines=details)
+    for name in ("left", "right", "slack"):
+        view.add_column(name, justify="right")
+    for statement in statements:
+        text = Text(statement.name, style="bold")
+        text.append(f"\n{statement.claim}", style="not bold")
+        if details:
+            text.append(f"\n{statement.how}. {statement.note}", style="dim not bold")
+        mark = Text("yes", "green") if statement.holds else Text("no", "red")
+        view.add_row(mark, text, *(f"{n:.4g}" for n in (statement.left, statement.right, statement.slack)))
+    return view
+
+
+def _deepest(found: LeakySweep) -> LeakyRun:
+    return max(found.runs, key=lambda run: run.design.effective_depth)
+
+
+def _kin(found: LeakySweep, chosen: LeakyRun) -> list[LeakyRun]:
+    """The networks of other depths that are alike in everything else."""
+    depth = chosen.design.effective_depth
+    return [
+        run
+        for run in found.runs
+        if run.design.effective_depth not in (depth, 0.0)
+        and replace(run.design, effective_depth=depth) == chosen.design
+    ]

@@ -1,0 +1,218 @@
+"""`fathometer path`: the residual path of a network by name, and its bottleneck."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.capture import Pooling, Reduction
+from fathometer.cli.device import check_device
+from fathometer.cli.measure import DTYPES, slug
+from fathometer.cli.outputs import check_writable
+from fathometer.cli.tables import bar
+from fathometer.data import open_data
+from fathometer.errors import InputError
+from fathometer.models import load_model
+from fathometer.progress import progress_bar
+from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save_figure
+from fathometer.report.path import plot_path
+from fathometer.residual import bottleneck, residual_path
+from fathometer.sounding import Sounding
+
+_COLUMNS = {  # as many as there is room for
+    "cost_of_identity": "COI",
+    "speed": "speed",
+    "affinity": "affinity",
+    "stable_rank_centred": "centred rank",
+    "nonnegativity_energy": "energy ≥ 0",
+    "rms": "rms",
+}
+_FRAME = 42  # what a row takes beside the name and the columns above
+_CELL = 11
+_FEW_CARRIERS = 0.1
+
+
+def path(
+    model: Annotated[str, typer.Argument(help="As for `fathometer measure`.")],
+    data: Annotated[str, typer.Option(help="As for `fathometer measure`.")],
+    weights: Annotated[
+        str, typer.Option(help="default (downloaded if need be), none (random ones), or a file of tensors.")
+    ] = "default",
+    blocks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The modules to measure, a pattern of names or a class. Repeatable. Default: those that add "
+            "their input to their output."
+        ),
+    ] = None,
+    sigma: Annotated[
+        str | None, typer.Option(help="The activation, such as relu. Default: that of the blocks.")
+    ] = None,
+    gamma: Annotated[float, typer.Option(help="γ₀ of the cost of identity.")] = 1e-3,
+    samples: Annotated[int, typer.Option(help="Samples that make a measured batch.", min=2)] = 512,
+    batches: Annotated[
+        int | None, typer.Option(help="How many batches to measure. Default: all that the data give.", min=1)
+    ] = None,
+    reduction: Annotated[Pooling, typer.Option(help="How positions (pixels, tokens) are reduced.")] = "mean",
+    channel_axis: Annotated[
+        int | None, typer.Option(help="Axis of the channels. Default: found from the operators.")
+    ] = None,
+    leftover: Annotated[
+        Literal["drop", "keep"], typer.Option(help="What to do with samples that do not fill a batch.")
+    ] = "drop",
+    batch_size: Annotated[
+        int, typer.Option(help="Inputs in a forward pass; less needs less memory.", min=1)
+    ] = 32,
+    workers: Annotated[int, typer.Option(help="Processes that read data ahead.", min=0)] = 0,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one.")
+    ] = "auto",
+    dtype: Annotated[
+        Literal["float32", "float64", "bfloat16", "float16"] | None,
+        typer.Option(help="Of the network. Default: as it is."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the order of the data and of random weights.", min=0)] = 0,
+    shuffle: Annotated[
+        bool, typer.Option(help="Take the data in a random order, since folders are sorted by class.")
+    ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at an unreadable image; else skip it.")
+    ] = False,
+    length: Annotated[int | None, typer.Option(help="Tokens in a block of text.", min=2)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write, .json or .parquet. Default: MODEL-DATA-path.json.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A .png, .svg or .pdf: stable rank, cost of identity, speed.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Follow the representation along the residual blocks of a network: where is its bottleneck?
+
+    After every block: the stable rank, the cost of identity (COI) with the blocks' own activation, and the
+    speed. The result is one file, a sounding for `fathometer show` or `fathometer.load`.
+
+    For instance:
+
+    - `fathometer path torchvision:resnet50 --data photos/ --plot path.png`
+
+    - `fathometer path hf:gpt2 --data book.txt --reduction tokens`
+
+    - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
+    """
+    out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
+    _check_outputs(out, plot, force)
+    device = check_device(device)
+    torch.manual_seed(seed)
+    loaded = load_model(model, weights)
+    if dtype:
+        loaded.module.to(DTYPES[dtype])
+    source = open_data(
+        data,
+        loaded.inputs,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        workers=workers,
+        strict=strict,
+        length=length,
+    )
+    with progress_bar("measuring") as progress:
+        sounding = residual_path(
+            loaded,
+            source,
+            blocks=blocks,
+            sigma=sigma,
+            gamma=gamma,
+            samples=samples,
+            batches=batches,
+            reduction=Reduction(reduction, channel_axis=channel_axis, seed=seed),
+            leftover=leftover,
+            batch_size=batch_size,
+            device=device,
+            seed=seed,
+            progress=progress,
+        )
+    sounding.save(out)
+    if plot:
+        save_figure(plot_path([sounding]), plot)
+    console = Console(emoji=False)
+    console.print(path_table(sounding, console.width))
+    for line in _remarks(sounding, source.skipped):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for file in filter(None, (out, plot)):
+        console.print(f"wrote {file}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"bottleneck: {bottleneck(sounding)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def path_table(path: Sounding, room: int) -> Table:
+    """A row for each block, after one for the input of the first."""
+    facts = path.provenance
+    sigma = facts.settings["path"]["sigma"]
+    title = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
+    view = Table(
+        title=Text(title), caption=f"mean over batches; σ is {sigma or 'unknown: no activation was called'}"
+    )
+    view.add_column("block", overflow="fold")
+    longest = max(len(site.name) for site in path.sites)
+    columns = {gauge: text for gauge, text in _COLUMNS.items() if gauge in path.gauges}
+    fitting = max(2, (room - _FRAME - longest) // _CELL)
+    columns = dict(list(columns.items())[:fitting])
+    for head in ("width", "stable rank"):
+        view.add_column(head, justify="right", no_wrap=True)
+    view.add_column("", width=10, no_wrap=True)
+    for text in columns.values():
+        view.add_column(text, justify="right")
+    ranks, start = path.mean("stable_rank"), float(path.mean("stable_rank_in").iloc[0])
+    top = max(start, float(ranks.max()), 1.0)
+    view.add_row("input", "", f"{start:.2f}", bar(start / top, 10), *("" for _ in columns))
+    width = path.records.groupby("site", sort=False)["d"].first()
+    means = {gauge: path.mean(gauge) for gauge in columns}
+    for site in (site.name for site in path.sites):
+        cells = (f"{means[gauge][site]:.3f}" for gauge in columns)
+        cells = ("–" if cell == "nan" else cell for cell in cells)
+        view.add_row(Text(site), str(width[site]), f"{ranks[site]:.2f}", bar(ranks[site] / top, 10), *cells)
+    return view
+
+
+def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
+    speed = path.mean("speed")
+    missing = [str(site) for site in speed.index if math.isnan(speed[site])]
+    few = path.records[path.records["n"] < path.records["d"]]
+    carriers = path.mean("carriers")
+    lines = []
+    if carriers.min() < _FEW_CARRIERS:
+        lines.append(
+            f"a few samples carry the norm of {int((carriers < _FEW_CARRIERS).sum())} blocks "
+            f"({carriers.min():.1%} of them at {carriers.idxmin()}): the numbers there are theirs"
+        )
+    if missing:
+        lines.append(f"no speed where the width changes: {', '.join(missing)}")
+    if len(few):
+        lines.append(
+            f"{few['site'].nunique()} blocks are wider than the {int(few['n'].max())} samples, "
+            "which bound their ranks: more samples would show more"
+        )
+    if skipped:
+        names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
+        lines.append(f"skipped {len(skipped)} unreadable: {names}")
+    return lines
+
+
+def _check_outputs(out: Path, plot: Path | None, force: bool) -> None:
+    if out.suffix.lower() not in (".json", ".parquet"):
+        raise InputError(f"--out {out}: expected a name that ends in .json or .parquet")
+    check_writable(out, force)
+    if plot is None:
+        return
+    if plot.suffix.lower() not in PICTURE_SUFFIXES:
+        raise InputError(f"--plot {plot}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
+    require_matplotlib()
+    check_writable(plot, force)

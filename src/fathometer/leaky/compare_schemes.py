@@ -1,0 +1,154 @@
+"""Step schemes held against each other: test errors paired by seed, and paths in one plane (Figure 2).
+
+Networks of one seed share their task and the draw of their weights. The spread over seeds hides what the
+steps do, unless one takes the difference within each seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from fathometer.errors import InputError
+from fathometer.leaky.plan import Design
+from fathometer.leaky.run import LeakyRun, LeakySweep
+
+BASELINE = "equidistant"
+CONFIDENCE = 0.95
+
+
+class Projection(NamedTuple):
+    """Paths in the plane that shows most of them.
+
+    Attributes:
+        paths: one array for each path, `[points, 2]`.
+        explained: the two shares of the variance.
+    """
+
+    paths: list[npt.NDArray[np.float64]]
+    explained: tuple[float, float]
+
+
+def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:
+    """The test error of every network that did not diverge: `layers`, `scheme`, `seed`, `test_error`."""
+    runs = _finished(sweep)
+    check_alike(runs, "layers", "scheme")
+    rows = [(r.design.layers, r.design.scheme, r.design.seed, r.test_error) for r in runs]
+    table = pd.DataFrame(rows, columns=["layers", "scheme", "seed", "test_error"])
+    if table["test_error"].isna().any():
+        raise InputError("test errors: expected held-out data, got a task without any; set test_samples")
+    twice = table[table.duplicated(["layers", "scheme", "seed"])]
+    if len(twice):
+        layers, scheme, seed = twice.iloc[0][["layers", "scheme", "seed"]]
+        raise InputError(
+            f"schemes: expected one network for each L, scheme and seed, got several of L = {layers}, "
+            f"{scheme}, seed {seed}; keep one of them"
+        )
+    return table.sort_values(["layers", "scheme", "seed"], ignore_index=True)
+
+
+def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
+    """Test error less that of equidistant steps with the same L and seed, in a column `difference`.
+
+    Seeds that lack either of the two are left out.
+    """
+    schemes = sorted({run.design.scheme for run in _finished(sweep)})
+    if BASELINE not in schemes or len(schemes) < 2:
+        got = ", ".join(schemes) or "no network that did not diverge"
+        raise InputError(
+            f"schemes: expected {BASELINE} steps and some other, got {got}; "
+            "train grid(design, scheme=['equidistant', 'adaptive'], seeds=…)"
+        )
+    table = held_out_errors(sweep)
+    base = table[table["scheme"] == BASELINE].drop(columns="scheme")
+    others = table[table["scheme"] != BASELINE]
+    pairs = others.merge(base, on=["layers", "seed"], suffixes=("", "_base"))
+    if pairs.empty:
+        raise InputError(
+            "schemes: expected networks that share L and seed, got no such pair; train all schemes on the "
+            "same layers and seeds"
+        )
+    pairs["difference"] = pairs["test_error"] - pairs["test_error_base"]
+    return pairs[["layers", "scheme", "seed", "difference"]]
+
+
+def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
+    """What each scheme changes in test error against equidistant steps (Figure 2a).
+
+    Columns: `layers` (L), `scheme`, `mean` of the differences over seeds, `low` and `high` of its 95 %
+    interval d̄ ± t_{.975, n−1} s/√n (Student; NaN for a single seed), `wins`, the seeds in which the scheme
+    has the lesser error, and `seeds`, their number n. Less than 0 is better than equidistant.
+
+    Args:
+        sweep: networks that differ in scheme, L and seed alone.
+    """
+    rows = []
+    for (layers, scheme), group in seed_differences(sweep).groupby(["layers", "scheme"], sort=True):
+        values = group["difference"].to_numpy(float)
+        mean, half = float(values.mean()), _half_width(values)
+        rows.append((layers, scheme, mean, mean - half, mean + half, int((values < 0).sum()), len(values)))
+    return pd.DataFrame(rows, columns=["layers", "scheme", "mean", "low", "high", "wins", "seeds"])
+
+
+def project_paths(runs: Sequence[LeakyRun]) -> Projection:
+    """The paths A_p in the plane of their first two principal components, found jointly (Figure 2c).
+
+    Every A_p is one point, flattened to `[width · samples]`; the mean over the points of all paths is
+    subtracted. The sign of a component is such that its largest entry over the points is positive.
+    """
+    shapes = {tuple(run.path.representations.shape[1:]) for run in runs}
+    if len(shapes) != 1:
+        raise InputError(
+            "paths: expected networks of one width and number of samples, got "
+            f"{', '.join(map(str, sorted(shapes))) or 'none'}"
+        )
+    flat = [run.path.representations.flatten(1).numpy() for run in runs]
+    points = np.concatenate(flat)
+    points = points - points.mean(0)
+    left, values, _ = np.linalg.svd(points, full_matrices=False)
+    plane = left[:, :2] * values[:2]
+    plane = plane * np.sign(plane[np.abs(plane).argmax(0), [0, 1]])
+    shares = values**2 / max(float((values**2).sum()), np.finfo(float).tiny)
+    ends = np.cumsum([len(each) for each in flat])[:-1]
+    return Projection(np.split(plane, ends), (float(shares[0]), float(shares[1])))
+
+
+def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
+    """Refuse designs that differ in more than their seeds and these attributes."""
+    designs = [_without_seeds(run.design) for run in runs]
+    differing = [
+        name
+        for name in (designs[0] if designs else {})
+        if name not in free and any(design[name] != designs[0][name] for design in designs)
+    ]
+    if differing:
+        raise InputError(
+            f"sweep: expected networks that differ in {', '.join((*free, 'seed'))} alone, got several values "
+            f"of {', '.join(differing)}; keep one: dataclasses.replace(sweep, runs=tuple(sweep.chosen(…)))"
+        )
+
+
+def _finished(sweep: LeakySweep) -> list[LeakyRun]:
+    return [run for run in sweep.runs if run.diverged is None]
+
+
+def _without_seeds(design: Design) -> dict[str, Any]:
+    plain = asdict(design)
+    del plain["seed"]
+    if plain["teacher"] is not None:
+        del plain["teacher"]["seed"]
+    return plain
+
+
+def _half_width(values: npt.NDArray[np.float64]) -> float:
+    count = len(values)
+    if count < 2:
+        return math.nan
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))

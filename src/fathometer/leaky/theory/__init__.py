@@ -1,0 +1,113 @@
+"""Every statement of the paper as a function that measures both of its sides.
+
+Functions of one representation: `stable_rank_bound`, `added_neuron`, `path_to_a_saddle`. Of a path with
+momenta: the rest. `check_all` runs what applies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fathometer.leaky.critical import HOMOGENEOUS
+from fathometer.leaky.energy import GAMMA, gamma_of
+from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.theory.balance import balancedness, bias_balance, norm_balance, norm_growth
+from fathometer.leaky.theory.bottleneck import (
+    hamiltonian_identity,
+    hamiltonian_is_conserved,
+    proposition_5,
+    theorem_4,
+)
+from fathometer.leaky.theory.cost import cost_of
+from fathometer.leaky.theory.identity import added_neuron, stable_rank_bound
+from fathometer.leaky.theory.lagrangian import three_terms, weights_from_momenta
+from fathometer.leaky.theory.linear import linear_flow, middle_term
+from fathometer.leaky.theory.saddle import ConstantCostPath, constant_cost_path, path_to_a_saddle
+from fathometer.leaky.theory.statement import Statement
+from fathometer.leaky.theory.symmetries import integration_range, output_scaling
+
+__all__ = [
+    "ConstantCostPath",
+    "Statement",
+    "added_neuron",
+    "balancedness",
+    "bias_balance",
+    "check_all",
+    "constant_cost_path",
+    "hamiltonian_identity",
+    "hamiltonian_is_conserved",
+    "integration_range",
+    "linear_flow",
+    "middle_term",
+    "norm_balance",
+    "norm_growth",
+    "output_scaling",
+    "path_to_a_saddle",
+    "proposition_5",
+    "stable_rank_bound",
+    "theorem_4",
+    "three_terms",
+    "weights_from_momenta",
+]
+
+SADDLE_SAMPLES = 3  # at most: Proposition 3 needs a width above N(N + 1)
+
+
+def check_all(
+    path: RepresentationPath, gamma0: float = GAMMA, others: Sequence[RepresentationPath] = ()
+) -> list[Statement]:
+    """Every statement that applies to a trained path.
+
+    Propositions 1 to 3 are about ReLU and a single representation: they are checked at the layer in the
+    middle, the third for its first few samples. Those about critical points hold as far as the network has
+    been trained.
+
+    Args:
+        path: of a network, with momenta and weights.
+        gamma0: γ₀.
+        others: paths at other effective depths, two at least, for Proposition 5; it is left out without.
+
+    Example:
+        >>> import torch
+        >>> from fathometer.leaky.model import LeakyResNet
+        >>> from fathometer.leaky.path import path_of
+        >>> net = LeakyResNet(3, 3, width=16, effective_depth=1.0, steps=4).double()
+        >>> x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        >>> found = check_all(path_of(net, x, x, 0.1))
+        >>> [s.name for s in found if not s.holds and s.name.startswith(("Proposition 1", "Section 1.2"))]
+        []
+    """
+    path.require_momenta()
+    statements: list[Statement] = []
+    if path.sigma.name == "relu":
+        statements += _of_one_representation(path, gamma0)
+    if path.sigma.name in HOMOGENEOUS:
+        statements += balancedness(path)
+    statements += [three_terms(path, gamma0), weights_from_momenta(path)]
+    statements += [hamiltonian_identity(path, gamma0), hamiltonian_is_conserved(path, gamma0)]
+    statements += theorem_4(path, gamma0)
+    statements += integration_range(path)
+    room = 1 / path.steps.max().item() - path.effective_depth
+    if room > 0 and path.sigma.name in HOMOGENEOUS:
+        statements += output_scaling(path, min(0.5, room / 2))
+    if path.sigma.name == "identity":
+        statements.append(linear_flow(path))
+    if others:
+        statements.append(proposition_5([path, *others], gamma0))
+    return statements
+
+
+def _of_one_representation(path: RepresentationPath, gamma0: float) -> list[Statement]:
+    a = path.representations[len(path.representations) // 2]
+    gamma = gamma_of(a.relu(), gamma0).item()
+    found = [stable_rank_bound(a)]
+    if gamma > 0:
+        found.append(stable_rank_bound(a, gamma))
+        if bool((a < 0).any()):
+            found.append(added_neuron(a, gamma=gamma))
+    count = max((n for n in range(1, SADDLE_SAMPLES + 1) if n * (n + 1) < len(a)), default=0)
+    few = a[:, :count]
+    if bool((few < 0).any()) and math.isfinite(cost_of(few)):
+        found += path_to_a_saddle(few)
+    return found

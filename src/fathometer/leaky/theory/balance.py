@@ -1,0 +1,127 @@
+"""Balancedness, and how the norm of the weights grows along the path: Proposition 9.
+
+Representations are `[layers + 1, width, samples]`, weights `[layers, width, width + 1]` with the bias b last.
+T_l is Tr[B_lA_lᵀ], and H_l is H(A_{l−1}, B_l).
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fathometer.leaky.critical import balance
+from fathometer.leaky.energy import hamiltonians, require_depth
+from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.theory.statement import Statement, equal, relative
+
+TOLERANCE = 0.05  # a trained network is critical to a few per cent
+
+
+def balancedness(path: RepresentationPath, tolerance: float = TOLERANCE) -> list[Statement]:
+    """Proposition 9, corrected, and what is exact of it in a network: three statements.
+
+    They are `bias_balance`, `norm_balance` and `norm_growth`.
+    """
+    return [bias_balance(path, tolerance), norm_balance(path, tolerance), norm_growth(path, tolerance)]
+
+
+def bias_balance(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+    """T_l − T_{l−1} = ρ_l ‖b_l‖² / L̃ in every layer, at a critical point.
+
+    For any weights the left side is ρ_l b_l·(B_l 1), since σ'(A) ⊙ A = σ(A) for ReLU; at a critical point
+    b_l = L̃ B_l 1. It is the discrete ∂_p Tr[BAᵀ] = ‖b‖²/L̃. Sides are sums over the layers.
+    """
+    found = balance(path)
+    momenta, weights = path.require_momenta()
+    gains, claimed = found.changes, found.expected_changes
+    always = path.steps * (weights[..., -1] * momenta[1:].sum(2)).sum(1)
+    largest = claimed.max().item()
+    still = largest == 0
+    return equal(
+        "Proposition 9, biases",
+        "Tr[B_lA_lᵀ] − Tr[B_{l−1}A_{l−1}ᵀ] = ρ_l‖b_l‖²/L̃ in every layer",
+        gains.sum().item(),
+        claimed.sum().item(),
+        error=0.0 if still else (gains - claimed).abs().max().item() / largest,
+        tolerance=tolerance,
+        measure="the largest difference of a layer over the largest right side",
+        details={"off_for_any_weights": 0.0 if still else (gains - always).abs().max().item() / largest},
+        note="all biases are zero: so are both sides, trained or not" if still else "",
+    )
+
+
+def norm_balance(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+    """(1 + ρ_lL̃) ‖W_l‖² = 2L̃² T_l + 2L̃ (1 − ρ_lL̃) H_l in every layer, at a critical point.
+
+    It follows from H_l = ‖W_l‖²/(2L̃) − L̃ Tr[B_lA_{l−1}ᵀ] and T_l = (1 − ρL̃) Tr[B_lA_{l−1}ᵀ] + ρ‖W_l‖²/L̃, and
+    ties the norm of the weights to what `bias_balance` knows of T. Sides are means over the layers.
+    """
+    depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
+    left = (1 + leak) * balance(path).norms
+    right = 2 * depth**2 * _overlaps(path) + 2 * depth * (1 - leak) * hamiltonians(path).staggered
+    return equal(
+        "Proposition 9, norms",
+        "(1 + ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l in every layer",
+        left.mean().item(),
+        right.mean().item(),
+        error=((left - right).abs().max() / left.max()).item(),
+        tolerance=tolerance,
+        measure="the largest difference of a layer over the largest left side",
+    )
+
+
+def norm_growth(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+    """Proposition 9: ‖W_p‖² = ‖W_0‖² + 2L̃ ∫‖b‖² dq. The paper has L̃ in the place of 2L̃.
+
+    H = ‖W‖²/(2L̃) − L̃ Tr[BAᵀ] is constant and ∂_p Tr[BAᵀ] = ‖b‖²/L̃, so ∂_p‖W‖² = 2L̃‖b‖². The paper varies
+    ∫ r'² (‖V_r‖² + e^{2L̃(r − q)}‖b_r‖²) dq by r = q + dr, and leaves out that V_r and b_r change too, by
+    dr ∂_p‖W‖². With it, −2∂_p‖W‖² + ∂_p‖W‖² + 2L̃‖b‖² = 0.
+
+    In a network of few layers H_l drifts, and the norms do not grow by that factor: it is 2 as ρL̃ → 0, off
+    by the order of ρL̃ before, and the paper's 1 in a fully connected network, ρL̃ = 1. What is exact there is
+    the difference of `norm_balance` between two layers,
+    (1 + ρL̃)(‖W_l‖² − ‖W_1‖²) − 2L̃(1 − ρL̃)(H_l − H_1) = 2L̃ Σ ρ_i‖b_i‖² over i = 2 … l, here with equal ρ.
+    Sides are those of this equation at the last layer. The details hold `factor`, the fit of the left side to
+    L̃Σρ‖b‖² over all layers, which is to be 2; `factor_with_drift`, that of ‖W_l‖² − ‖W_1‖² alone; and both
+    sides of the paper's equation at the last layer.
+    """
+    depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
+    found = balance(path)
+    grown = found.norms - found.norms[0]
+    terms = (1 + leak) * found.norms - 2 * depth * (1 - leak) * hamiltonians(path).staggered
+    left = terms - terms[0]
+    integral = depth**2 * found.expected_changes.cumsum(0)
+    integral = integral - integral[0]  # of the layers after the first
+    factor, drifting = _fit(left, integral), _fit(grown, integral)
+    measured, paper = grown[-1].item(), integral[-1].item()
+    return equal(
+        "Proposition 9",
+        "‖W_p‖² = ‖W_0‖² + 2L̃∫‖b‖²dq; in a network with the drift of H, and 1 + ρL̃",
+        left[-1].item(),
+        2 * paper,
+        error=abs(factor / 2 - 1),
+        tolerance=tolerance,
+        measure="|factor/2 − 1|, the factor fitted over all layers,",
+        details={
+            "factor": factor,
+            "factor_with_drift": drifting,
+            "largest_leak": leak.max().item(),
+            "paper_left": measured,
+            "paper_right": paper,
+            "paper_relative_gap": relative(measured, paper),
+            "corrected_relative_gap": relative(measured, 2 * paper),
+        },
+        note="the paper has the factor 1; it is 2 for the flow, and 1 only where ρL̃ = 1"
+        if paper
+        else "all biases are zero: there is no growth to fit a factor to",
+    )
+
+
+def _overlaps(path: RepresentationPath) -> Tensor:
+    """T_1 … T_L."""
+    momenta, _ = path.require_momenta()
+    return (momenta[1:] * path.representations[1:]).sum((1, 2))
+
+
+def _fit(values: Tensor, to: Tensor) -> float:
+    size = to.square().sum().item()
+    return (values * to).sum().item() / size if size > 0 else float("nan")

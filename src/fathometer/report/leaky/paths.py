@@ -1,0 +1,247 @@
+"""One network along p: its spectra (Figure 1b), its energies (Figure 1c), and its affinity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from fathometer.errors import InputError
+from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.leaky.measures import BOTTLENECK
+from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Results: TypeAlias = LeakySweep | LeakyRun
+"""A run, or a sweep from which `usual_run` takes one."""
+
+USUAL_DEPTH = 7.0  # L̃ of Figure 1b
+LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
+GREY = "#a9b1b8"  # singular values beyond k*
+STEP = "#d5dade"  # places of the layers
+_DECADES = 4  # of singular values shown below the largest
+
+_ENERGIES = {
+    "potential": ("potential (COI)", PALETTE[2], "s"),
+    "kinetic": ("kinetic", PALETTE[4], "^"),
+    "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", SEA, "o"),
+    "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", BUOY, "D"),
+}
+
+
+def usual_run(results: Results) -> LeakyRun:
+    """The run with L̃ nearest 7, the greater of two, and of these the least seed, then the most layers."""
+    if isinstance(results, LeakyRun):
+        return results
+
+    def order(run: LeakyRun) -> tuple[float, ...]:
+        depth = run.design.effective_depth
+        return abs(depth - USUAL_DEPTH), -depth, run.design.seed, -run.design.layers
+
+    return min(trained(results), key=order)
+
+
+def plot_spectra(results: Results) -> Figure:
+    """Singular values of A_p and of W_p along p (Figure 1b): the first k* in colour, the others grey.
+
+    W_l stands at p_{l−1}, where its layer begins. Inside the bottleneck it has k* singular values near L̃,
+    the dotted line.
+    """
+    run = usual_run(results)
+    measures = run.measures
+    figure = new_figure(8.4, 3.5)
+    left, right = figure.subplots(1, 2)
+    draw_spectra(left, measures.points["p"], measures.spectra, run, "singular values of $A_p$")
+    draw_weight_spectra(right, run)
+    name_spectra(figure, run)
+    name_run(figure, run)
+    return figure
+
+
+def plot_energies(results: Results) -> Figure:
+    """Kinetic and potential energy, H and the stable H along p, in dimensions (Figure 1c).
+
+    The parts are ‖∂A‖²/L̃² and ‖A‖² in (K + γI)⁻¹; their difference is the stable −2H_γ/L̃.
+    """
+    run = usual_run(results)
+    if run.design.effective_depth <= 0:
+        raise InputError("energies: expected L̃ > 0, got a plain ResNet (L̃ = 0), which has no Hamiltonian")
+    layers = run.measures.layers
+    figure = new_figure(6.4, 4.4)
+    axes = figure.subplots()
+    for name, (label, colour, marker) in _ENERGIES.items():
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.4}
+        axes.plot(layers["p"], layers[name], label=label, **look)
+    mark_rank(axes, run.task.rank)
+    dimension_axis(axes, [float(value) for name in _ENERGIES for value in layers[name]])
+    axes.set_ylabel("dimensions")
+    along(axes)
+    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False)
+    name_run(figure, run)
+    return figure
+
+
+def plot_affinity(results: Results) -> Figure:
+    """The affinity score of σ along p, with ‖A₋‖/‖A‖, above the cost of identity: both papers in one.
+
+    Inside the bottleneck, shaded, where the cost of identity is within half a dimension of its least, A is
+    nearly non-negative (Proposition 5), so that ReLU acts as the identity, and its affinity score is near 1.
+    """
+    run = usual_run(results)
+    points = run.measures.points
+    if points["affinity"].isna().all():
+        raise InputError("affinity: expected a score at some p, got none; measure with affinity=True")
+    figure = new_figure(6.4, 4.8)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    affinity = f"affinity score of {run.design.sigma}"
+    top.plot(points["p"], points["affinity"], "o-", color=SEA, markersize=4, label=affinity)
+    top.plot(points["p"], points["negative"], "s-", color=BUOY, markersize=4, label=r"$\|A_-\|/\|A\|$")
+    top.set(ylim=(-0.03, 1.04), ylabel="affinity, share of $A_-$")
+    cost = points["cost_of_identity"]
+    bottom.plot(points["p"], cost, "^-", color=PALETTE[4], markersize=4, label="COI")
+    mark_rank(bottom, run.task.rank)
+    bottom.set_yscale("log")
+    plain_log(bottom, 0.7 * min(cost.min(), run.task.rank or cost.min()), 1.4 * cost.max())
+    bottom.set_ylabel("cost of identity\n(dimensions)")
+    for axes in (top, bottom):
+        _shade(axes, points)
+        along(axes)
+    top.set_xlabel("")
+    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False)
+    name_run(figure, run)
+    return figure
+
+
+def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
+    """The spectra of W_p of a run, with L̃ as a dotted line."""
+    measures = run.measures
+    if measures.weight_spectra is None:
+        raise InputError("spectra: expected a path with weights, got one through representations alone")
+    draw_spectra(axes, measures.layers["p"], measures.weight_spectra, run, "singular values of $W_p$")
+    depth = run.design.effective_depth
+    if depth > 0:
+        axes.axhline(depth, color=INK, linestyle=":", linewidth=1)
+        axes.annotate(
+            r"$\tilde{L}$",
+            (1, depth),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+
+
+def draw_spectra(
+    axes: Axes, p: pd.Series[float], spectra: np.ndarray[Any, Any], run: LeakyRun, label: str
+) -> None:
+    """A line for each singular value, `[places, number]`, over four decades at most."""
+    rank = run.task.rank or 0
+    for number, values in reversed(list(enumerate(spectra.T))):
+        leading = number < rank
+        axes.plot(
+            p,
+            values,
+            color=SEA if leading else GREY,
+            linewidth=1.8 if leading else 0.7,
+            marker="o" if leading else None,
+            markersize=3,
+            label=f"$s_{{{number + 1}}}$",
+        )
+    top = float(spectra.max()) or 1.0
+    axes.set_yscale("log")
+    axes.set_ylim(max(top * 10.0**-_DECADES, float(spectra.min()) / 2), top * 2)
+    axes.set_ylabel(label)
+    along(axes)
+
+
+def trained(sweep: LeakySweep) -> list[LeakyRun]:
+    """The runs that did not diverge; an error where there is none."""
+    runs = [run for run in sweep.runs if run.diverged is None]
+    if not runs:
+        raise InputError(
+            f"sweep: expected a network that did not diverge, got {len(sweep.runs)} that did; "
+            "train with a smaller learning rate"
+        )
+    return runs
+
+
+def mark_rank(axes: Axes, rank: int | None) -> None:
+    """A dashed line at k*, where it is known."""
+    if rank is not None:
+        axes.axhline(rank, color=INK, linestyle="--", linewidth=1, label=f"$k^* = {rank}$", zorder=0)
+
+
+def dimension_axis(axes: Axes, values: Sequence[float]) -> None:
+    """A vertical axis of dimensions: linear from −5 to 5, logarithmic beyond, where values go so far."""
+    shown = np.array(values)[np.isfinite(values)]
+    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
+    low, high = min(low, 0.0), max(high, 1.0)
+    if max(-low, high) <= LINEAR:
+        margin = 0.05 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
+        return
+    axes.set_yscale("symlog", linthresh=LINEAR, linscale=2.2)
+    powers = [10.0**power for power in range(2, 9)]
+    ticks = [*(-power for power in powers), -10.0, -4.0, -2.0, *range(6), 10.0, *powers]
+    low = low - 0.5 if low >= -LINEAR else 1.3 * low
+    high = high + 0.5 if high <= LINEAR else 1.3 * high
+    inside = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(inside, [f"{tick:g}".replace("-", "−") for tick in inside])
+    axes.set_yticks([], minor=True)
+    axes.set_ylim(low, high)
+
+
+def plain_log(axes: Axes, low: float, high: float) -> None:
+    """Ticks 1, 10, … on a logarithmic axis, or 1, 2, 5, …, as plain numbers."""
+    factors = (1, 2, 5) if high < 100 * low else (1,)
+    ticks = [factor * 10.0**power for power in range(-6, 9) for factor in factors]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(inside, [f"{tick:g}" for tick in inside])
+    axes.set_yticks([], minor=True)
+    axes.set_ylim(low, high)
+
+
+def along(axes: Axes) -> None:
+    """What every axis along p shares."""
+    axes.set_xlabel("$p$")
+    axes.set_xlim(-0.02, 1.02)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def name_run(figure: Figure, run: LeakyRun) -> None:
+    """Which network it is, under the figure."""
+    design, crit = run.design, run.measures.summary["crit"]
+    name = (
+        rf"$\tilde{{L}}$ = {design.effective_depth:g}, $L$ = {design.layers}, {design.scheme} steps, "
+        rf"seed {design.seed}, $\gamma_0$ = {run.measures.gamma0:g}"
+    )
+    figure.supxlabel(name if math.isnan(crit) else f"{name}, crit {crit:.2g}", fontsize=8, color=INK)
+
+
+def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
+    """A legend of the lines of `draw_spectra`, and of the steps."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=GREY, linewidth=0.7, label="others" if run.task.rank else "all")]
+    if run.task.rank:
+        label = f"first $k^* = {run.task.rank}$"
+        handles.insert(0, Line2D([], [], color=SEA, linewidth=1.8, marker="o", markersize=3, label=label))
+    if steps:
+        handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=10, label=r"$p_\ell$"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+
+
+def _shade(axes: Axes, points: pd.DataFrame) -> None:
+    """The stretches of p in the bottleneck, as far as half-way to the points outside it."""
+    p, cost = points["p"].to_numpy(), points["cost_of_identity"].to_numpy()
+    edges = np.r_[p[0], (p[1:] + p[:-1]) / 2, p[-1]]
+    for number in np.flatnonzero(cost <= cost.min() + BOTTLENECK):
+        axes.axvspan(edges[number], edges[number + 1], color=SEA, alpha=0.1, linewidth=0, zorder=0)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError, NumericalError
+from fathometer.gauges import cost_of_identity
+from fathometer.leaky.critical import balance, criticality
+from fathometer.leaky.energy import (
+    energies,
+    exact_cost,
+    gamma_of,
+    hamiltonian,
+    hamiltonians,
+    in_dimensions,
+    kernel_norm2,
+    kernel_product,
+    path_lengths,
+    stable_identity,
+)
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.nonlinearity import nonlinearity, with_ones
+from fathometer.leaky.path import RepresentationPath, path_of, path_through
+from fathometer.leaky.steps import equidistant, irregular
+
+SHAPES = [(3, 20), (8, 8), (12, 5), (1, 1)]
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def dense(m: Tensor, n: Tensor, s: Tensor, gamma: float) -> float:
+    kernel = s.mT @ s + gamma * torch.eye(s.shape[-1], dtype=s.dtype)
+    return torch.trace(m @ torch.linalg.solve(kernel, n.mT)).item()
+
+
+def critical_path(
+    layers: int, depth: float = 1.0, sigma: str = "relu", width: int = 4, samples: int = 7, seed: int = 0
+) -> RepresentationPath:
+    """The path of a network with W_l = L̃ B_l σ(A_{l−1})ᵀ exactly, from a start drawn at random.
+
+    B_l is the fixed point of B_{l−1} = (1 − ρL̃) B_l + ρ σ' ⊙ (V_lᵀ B_l).
+    """
+    function, rho = nonlinearity(sigma), 1 / layers
+    a, b = drawn(width, samples, seed=seed), 0.4 / samples * drawn(width, samples, seed=seed + 1)
+    points, momenta, weights = [a], [b], []
+    for _ in range(layers):
+        s = function.function(a)
+        new = b
+        for _ in range(60):
+            pull = function.slope(s) * ((depth * new @ s.mT).mT @ new)
+            before, new = new, (b - rho * pull) / (1 - rho * depth)
+        assert (new - before).norm() <= 1e-14 * new.norm()
+        w = depth * new @ with_ones(s).mT
+        a, b = (1 - rho * depth) * a + rho * w @ with_ones(s), new
+        points.append(a)
+        momenta.append(b)
+        weights.append(w)
+    return RepresentationPath(
+        torch.stack(points), equidistant(layers), depth, function, torch.stack(momenta), torch.stack(weights)
+    )
+
+
+@pytest.mark.parametrize(("width", "samples"), SHAPES)
+@pytest.mark.parametrize("gamma", [1.0, 1e-3, 1e-6])
+def test_kernel_norms_are_the_dense_formula(width: int, samples: int, gamma: float) -> None:
+    m, n, s = drawn(3, 4, samples), drawn(3, 4, samples, seed=1), drawn(3, width, samples, seed=2)
+    for kernel in (s, with_ones(s.relu())):
+        norms, products = kernel_norm2(m, kernel, gamma), kernel_product(m, n, kernel, gamma)
+        for i in range(3):
+            assert norms[i].item() == pytest.approx(dense(m[i], m[i], kernel[i], gamma), rel=1e-7)
+            scale = math.sqrt(dense(m[i], m[i], kernel[i], gamma) * dense(n[i], n[i], kernel[i], gamma))
+            assert products[i].item() == pytest.approx(dense(m[i], n[i], kernel[i], gamma), abs=1e-7 * scale)
+
+
+def test_each_kernel_has_its_gamma() -> None:
+    m, s, gamma = drawn(2, 3, 4, 9), drawn(2, 3, 5, 9, seed=1), drawn(2, 3, seed=2).abs()
+    found = kernel_norm2(m, s, gamma)
+    for i, j in itertools.product(range(2), range(3)):
+        expected = dense(m[i, j], m[i, j], s[i, j], gamma[i, j].item())
+        assert found[i, j].item() == pytest.approx(expected)
+
+
+def test_without_gamma_all_is_infinite_but_nothing() -> None:
+    m = torch.stack([drawn(2, 6), torch.zeros(2, 6, dtype=torch.float64)])
+    dead = torch.zeros(2, 3, 6, dtype=torch.float64)
+    assert kernel_norm2(m, dead, gamma_of(dead)).tolist() == [math.inf, 0]
+
+
+def test_gamma_is_scaled_by_the_largest_eigenvalue_of_the_kernel() -> None:
+    images = drawn(4, 3, 10).relu()
+    largest = torch.linalg.eigvalsh(images.mT @ images)[:, -1]
+    torch.testing.assert_close(gamma_of(images, 0.25), 0.25 * largest)
+    for bad in (0, -1.0, math.nan, math.inf, True, "1"):
+        with pytest.raises(InputError, match="gamma0: expected a finite number > 0"):
+            gamma_of(images, bad)  # type: ignore[arg-type]
+
+
+def test_kernel_norms_complain() -> None:
+    m = drawn(2, 6)
+    for bad in (-1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="gamma: expected finite numbers from 0"):
+            kernel_norm2(m, m, bad)
+    with pytest.raises(InputError, match="as many samples as the kernel"):
+        kernel_norm2(m, drawn(2, 5), 1.0)
+    with pytest.raises(InputError, match="of one shape"):
+        kernel_product(m, drawn(3, 6), m, 1.0)
+    with pytest.raises(NumericalError, match="raise gamma"):
+        kernel_norm2(torch.ones(9, 9).double(), torch.ones(9, 9).double(), 1e-40)
+
+
+@pytest.mark.parametrize(("width", "samples"), [(4, 30), (6, 6), (9, 5)])
+def test_nonnegative_representations_cost_their_rank(width: int, samples: int) -> None:
+    rank = 3
+    a = drawn(width, rank).abs() @ drawn(rank, samples, seed=1).abs()
+    assert exact_cost(a, a.relu()).item() == pytest.approx(rank, rel=1e-8)
+    costs = [kernel_norm2(a, a, gamma_of(a, gamma0)).item() for gamma0 in (1e-2, 1e-4, 1e-6, 1e-8)]
+    assert all(less < more for less, more in itertools.pairwise(costs))
+    assert costs[-1] == pytest.approx(rank, rel=1e-3)
+    assert costs[1] == pytest.approx(cost_of_identity(a.mT, a.mT, gamma=1e-4).item(), rel=1e-9)
+
+
+def test_exact_cost() -> None:
+    wide = drawn(9, 5)
+    inverse = torch.linalg.pinv(wide.relu())
+    assert exact_cost(wide, wide.relu()).item() == pytest.approx((wide @ inverse).square().sum().item())
+    narrow = drawn(2, 3, 40)
+    nothing = torch.zeros(1, 3, 40, dtype=torch.float64)
+    assert exact_cost(torch.cat([narrow, nothing]), torch.cat([narrow.relu(), nothing])).tolist() == [
+        math.inf,
+        math.inf,
+        0,
+    ]
+
+
+def test_hamiltonian_entry_by_entry() -> None:
+    a, b, relu = drawn(2, 3), drawn(2, 3, seed=1), nonlinearity("relu")
+    pushed = sum(
+        sum(b[i, n].item() * s[n].item() for n in range(3)) ** 2
+        for i in range(2)
+        for s in (a[0].relu(), a[1].relu(), torch.ones(3))
+    )
+    expected = 2.5 / 2 * pushed - 2.5 * (a * b).sum().item()
+    assert hamiltonian(a, b, relu, 2.5).item() == pytest.approx(expected)
+    assert in_dimensions(torch.tensor(expected), 2.5).item() == pytest.approx(-2 * expected / 2.5)
+    with pytest.raises(InputError, match="of one shape"):
+        hamiltonian(a, b[:1], relu, 1.0)
+
+
+@pytest.mark.parametrize("sigma", ["relu", "softplus"])
+def test_momenta_are_the_gradients_of_the_loss(sigma: str) -> None:
+    net = LeakyResNet(3, 2, width=6, effective_depth=2.0, steps=irregular(5, 0.7), sigma=sigma).double()
+    x, y, decay = drawn(11, 3), drawn(11, 2, seed=1), 0.3
+    path = path_of(net, x, y, decay)
+    points = [net.inward @ x.mT]
+    for step, weight in zip(net.steps, net.weights, strict=True):
+        points.append(net._layer(points[-1], step, weight))
+    loss = ((net.outward @ points[-1]).mT - y).square().mean()
+    gradients = torch.stack(torch.autograd.grad(loss, points))
+    momenta, weights = path.require_momenta()
+    assert (momenta + gradients / decay).abs().max() <= 1e-12 * momenta.abs().max()
+    assert (weights - net.weights).abs().max() == 0
+
+
+def test_the_network_is_a_staggered_scheme() -> None:
+    path = critical_path(8)
+    momenta, weights = path.require_momenta()
+    assert criticality(path).max() < 1e-13
+    off = RepresentationPath(
+        path.representations, path.steps, path.effective_depth, path.sigma, momenta, 1.25 * weights
+    )
+    torch.testing.assert_close(criticality(off), torch.full((8,), 0.2, dtype=torch.float64))
+    found = hamiltonians(path)
+    for layer in range(8):
+        a, b = path.representations[layer], momenta[layer + 1]
+        assert found.staggered[layer].item() == pytest.approx(hamiltonian(a, b, path.sigma, 1.0).item())
+    torch.testing.assert_close(found.averaged, (found.staggered + found.plain) / 2)
+    gamma = gamma_of(path.images[:-1])
+    sides = stable_identity(
+        path.representations[:-1], momenta[1:], path.velocities, path.sigma, path.effective_depth, gamma
+    )
+    torch.testing.assert_close(*sides, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(sides[0], -2 / path.effective_depth * found.staggered)
+
+
+def test_the_mean_hamiltonian_is_conserved_to_second_order() -> None:
+    spread = {
+        layers: [(h.max() - h.min()).item() for h in hamiltonians(critical_path(layers, sigma="softplus"))]
+        for layers in (40, 80)
+    }
+    order = [math.log2(coarse / fine) for coarse, fine in zip(spread[40], spread[80], strict=True)]
+    assert order[0] == pytest.approx(1, abs=0.15)
+    assert order[1] == pytest.approx(1, abs=0.15)
+    assert order[2] > 1.7
+
+
+@pytest.mark.parametrize("samples", [3, 15])
+def test_energies_are_three_terms_of_one_square(samples: int) -> None:
+    path, depth, gamma0 = path_through(drawn(6, 4, samples), 2.0), 2.0, 1e-2
+    found, gamma = energies(path, gamma0), gamma_of(path.images, gamma0)
+    for layer in range(5):
+        a, velocity, s = path.representations[layer], path.velocities[layer], with_ones(path.images[layer])
+        ridge = gamma[layer].item()
+        both = depth * a + velocity
+        assert found.lagrangian[layer].item() == pytest.approx(
+            dense(both, both, s, ridge) / (2 * depth), rel=1e-8
+        )
+        kinetic, potential = dense(velocity, velocity, s, ridge), dense(a, a, s, ridge)
+        expected = kinetic / (2 * depth) - depth / 2 * potential
+        assert found.hamiltonian[layer].item() == pytest.approx(expected, rel=1e-8)
+        assert found.cross[layer].item() == pytest.approx(dense(velocity, a, s, ridge), rel=1e-8, abs=1e-8)
+    euclidean, kernel = path_lengths(path, gamma0)
+    assert euclidean == pytest.approx(sum(move.norm().item() for move in path.representations.diff(dim=0)))
+    assert kernel == pytest.approx((path.steps * (2 * depth * found.kinetic).sqrt()).sum().item())
+
+
+def test_a_path_at_rest_has_its_dimension_for_energy() -> None:
+    a = drawn(6, 2).abs() @ drawn(2, 9, seed=1).abs()
+    found = energies(path_through(a.expand(4, -1, -1), 5.0), 1e-8)
+    assert found.kinetic.tolist() == found.cross.tolist() == [0, 0, 0]
+    torch.testing.assert_close(
+        in_dimensions(found.hamiltonian, 5.0), torch.full((3,), 2.0).double(), rtol=1e-3, atol=0
+    )
+
+
+def test_the_bias_makes_weights_grow_twice_as_fast_as_in_the_paper() -> None:
+    path = critical_path(6, seed=3)
+    found = balance(path)
+    torch.testing.assert_close(found.changes, found.expected_changes, rtol=1e-10, atol=0)
+    assert found.error < 1e-10
+    fine = balance(critical_path(400, seed=3))
+    growth, expected = fine.norms[-1] - fine.norms[0], fine.expected_norms[-1] - fine.norms[0]
+    assert growth.item() == pytest.approx(expected.item(), rel=0.02)
+    assert fine.expected_norms[0] == fine.norms[0]
+
+
+def test_balance_is_off_where_weights_are_not_critical() -> None:
+    net = LeakyResNet(3, 3, width=5, effective_depth=2.0, steps=4)
+    torch.nn.init.normal_(net.weights, generator=torch.Generator().manual_seed(0))
+    path = path_of(net, drawn(20, 3), drawn(20, 3, seed=1), 0.1)
+    momenta, weights = path.require_momenta()
+    exact = path.steps * (momenta[1:].sum(-1) * weights[..., -1]).sum(-1)
+    torch.testing.assert_close(balance(path).changes, exact)
+    assert balance(path).error > 0.1 < criticality(path).median()
+
+
+def test_what_cannot_be_measured() -> None:
+    plain, bare = critical_path(3, 0.0), path_through(drawn(3, 4, 5))
+    for measure in (energies, balance):
+        with pytest.raises(InputError, match="effective_depth: expected a finite number > 0, got 0"):
+            measure(plain)
+    with pytest.raises(InputError, match="effective_depth"):
+        in_dimensions(torch.ones(1), 0.0)
+    for driven in (hamiltonians, criticality, balance):
+        with pytest.raises(InputError, match="no momenta"):
+            driven(bare)
+    with pytest.raises(InputError, match="got softplus"):
+        balance(critical_path(3, sigma="softplus"))

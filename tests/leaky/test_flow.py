@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fathometer.errors import InputError, NumericalError
+from fathometer.leaky.critical import criticality
+from fathometer.leaky.energy import gamma_of, hamiltonian, stable_identity
+from fathometer.leaky.flow import flow, velocities
+from fathometer.leaky.nonlinearity import nonlinearity, with_ones
+from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.steps import given
+from tests.leaky.test_energy import critical_path, drawn
+
+
+def start(width: int = 5, samples: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:
+    return drawn(width, samples, seed=seed), 0.05 * drawn(width, samples, seed=seed + 1)
+
+
+def simpson(values: Tensor) -> float:
+    """∫ over [0, 1] of what is known at an odd number of equidistant places."""
+    factors = torch.ones_like(values)
+    factors[1:-1:2], factors[2:-1:2] = 4, 2
+    return ((factors * values).sum() / (3 * (len(values) - 1))).item()
+
+
+@pytest.mark.parametrize("sigma", ["relu", "softplus", "identity"])
+def test_velocities_are_the_gradients_of_the_hamiltonian(sigma: str) -> None:
+    a, b = (t.requires_grad_() for t in start())
+    function = nonlinearity(sigma)
+    of_a, of_b = torch.autograd.grad(hamiltonian(a, b, function, 3.0), (a, b))
+    forward, backward = velocities(a, b, function, 3.0)
+    torch.testing.assert_close(forward, of_b, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(backward, -of_a, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1.0, 4.0])
+@pytest.mark.parametrize("method", ["DOP853", "RK45"])
+def test_a_smooth_flow_conserves_its_hamiltonian(depth: float, method: str) -> None:
+    found = flow(*start(), depth, sigma="softplus", method=method, tolerance=1e-9)  # type: ignore[arg-type]
+    assert found.drift < 1e-6
+    off = (found.hamiltonian - found.hamiltonian[0]).abs().max() / found.hamiltonian[0].abs()
+    assert found.drift == pytest.approx(off.item())
+    momenta, weights = found.path.require_momenta()
+    again = hamiltonian(found.path.representations, momenta, found.path.sigma, depth)
+    torch.testing.assert_close(again, found.hamiltonian)
+    assert (found.path.representations[-1] - found.path.representations[0]).norm() > 1
+    assert found.evaluations > 20
+    assert weights.shape == (20, 5, 6)
+
+
+def test_a_coarse_tolerance_drifts_more() -> None:
+    coarse, fine = (flow(*start(), 3.0, sigma="softplus", tolerance=t) for t in (1e-3, 1e-9))
+    assert coarse.drift > 100 * fine.drift
+    assert coarse.evaluations < fine.evaluations
+
+
+@pytest.mark.parametrize("depth", [1.0, 3.0])
+def test_proposition_9_has_a_factor_2(depth: float) -> None:
+    found = flow(*start(4, 6), depth, steps=40, tolerance=1e-8)
+    norms, bias = found.weights.square().sum((-2, -1)), found.weights[..., -1].square().sum(-1)
+    ratio = (norms[-1] - norms[0]).item() / (depth * simpson(bias))
+    assert ratio == pytest.approx(2, abs=0.01)
+    momenta, _ = found.path.require_momenta()
+    products = (momenta * found.path.representations).sum((-2, -1))
+    assert (products[-1] - products[0]).item() == pytest.approx(simpson(bias) / depth, rel=0.005)
+
+
+def test_proposition_9_needs_a_homogeneous_function() -> None:
+    found = flow(*start(), 1.0, steps=40, sigma="softplus")
+    norms, bias = found.weights.square().sum((-2, -1)), found.weights[..., -1].square().sum(-1)
+    assert abs((norms[-1] - norms[0]).item() / simpson(bias) - 2) > 0.1
+
+
+@pytest.mark.parametrize("gamma0", [1e-1, 1e-4])
+def test_the_identity_of_appendix_a2_holds_on_a_flow(gamma0: float) -> None:
+    depth, h = 2.0, 5e-3
+    steps = given([0.5 - 3 * h, *[h] * 6, 0.5 - 3 * h])
+    found = flow(*start(), depth, steps=steps, sigma="softplus", tolerance=1e-12)
+    momenta, _ = found.path.require_momenta()
+    a = found.path.representations
+    weights = torch.tensor([-1.0, 9, -45, 0, 45, -9, 1], dtype=torch.float64) / (60 * h)
+    velocity = (weights[:, None, None] * a[1:8]).sum(0)  # central differences, not the equation
+    gamma = gamma_of(found.path.images[4], gamma0)
+    left, right = stable_identity(a[4], momenta[4], velocity, found.path.sigma, depth, gamma)
+    assert abs(left - right).item() <= 1e-8 * abs(left).item()
+    standing = stable_identity(a[4], momenta[4], 0 * velocity, found.path.sigma, depth, gamma)
+    assert abs(standing[0] - standing[1]) > 1e-3
+
+
+def test_a_scalar_linear_flow_in_closed_form() -> None:
+    # one neuron, one sample, b σ(a)ᵀ = (ab, b): from a = 0, b = 0 nothing moves; B = 0 lets A decay
+    zero = torch.zeros(1, 1, dtype=torch.float64)
+    assert flow(zero, zero, 3.0).path.representations.abs().max() == 0
+    decaying = flow(zero + 2, zero, 3.0, steps=4, sigma="identity").path
+    torch.testing.assert_close(decaying.representations[:, 0, 0], 2 * torch.exp(-3 * decaying.places))
+
+
+def test_weights_are_those_of_the_flow() -> None:
+    found = flow(*start(), 2.0, steps=10, sigma="softplus")
+    momenta, weights = found.path.require_momenta()
+    expected = 2.0 * momenta @ with_ones(found.path.images).mT
+    torch.testing.assert_close(found.weights, expected)
+    torch.testing.assert_close(weights, expected[:-1])
+    fine = flow(*start(), 2.0, steps=20, sigma="softplus")
+    order = math.log2(criticality(found.path)[0].item() / criticality(fine.path)[0].item())
+    assert order == pytest.approx(1, abs=0.2)
+
+
+def test_a_network_with_critical_weights_tends_to_the_flow() -> None:
+    def miss(path: RepresentationPath) -> float:
+        a, b = path.representations, path.momenta
+        assert b is not None
+        exact = flow(a[0], b[0], 1.0, steps=2, sigma="softplus").path.representations[-1]
+        return (a[-1] - exact).norm().item()
+
+    coarse, fine = (miss(critical_path(layers, 1.0, "softplus")) for layers in (20, 40))
+    assert math.log2(coarse / fine) == pytest.approx(1, abs=0.15)
+
+
+def test_a_flow_that_leaves_for_infinity() -> None:
+    a, b = drawn(3, 2, seed=1), drawn(3, 2, seed=2)
+    with pytest.raises(NumericalError, match="leaves for infinity, or turns too fast to follow, at p = 0"):
+        flow(a, b, 30.0, sigma="identity", tolerance=1e-6)
+
+
+def test_a_flow_that_turns_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fathometer.leaky.flow.MOST", 50)
+    with pytest.raises(NumericalError, match="smaller momenta"):
+        flow(*start(), 3.0)
+
+
+def test_what_cannot_flow() -> None:
+    a, b = start()
+    with pytest.raises(InputError, match="effective_depth: expected a finite number > 0"):
+        flow(a, b, 0.0)
+    with pytest.raises(InputError, match="method: expected DOP853, RK45"):
+        flow(a, b, 1.0, method="Euler")  # type: ignore[arg-type]
+    for bad in (0.0, 1.0, 1e-20):
+        with pytest.raises(InputError, match="tolerance"):
+            flow(a, b, 1.0, tolerance=bad)
+    with pytest.raises(InputError, match="of one shape"):
+        flow(a, b[:-1], 1.0)
+    with pytest.raises(InputError, match="finite A and B"):
+        flow(a, b / 0, 1.0)
+    with pytest.raises(InputError, match="nonlinearity"):
+        flow(a, b, 1.0, sigma="gelu")

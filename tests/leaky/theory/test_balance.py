@@ -1,0 +1,92 @@
+"""Proposition 9 on exact flows, on networks that are critical to rounding, and on a trained one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fathometer.leaky.flow import flow
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.path import RepresentationPath, path_of
+from fathometer.leaky.steps import irregular
+from fathometer.leaky.theory import balancedness, bias_balance, norm_balance, norm_growth
+from tests.leaky.theory.conftest import critical_path, drawn
+
+
+@pytest.mark.parametrize("steps", [40, 200, irregular(100, 0.8)])
+def test_both_balances_are_exact_at_a_critical_point(steps: int | torch.Tensor) -> None:
+    path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, steps)
+    for found in balancedness(path):
+        assert found.holds
+        assert found.details["error"] < 1e-12
+
+
+def test_the_factor_is_2_for_the_flow_and_converges_at_first_order() -> None:
+    start, momentum = drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1)
+    factors = [
+        norm_growth(critical_path(start, momentum, 2.0, steps)).details["factor_with_drift"]
+        for steps in (100, 200, 400)
+    ]
+    gaps = [2 - factor for factor in factors]
+    assert gaps[2] == pytest.approx(0, abs=0.01)
+    assert gaps[0] / gaps[1] == pytest.approx(2, rel=0.1)
+    assert gaps[1] / gaps[2] == pytest.approx(2, rel=0.1)
+
+
+def test_the_differential_equations_have_the_factor_2() -> None:
+    found = flow(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, steps=4000)
+    weights, depth = found.weights, 2.0
+    bias = weights[..., -1].square().sum(1)
+    grown = weights.square().sum((1, 2)).diff().sum()
+    integral = (0.5 * (bias[1:] + bias[:-1]) / 4000).sum()
+    assert (grown / (depth * integral)).item() == pytest.approx(2, abs=1e-4)
+
+
+def test_a_fully_connected_network_has_the_factor_1() -> None:
+    """ρL̃ = 1, a linear network that L-BFGS brings to a critical point; its norms grow as the paper has it."""
+    with pytest.warns(UserWarning, match="ρL̃ = 1"):
+        net = LeakyResNet(3, 3, width=3, effective_depth=4.0, steps=4, sigma="identity", maps="identity")
+    net = net.double()
+    x = drawn(0, 20, 3)
+    y = x @ drawn(1, 3, 3) + 1
+
+    def closure() -> torch.Tensor:
+        newton.zero_grad()
+        loss = (net(x) - y).square().mean() + 0.05 / 8 * net.weights.square().sum() / 4
+        loss.backward()
+        return loss
+
+    newton = torch.optim.LBFGS(
+        [net.weights], max_iter=2000, tolerance_grad=1e-12, tolerance_change=0, line_search_fn="strong_wolfe"
+    )
+    newton.step(closure)
+    found = norm_growth(path_of(net, x, y, 0.05))
+    assert found.details["factor"] == pytest.approx(2, abs=1e-4)
+    assert found.details["factor_with_drift"] == pytest.approx(1, abs=1e-4)
+
+
+def test_a_trained_network_is_balanced(trained: RepresentationPath) -> None:
+    for found in balancedness(trained):
+        assert found.holds, found
+    growth = norm_growth(trained)
+    assert growth.details["factor"] == pytest.approx(2, abs=0.1)
+
+
+def test_an_untrained_network_is_not(untrained: RepresentationPath) -> None:
+    found = bias_balance(untrained)
+    assert not found.holds
+    assert found.slack < 0
+    assert found.details["off_for_any_weights"] < 1e-10
+    assert not norm_balance(untrained).holds
+    assert not norm_growth(untrained).holds
+
+
+def test_zero_biases_are_named(untrained: RepresentationPath) -> None:
+    assert untrained.weights is not None
+    weights = untrained.weights.clone()
+    weights[..., -1] = 0
+    bare = replace(untrained, weights=weights)
+    assert "zero" in bias_balance(bare).note
+    assert not norm_growth(bare).holds

@@ -1,0 +1,110 @@
+"""Appendix A.2, Theorem 4 and Proposition 5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fathometer.errors import InputError
+from fathometer.leaky.path import RepresentationPath, path_through
+from fathometer.leaky.theory import (
+    hamiltonian_identity,
+    hamiltonian_is_conserved,
+    proposition_5,
+    theorem_4,
+    three_terms,
+    weights_from_momenta,
+)
+from tests.leaky.theory.conftest import critical_path, drawn
+
+
+def test_the_identity_is_exact_at_a_critical_point_however_few_the_layers() -> None:
+    for steps, sigma in ((20, "relu"), (40, "softplus")):
+        path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.03), 1.0, steps, sigma)
+        for gamma0 in (1e-3, 0.1):
+            found = hamiltonian_identity(path, gamma0)
+            assert found.holds
+            assert found.details["error"] < 1e-9
+        assert weights_from_momenta(path).details["largest"] < 1e-12
+
+
+def test_the_identity_is_that_of_critical_points(untrained: RepresentationPath) -> None:
+    assert not hamiltonian_identity(untrained).holds
+    assert not weights_from_momenta(untrained).holds
+
+
+def test_the_hamiltonian_is_conserved(critical: RepresentationPath, untrained: RepresentationPath) -> None:
+    found = hamiltonian_is_conserved(critical)
+    assert found.holds
+    assert found.right < found.details["staggered_std"] / 5
+    assert not hamiltonian_is_conserved(untrained).holds
+
+
+@pytest.mark.parametrize("gamma", [None, 1e-3, 0.1, 1.0])
+def test_theorem_4_at_critical_points(critical: RepresentationPath, gamma: float | None) -> None:
+    found = theorem_4(critical, gamma=gamma)
+    assert len(found) == 4
+    for statement in found:
+        assert statement.holds, statement
+        assert statement.details["own_slack"] >= 0
+
+
+@pytest.mark.parametrize("gamma0", [1e-4, 1e-3, 1e-1])
+def test_theorem_4_on_a_trained_network(trained: RepresentationPath, gamma0: float) -> None:
+    assert all(statement.holds for statement in theorem_4(trained, gamma0))
+
+
+def test_theorem_4_has_the_root_of_the_product(critical: RepresentationPath) -> None:
+    below = theorem_4(critical, gamma=0.1)[0]
+    c, length = below.details["momentum2_max"], below.details["length"]
+    assert below.right == pytest.approx(-((length / 2 + (0.1 * c) ** 0.5) ** 2))
+    assert below.details["paper_right"] == pytest.approx(-((length / 2 + 0.1**0.5 * c) ** 2))
+
+
+def test_theorem_4_fails_without_its_momenta(critical: RepresentationPath) -> None:
+    assert critical.momenta is not None
+    wrong = replace(critical, momenta=0.1 * critical.momenta)
+    assert not all(statement.holds for statement in theorem_4(wrong))
+
+
+def test_three_terms_have_the_cross_term_once(trained: RepresentationPath) -> None:
+    found = three_terms(trained)
+    assert found.holds
+    assert found.details["paper_relative_gap"] > 0.1
+
+
+def test_dead_layers_are_left_out_and_counted() -> None:
+    path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 40)
+    assert path.images[-2].max() == 0
+    for found in (hamiltonian_identity(path), *theorem_4(path)):
+        assert found.holds, found
+        assert found.details["layers_dead"] == 1
+    assert three_terms(path).holds
+    assert hamiltonian_is_conserved(path).holds
+
+
+def slow(depth: float, negative: float) -> RepresentationPath:
+    a = drawn(0, 8, 20).abs()
+    a[0] = -negative * a[0]
+    return path_through(torch.stack([a * (1 + 0.1 * p / 4) for p in range(5)]), depth)
+
+
+def test_proposition_5_sees_a_trend() -> None:
+    found = proposition_5([slow(d, n) for d, n in ((16.0, 0.01), (4.0, 0.3), (8.0, 0.1))])
+    assert found.holds
+    assert found.details["rank_correlation"] == pytest.approx(-1)
+    assert found.details["at_half_4"] > found.details["at_half_8"] > found.details["at_half_16"]
+
+
+@pytest.mark.parametrize("shares", [(0.01, 0.1, 0.3), (0.9, 0.8, 0.7), (0.02, 0.01, 0.03)])
+def test_proposition_5_sees_that_there_is_none(shares: tuple[float, ...]) -> None:
+    found = proposition_5([slow(d, n) for d, n in zip((4.0, 8.0, 16.0), shares, strict=True)])
+    assert not found.holds
+    assert found.slack < 0
+
+
+def test_proposition_5_needs_several_depths() -> None:
+    with pytest.raises(InputError, match="three effective depths"):
+        proposition_5([slow(4.0, 0.1), slow(4.0, 0.1), slow(8.0, 0.1)])

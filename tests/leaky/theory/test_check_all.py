@@ -1,0 +1,81 @@
+"""The front door, and the results it gives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from fathometer.errors import InputError
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.path import RepresentationPath, path_of, path_through
+from fathometer.leaky.theory import check_all
+from fathometer.leaky.theory.statement import at_least, equal
+from tests.leaky.theory.conftest import critical_path, drawn
+
+
+def test_everything_holds_of_a_trained_network(trained: RepresentationPath) -> None:
+    found = check_all(trained)
+    names = [statement.name for statement in found]
+    assert len(set(names)) == len(names) >= 18
+    for part in ("1", "1 with γ", "2 with γ", "3, constant cost", "9", "9, biases"):
+        assert f"Proposition {part}" in names
+    assert [str(statement) for statement in found if not statement.holds] == []
+
+
+def test_what_needs_training_fails_without(untrained: RepresentationPath) -> None:
+    verdicts = {statement.name: statement.holds for statement in check_all(untrained)}
+    assert not verdicts["Proposition 9, biases"]
+    assert not verdicts["Appendix A.2"]
+    assert not verdicts["Section 1.5, weights"]
+    assert verdicts["Proposition 1"]
+    assert all(holds for name, holds in verdicts.items() if name.startswith("Section 1.2"))
+
+
+@pytest.mark.parametrize("sigma", ["identity", "softplus"])
+def test_other_nonlinearities_are_given_what_applies(sigma: str) -> None:
+    found = check_all(critical_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 20, sigma))
+    names = {statement.name for statement in found}
+    assert ("Footnote 1" in names) == (sigma == "identity")
+    assert not any(name.startswith("Proposition 1") for name in names)
+    assert all(statement.holds for statement in found if statement.name != "Section 1.5, H is conserved")
+
+
+def test_proposition_5_comes_with_other_paths(trained: RepresentationPath) -> None:
+    start, momentum = drawn(0, 6, 10), drawn(1, 6, 10, scale=0.03)
+    others = [critical_path(start, momentum, depth, 40) for depth in (1.0, 2.0)]
+    assert check_all(trained, others=others)[-1].name == "Proposition 5"
+
+
+def test_the_momenta_of_path_of_are_those_of_the_critical_path() -> None:
+    """The loss with the target Y = A_L + λNd/2 · B_L has exactly this critical point."""
+    net = LeakyResNet(6, 6, width=6, effective_depth=2.0, steps=32, maps="identity").double()  # 1/32 is exact
+    path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 32)
+    assert path.weights is not None
+    assert path.momenta is not None
+    net.weights.data.copy_(path.weights)
+    target = path.representations[-1] + 0.3 * 60 / 2 * path.momenta[-1]
+    found = path_of(net, path.representations[0].mT, target.mT, 0.3)
+    assert found.momenta is not None
+    assert (found.momenta - path.momenta).norm() / path.momenta.norm() < 1e-10
+
+
+def test_a_path_without_momenta_is_refused() -> None:
+    with pytest.raises(InputError, match="no momenta"):
+        check_all(path_through(drawn(0, 3, 4, 5)))
+
+
+def test_statements_are_plain_data(trained: RepresentationPath) -> None:
+    for statement in check_all(trained):
+        assert json.loads(json.dumps(asdict(statement)))["name"] == statement.name
+        assert statement.how
+        assert statement.claim
+
+
+def test_verdicts() -> None:
+    assert at_least("a", "b", float("inf"), 1.0).holds
+    assert not at_least("a", "b", 1.0, 1.1).holds
+    assert not at_least("a", "b", float("nan"), 1.0).holds
+    assert not equal("a", "b", 1.0, 1.0, error=float("nan"), tolerance=1.0, measure="c").holds
+    assert "FAILS" in str(at_least("a", "b", 0.0, 1.0))

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from fathometer.errors import InputError
+from fathometer.leaky import LeakySweep, grid, own_task, sweep
+from fathometer.leaky.compare_schemes import (
+    check_alike,
+    held_out_errors,
+    paired_differences,
+    project_paths,
+    seed_differences,
+)
+from fathometer.leaky.plan import Scheme
+from fathometer.report.figures import save_figure
+from fathometer.report.leaky import (
+    FIGURES,
+    depth_table,
+    leaky_figures,
+    plot_affinity,
+    plot_bounded,
+    plot_dimensions,
+    plot_energies,
+    plot_errors,
+    plot_plane,
+    plot_spectra,
+    plot_steps,
+    usual_run,
+)
+from tests.leaky.networks import SHORT, SMALL
+
+DEPTHS = [1.0, 3.0, 5.0]
+LAYERS = [4, 6]
+SEEDS = 3
+
+
+def measured(found: LeakySweep) -> LeakySweep:
+    """The same, its measures taken already: so short a training is not critical, and says so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the weights are not at a critical point")
+        assert len(found.table) == len(found.runs)
+    return found
+
+
+@pytest.fixture(scope="module")
+def depths() -> LeakySweep:
+    return measured(sweep(grid(SMALL, effective_depth=DEPTHS, seeds=2), SHORT, threads=1))
+
+
+@pytest.fixture(scope="module")
+def schemes() -> LeakySweep:
+    designs = grid(SMALL, scheme=get_args(Scheme), layers=LAYERS, seeds=SEEDS)
+    return measured(sweep(designs, SHORT, threads=1))
+
+
+def lines(axes: Any) -> dict[str, Any]:
+    """Lines by label, less the unnamed."""
+    return {
+        line.get_label(): np.asarray(line.get_xydata())
+        for line in axes.get_lines()
+        if not line.get_label().startswith("_")
+    }
+
+
+def offsets(axes: Any) -> list[Any]:
+    """The points of every scatter of two points or more."""
+    return [np.asarray(c.get_offsets(), float) for c in axes.collections if len(c.get_offsets()) > 1]
+
+
+def segments(bars: Any) -> Any:
+    """Low and high of every bar."""
+    return np.array([segment[:, 1] for segment in bars.get_segments()], float)
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_figure_1a_shows_the_summaries_by_depth(depths: LeakySweep) -> None:
+    figure = plot_dimensions(depths)
+    (axes,) = figure.axes
+    found, table = lines(axes), depths.table
+    names = {
+        "least COI": "cost_of_identity",
+        "least stable rank": "stable_rank",
+        r"stable $-2\mathcal{H}_\gamma/\tilde{L}$": "hamiltonian_stable",
+        r"$-2\mathcal{H}/\tilde{L}$": "hamiltonian",
+    }
+    assert set(found) == {*names, "$k^* = 2$"}
+    for label, name in names.items():
+        median = table.groupby("effective_depth")[name].median()
+        assert_allclose(found[label], np.c_[DEPTHS, median])
+    for points, name in zip(offsets(axes), names.values(), strict=True):
+        assert_allclose(points, table[["effective_depth", name]])
+    stable, plain = (segments(c) for c in axes.collections if hasattr(c, "get_segments"))
+    for bars, name in ((stable, "hamiltonian_stable"), (plain, "hamiltonian")):
+        groups = table.groupby("effective_depth")
+        assert_allclose(bars, np.c_[groups[f"{name}_min"].min(), groups[f"{name}_max"].max()])
+    assert axes.get_xlabel() == r"effective depth $\tilde{L}$"
+    assert any("not critical" in text for text in legend(figure))
+    low, high = axes.get_ylim()
+    assert low < table["hamiltonian_min"].min()
+    assert high > table["cost_of_identity"].max()
+
+
+def test_hollow_points_are_those_that_are_not_critical(depths: LeakySweep) -> None:
+    (axes,) = plot_dimensions(depths).axes
+    points = next(c for c in axes.collections if len(np.asarray(c.get_offsets())) == len(depths.runs))
+    white = (np.asarray(points.get_facecolor()) == 1).all(axis=1)
+    assert white.tolist() == (depths.table["crit"] > 0.1).to_list()
+
+
+def test_figure_3_shows_lengths_and_momenta(depths: LeakySweep) -> None:
+    figure = plot_bounded(depths)
+    table = depth_table(depths)
+    columns = ["length_per_root_n", "length_kernel", "momentum", "momentum_sigma"]
+    assert len(figure.axes) == 4
+    for axes, name in zip(figure.axes, columns, strict=True):
+        (line,) = lines(axes).values()
+        assert_allclose(line, np.c_[DEPTHS, table.groupby("effective_depth")[name].median()])
+    points = depths.runs[0].measures.points
+    first = table.iloc[0]
+    assert first["momentum_sigma"] == points["momentum_sigma"].median()
+    assert first["momentum_max"] == points["momentum_norm"].max()
+    assert r"\sigma" in figure.axes[3].get_title()
+
+
+def test_figure_1b_has_a_line_for_each_singular_value(depths: LeakySweep) -> None:
+    run = usual_run(depths)
+    assert (run.design.effective_depth, run.design.seed) == (5.0, 0)
+    figure = plot_spectra(depths)
+    left, right = figure.axes
+    measures = run.measures
+    assert measures.weight_spectra is not None
+    for axes, p, spectra in (
+        (left, measures.points["p"], measures.spectra),
+        (right, measures.layers["p"], measures.weight_spectra),
+    ):
+        found = lines(axes)
+        assert len(found) == spectra.shape[1] == SMALL.width
+        for number, values in enumerate(spectra.T):
+            assert_allclose(found[f"$s_{{{number + 1}}}$"], np.c_[p, values])
+    dotted = [line for line in right.get_lines() if line.get_linestyle() == ":"]
+    assert [np.asarray(line.get_ydata())[0] for line in dotted] == [5.0]
+    assert legend(figure) == ["first $k^* = 2$", "others"]
+    assert (left.get_ylabel(), left.get_xlabel()) == ("singular values of $A_p$", "$p$")
+
+
+def test_figure_1c_shows_the_energies(depths: LeakySweep) -> None:
+    run = depths.runs[2]
+    (axes,) = plot_energies(run).axes
+    found, layers = lines(axes), run.measures.layers
+    names = ["potential", "kinetic", "hamiltonian", "hamiltonian_stable"]
+    for label, name in zip(found, names, strict=False):
+        assert_allclose(found[label], layers[["p", name]])
+    assert list(found)[4:] == ["$k^* = 2$"]
+    difference = found["potential (COI)"][:, 1] - found["kinetic"][:, 1]
+    assert_allclose(difference, layers["hamiltonian_stable"])
+
+
+def test_affinity_joins_both_papers(depths: LeakySweep) -> None:
+    run = depths.runs[-1]
+    top, bottom = plot_affinity(run).axes
+    points = run.measures.points
+    assert_allclose(lines(top)["affinity score of relu"], points[["p", "affinity"]])
+    assert_allclose(lines(top)[r"$\|A_-\|/\|A\|$"], points[["p", "negative"]])
+    assert_allclose(lines(bottom)["COI"], points[["p", "cost_of_identity"]])
+    assert bottom.get_yscale() == "log"
+    cost = points["cost_of_identity"]
+    assert len(top.patches) == (cost <= cost.min() + 0.5).sum()
+
+
+def test_the_usual_run_is_the_deeper_of_two_equally_near_to_7(depths: LeakySweep) -> None:
+    def at(depth: float, seed: int) -> Any:
+        design = replace(SMALL, effective_depth=depth, layers=12, seed=seed)
+        return replace(depths.runs[0], design=design)
+
+    found = usual_run(replace(depths, runs=(at(6.0, 0), at(8.0, 1), at(8.0, 0))))
+    assert (found.design.effective_depth, found.design.seed) == (8.0, 0)
+
+
+def test_paired_differences_are_those_of_a_paired_t_test(schemes: LeakySweep) -> None:
+    table = paired_differences(schemes)
+    assert table.columns.to_list() == ["layers", "scheme", "mean", "low", "high", "wins", "seeds"]
+    assert table[["layers", "scheme"]].to_numpy().tolist() == [
+        [layers, scheme] for layers in LAYERS for scheme in ("adaptive", "irregular")
+    ]
+    for row in table.to_dict("records"):
+        one, base = (
+            np.array([run.test_error for run in schemes.chosen(layers=row["layers"], scheme=scheme)])
+            for scheme in (row["scheme"], "equidistant")
+        )
+        interval = stats.ttest_rel(one, base).confidence_interval(0.95)
+        assert row["mean"] == pytest.approx((one - base).mean())
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+        assert (row["wins"], row["seeds"]) == ((one < base).sum(), SEEDS)
+
+
+def test_paired_differences_leave_out_seeds_without_a_partner(schemes: LeakySweep) -> None:
+    first = replace(schemes.runs[0], diverged=3)  # equidistant, L = 4, seed 0
+    table = paired_differences(replace(schemes, runs=(first, *schemes.runs[1:]))).set_index("layers")
+    assert set(table.loc[4, "seeds"]) == {SEEDS - 1}
+    assert set(table.loc[6, "seeds"]) == {SEEDS}
+    single = paired_differences(replace(schemes, runs=tuple(schemes.chosen(seed=1))))
+    assert single["seeds"].eq(1).all()
+    assert single["low"].isna().all()
+    assert single["mean"].notna().all()
+
+
+def test_paired_differences_refuse_what_cannot_be_paired(schemes: LeakySweep, depths: LeakySweep) -> None:
+    def part(*runs: Any) -> LeakySweep:
+        return replace(schemes, runs=runs)
+
+    with pytest.raises(InputError, match="expected equidistant steps and some other, got equidistant"):
+        paired_differences(depths)
+    with pytest.raises(
+        InputError, match=r"layers, scheme, seed alone, got several values of effective_depth"
+    ):
+        paired_differences(part(*schemes.runs, *depths.runs))
+    with pytest.raises(InputError, match="several of L = 4, equidistant, seed 0"):
+        held_out_errors(part(*schemes.runs, schemes.runs[0]))
+    apart = [*schemes.chosen(scheme="equidistant", seed=0), *schemes.chosen(scheme="adaptive", seed=1)]
+    with pytest.raises(InputError, match="got no such pair"):
+        seed_differences(part(*apart))
+    own = own_task(torch.randn(6, 5), torch.randn(6, 4))
+    with pytest.raises(InputError, match="held-out data"):
+        held_out_errors(part(replace(schemes.runs[0], task=own)))
+    check_alike([])
+
+
+def test_figure_2a_shows_means_and_pairs(schemes: LeakySweep) -> None:
+    figure: Any = plot_errors(schemes)
+    left, right = figure.axes
+    errors = held_out_errors(schemes).groupby(["scheme", "layers"])["test_error"]
+    bars = {c.get_label(): c for c in left.containers}
+    assert list(bars) == list(get_args(Scheme)) == legend(figure)
+    for scheme, bar in bars.items():
+        assert_allclose(bar.lines[0].get_ydata(orig=False), errors.mean()[scheme])
+        assert_allclose(np.ptp(segments(bar.lines[2][0]), axis=1) / 2, errors.std()[scheme])
+    pairs = paired_differences(schemes)
+    means = {c.get_label(): c for c in right.containers}
+    assert list(means) == ["irregular", "adaptive"]
+    for scheme, bar in means.items():
+        rows = pairs[pairs["scheme"] == scheme]
+        assert_allclose(bar.lines[0].get_ydata(orig=False), rows["mean"])
+        assert_allclose(segments(bar.lines[2][0]), rows[["low", "high"]])
+    dots = np.concatenate(offsets(right))[:, 1]
+    assert_allclose(np.sort(dots), np.sort(seed_differences(schemes)["difference"]))
+    assert left.get_xlabel() == right.get_xlabel() == "layers $L$"
+
+
+def test_figure_2b_has_a_line_at_each_step(schemes: LeakySweep) -> None:
+    (axes,) = plot_steps(schemes).axes
+    run = schemes.chosen(scheme="adaptive", layers=6, seed=0)[0]
+    steps = [np.asarray(line.get_xdata())[0] for line in axes.get_lines() if line.get_gid() == "step"]
+    assert_allclose(steps, run.path.places)
+    assert run.measures.weight_spectra is not None
+    assert_allclose(lines(axes)["$s_{1}$"][:, 1], run.measures.weight_spectra[:, 0])
+
+
+def test_figure_2c_is_a_joint_pca(schemes: LeakySweep) -> None:
+    (axes,) = plot_plane(schemes).axes
+    runs = [schemes.chosen(scheme=scheme, layers=6, seed=0)[0] for scheme in get_args(Scheme)]
+    flat = np.concatenate([run.path.representations.flatten(1).numpy() for run in runs])
+    centred = flat - flat.mean(0)
+    gram = np.linalg.eigvalsh(centred @ centred.T)[::-1]
+    found = lines(axes)
+    assert list(found) == list(get_args(Scheme))
+    assert all(len(path) == 7 for path in found.values())
+    points = np.concatenate(list(found.values()))
+    assert_allclose(points.T @ points, np.diag(gram[:2]), atol=1e-9 * gram[0])
+    assert f"{gram[0] / gram.sum():.0%}" in axes.get_xlabel()
+    (other,) = plot_plane(schemes, layers=4, seed=1).axes
+    assert all(len(path) == 5 for path in lines(other).values())
+    with pytest.raises(InputError, match="got none for L = 5, seed = None"):
+        plot_plane(schemes, layers=5)
+
+
+def test_paths_of_different_widths_have_no_common_plane(schemes: LeakySweep) -> None:
+    wide = sweep(replace(SMALL, width=14), SHORT, threads=1).runs[0]
+    with pytest.raises(InputError, match=r"one width and number of samples, got \(12, 40\), \(14, 40\)"):
+        project_paths([schemes.runs[0], wide])
+    with pytest.raises(InputError, match="got none"):
+        project_paths([])
+
+
+def test_every_figure_is_drawn_or_says_why_not(
+    depths: LeakySweep, schemes: LeakySweep, tmp_path: Path
+) -> None:
+    figures, reasons = leaky_figures(depths)
+    assert list(figures) == ["1a", "1b", "1c", "3", "affinity"]
+    assert list(reasons) == ["2a", "2b", "2c"]
+    assert "adaptive" in reasons["2b"]
+    others, why = leaky_figures(schemes)
+    assert set(others) == {"1b", "1c", "2a", "2b", "2c", "affinity"}
+    assert why["1a"] == why["3"]
+    assert "two or more above 0, got 3" in why["3"]
+    assert set(FIGURES) == {*figures, *reasons} == {*others, *why}
+    for name, figure in {**figures, **others}.items():
+        save_figure(figure, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert all(figure.shows and figure.needs for figure in FIGURES.values())
+
+
+def test_a_plain_resnet_has_spectra_and_no_energies() -> None:
+    plain = measured(sweep(replace(SMALL, effective_depth=0.0), SHORT, threads=1))
+    figures, reasons = leaky_figures(plain)
+    assert set(figures) == {"1b", "affinity"}
+    assert "no Hamiltonian" in reasons["1c"]
+    assert "got none" in reasons["1a"]
+
+
+def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: LeakySweep) -> None:
+    with pytest.raises(InputError, match=r"several values of layers, scheme; keep one"):
+        plot_dimensions(replace(depths, runs=(*depths.runs, *schemes.runs)))
+    lost = replace(depths, runs=tuple(replace(run, diverged=4) for run in depths.runs))
+    figures, reasons = leaky_figures(lost)
+    assert not figures
+    assert set(reasons) == set(FIGURES)
+    assert "did not diverge" in reasons["1b"]
+
+
+def test_without_affinity_there_is_no_such_figure(depths: LeakySweep) -> None:
+    run = replace(depths.runs[0])
+    points = depths.runs[0].measures.points.assign(affinity=math.nan)
+    run.__dict__["measures"] = replace(depths.runs[0].measures, points=points)
+    assert isinstance(run.measures.points, pd.DataFrame)
+    with pytest.raises(InputError, match="affinity=True"):
+        plot_affinity(run)

@@ -1,0 +1,433 @@
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fathometer import InputError, Sounding, load, measure, residual_path
+from fathometer.capture import Reduction
+from fathometer.errors import ForwardError
+from fathometer.gauges import affinity_score, cost_of_identity
+from fathometer.residual import bottleneck
+from fathometer.residual.blocks import find_activation, find_blocks
+from fathometer.residual.trace import traced
+
+
+class Block(nn.Module):
+    """x + W σ(x), or with a width that changes a projected shortcut."""
+
+    def __init__(self, before: int, after: int, slope: float = 0.3) -> None:
+        super().__init__()
+        self.inner, self.slope = nn.Linear(before, after), slope
+        self.shortcut = nn.Identity() if before == after else nn.Linear(before, after)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.inner(F.leaky_relu(x, self.slope))
+        out += self.shortcut(x)
+        return out
+
+
+def network(*widths: int) -> nn.Sequential:
+    torch.manual_seed(0)
+    blocks = [Block(before, after) for before, after in pairwise(widths)]
+    return nn.Sequential(nn.Linear(5, widths[0]), *blocks, nn.Linear(widths[-1], 3))
+
+
+def found(model: nn.Module, given: object, *patterns: str) -> tuple[list[str], str | None]:
+    """The blocks, and their activation."""
+    with torch.no_grad(), traced(model.eval(), 2) as calls:
+        model(**given) if isinstance(given, dict) else model(given)
+    blocks = find_blocks(calls, patterns or None)
+    activation = find_activation(blocks)
+    return [block.path for block in blocks], activation and activation.operator
+
+
+def dense_stable_rank(a: Tensor) -> float:
+    values = np.linalg.svd(a.double().numpy(), compute_uv=False)
+    return float(values.sum() ** 2 / (values**2).sum())
+
+
+@pytest.fixture(scope="module")
+def model() -> nn.Sequential:
+    return network(8, 8, 12, 12)
+
+
+@pytest.fixture(scope="module")
+def data() -> Tensor:
+    return torch.randn(64, 5, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def path(model: nn.Sequential, data: Tensor) -> Sounding:
+    return residual_path(model, data, samples=64, batch_size=10, gamma=1e-2, name="three blocks")
+
+
+def test_every_value_is_that_of_the_formula(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
+    stream = [model[0](data)]
+    for block in list(model)[1:4]:
+        stream.append(block(stream[-1]))
+    stream = [a.detach() for a in stream]
+    assert [site.name for site in path.sites] == ["1", "2", "3"]
+    assert path.records["d"].to_list() == [8, 12, 12]
+    for row, before, after in zip(path.records.to_dict("records"), stream, stream[1:], strict=False):
+        image = F.leaky_relu(after, 0.3)
+        expected = {
+            "stable_rank": dense_stable_rank(after),
+            "stable_rank_in": dense_stable_rank(before),
+            "stable_rank_centred": dense_stable_rank(after - after.mean(0)),
+            "cost_of_identity": float(cost_of_identity(after, image, gamma=1e-2)),
+            "speed": math.nan,
+            "affinity": float(affinity_score(after, image)),
+            "nonnegativity_entries": float((after >= 0).double().mean()),
+            "nonnegativity_energy": float(after.relu().norm() ** 2 / after.norm() ** 2),
+            "rms": float(after.square().mean().sqrt()),
+            "carriers": float(after.norm(dim=1).square().sum() ** 2 / (64 * after.norm(dim=1).pow(4).sum())),
+        }
+        if before.shape == after.shape:
+            expected["speed"] = float((after - before).norm() / before.norm())
+        assert list(row)[4:] == list(expected)
+        for gauge, value in expected.items():
+            assert row[gauge] == pytest.approx(value, rel=1e-5, nan_ok=True), gauge
+    assert path.mean("speed").isna().to_list() == [False, True, False]
+
+
+def test_it_is_a_sounding(path: Sounding, tmp_path: Path) -> None:
+    assert path.provenance.settings["path"] == {"blocks": "found", "sigma": "leaky_relu", "gamma": 0.01}
+    loaded = load(path.save(tmp_path / "path.json"))
+    assert loaded.provenance == path.provenance
+    np.testing.assert_array_equal(loaded.records["speed"], path.records["speed"])
+    assert loaded.gauges[0] == "stable_rank"
+
+
+def test_the_network_is_left_alone(model: nn.Sequential, data: Tensor) -> None:
+    dropping = nn.Sequential(model, nn.Dropout(0.5)).train()
+    torch.manual_seed(3)
+    expected = dropping(data)
+    torch.manual_seed(3)
+    residual_path(dropping, data, samples=64)
+    assert torch.equal(dropping(data), expected)
+    assert all(module.training and not module._forward_hooks for module in dropping.modules())
+
+
+def test_the_order_of_the_data_is_that_of_measure(model: nn.Sequential, data: Tensor) -> None:
+    def rank(_: Tensor, y: Tensor) -> float:
+        return dense_stable_rank(y)
+
+    whole = torch.utils.data.TensorDataset(data)
+    expected = measure(model, whole, samples=20, sites="module:Block", gauges=rank, widths="any", seed=5)
+    for given in (whole, iter([data[:7], data[7:]])):
+        found = residual_path(model, given, samples=20, seed=5)
+        assert len(found.records) == 9
+        if given is whole:
+            assert found.mean("stable_rank").to_numpy() == pytest.approx(expected.mean("rank"))
+
+
+def test_measure_leaves_out_what_changes_the_width_unless_told(model: nn.Sequential, data: Tensor) -> None:
+    with pytest.warns(UserWarning, match="2 is not measured: its width changes"):
+        path = measure(model, data, samples=64, sites="module:Block", gauges="norm")
+    assert [site.name for site in path.sites] == ["1", "3"]
+    with pytest.raises(InputError, match="widths: expected 'equal' or 'any', got 'all'"):
+        measure(model, data, widths="all")  # type: ignore[arg-type]
+
+
+def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> None:
+    relu = residual_path(model, data, samples=64, sigma="relu")
+    own = residual_path(model, data, samples=64, sigma=torch.relu)
+    assert relu.provenance.settings["path"]["sigma"] == "relu"
+    np.testing.assert_array_equal(relu.records["cost_of_identity"], own.records["cost_of_identity"])
+    assert (
+        relu.mean("cost_of_identity").iloc[0]
+        > residual_path(model, data, samples=64).mean("cost_of_identity").iloc[0]
+    )
+    same = residual_path(model, data, samples=64, sigma=lambda a: a)
+    assert same.mean("affinity").to_numpy() == pytest.approx(1, abs=1e-9)
+    for sigma in ("softmax", "much"):
+        with pytest.raises(InputError, match="sigma: expected a function or one of celu"):
+            residual_path(model, data, samples=64, sigma=sigma)
+    with pytest.raises(InputError, match="gamma: expected a finite number > 0, got 0"):
+        residual_path(model, data, gamma=0)
+
+
+def test_without_an_activation_there_is_no_cost() -> None:
+    class Linear(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + super().forward(x)
+
+    path = residual_path(nn.Sequential(Linear(4, 4), Linear(4, 4)), torch.randn(20, 4), samples=20)
+    assert path.gauges[:4] == ["stable_rank", "stable_rank_in", "stable_rank_centred", "speed"]
+    assert path.provenance.settings["path"]["sigma"] is None
+
+
+def test_the_bottleneck_is_where_the_rank_is_least(data: Tensor) -> None:
+    class Project(nn.Module):
+        """x − (I − P) x, with P of a given rank."""
+
+        def __init__(self, rank: int) -> None:
+            super().__init__()
+            self.rank = rank
+
+        def forward(self, x: Tensor) -> Tensor:
+            keep = torch.diag(torch.arange(5) >= self.rank).float()
+            return x - torch.relu(x) @ keep + torch.relu(-x) @ keep
+
+    class Mix(Project):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + torch.randn(len(x), 5, generator=torch.Generator().manual_seed(0)) @ torch.eye(5)
+
+    model = nn.Sequential(Project(4), Project(2), Project(2), Mix(0), Mix(0))
+    least = bottleneck(residual_path(model, data, samples=64))
+    assert (least.place, least.blocks, least.most, least.is_inside) == (2, 5, 5, True)
+    assert least.stable_rank == pytest.approx(2, abs=0.1)
+    assert str(least) == "1 (stable rank 2.0 of 5)"
+    last = bottleneck(residual_path(nn.Sequential(Project(4), Project(2)), data, samples=64))
+    assert not last.is_inside
+    assert str(last) == "1 (stable rank 2.0 of 5, the last block)"
+    rising = nn.Sequential(nn.Linear(5, 1), nn.Linear(1, 5), nn.Identity())
+    narrow = bottleneck(residual_path(rising, data, samples=64, blocks=["1", "2"], sigma="relu"))
+    assert str(narrow) == f"1 (stable rank {narrow.stable_rank:.1f} of 5, but the path begins with 1.0)"
+    assert not narrow.is_inside
+
+
+class Pair(nn.Module):
+    """Two residual parts in a row; its own forward adds nothing, or once more around both."""
+
+    def __init__(self, around: bool = False, kinds: tuple[type[nn.Module], ...] = ()) -> None:
+        super().__init__()
+        first, second = kinds or (Block, Block)
+        self.first, self.second, self.around = first(8, 8), second(8, 8), around
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.second(self.first(x))
+        return x + out if self.around else out
+
+
+class Other(Block):
+    pass
+
+
+class Tuple(nn.Module):
+    """With keywords, and a result in a tuple, as transformers have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.inner, self.act = nn.LayerNorm(8), nn.Linear(8, 8), nn.GELU()
+
+    def forward(self, *, hidden: Tensor, scale: float) -> tuple[Tensor, None]:
+        return self.norm(hidden * scale + self.act(self.inner(hidden)).view(-1, 8)), None
+
+
+class Stack(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = Tuple()
+        self.layers = nn.ModuleList([self.layer, self.layer, Tuple()])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x, _ = layer(hidden=x, scale=0.9)
+        return x
+
+
+class Twice(nn.Module):
+    """What is no residual sum: with itself, its activation, a bias, positions, a part that is masked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias, self.table = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(1, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + x.relu() + self.bias + self.table.expand(len(x), -1)
+        return x * torch.sigmoid(x) - x.mean(1, keepdim=True)
+
+
+AWKWARD: dict[str, tuple[Callable[[], nn.Module], list[str], str | None]] = {
+    "a chain of pairs": (
+        lambda: nn.Sequential(Pair(), Pair()), ["0.first", "0.second", "1.first", "1.second"], "leaky_relu"
+    ),
+    "pairs with a sum around": (lambda: nn.Sequential(Pair(True), Pair(True)), ["0", "1"], "leaky_relu"),
+    "two kinds of parts": (
+        lambda: nn.Sequential(*(Pair(kinds=(Block, Other)) for _ in range(2))), ["0", "1"], "leaky_relu"
+    ),
+    "tuples, keywords, shared": (Stack, ["layer", "layer", "layers.2"], "gelu"),
+    "stages of one": (
+        lambda: nn.Sequential(*(nn.Sequential(Block(8, 8)) for _ in range(3))),
+        ["0.0", "1.0", "2.0"], "leaky_relu",
+    ),
+    "fused transformer": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 9), 2, enable_nested_tensor=False),
+        ["layers.0", "layers.1"], "relu",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_blocks_of_awkward_networks(name: str) -> None:
+    build, blocks, activation = AWKWARD[name]
+    assert found(build(), torch.randn(2, 8)) == (blocks, activation)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: nn.Sequential(Twice(), Twice()), "no module that is called repeatedly adds its input"),
+        (lambda: nn.Sequential(nn.Linear(8, 8), Block(8, 8)), "only 1 adds its input to its output, once"),
+        (lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), r"--blocks\), such as Linear"),
+        (lambda: Twice(), r"--blocks\); it has no parts that repeat"),
+    ],
+)
+def test_a_network_without_blocks_is_refused(build: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        residual_path(build(), torch.randn(20, 8), samples=10)
+
+
+def test_a_leaky_resnet_has_a_path_of_its_own() -> None:
+    from fathometer.leaky.model import LeakyResNet
+
+    model = LeakyResNet(3, 2, width=8, effective_depth=2.0, steps=5)
+    with pytest.raises(InputError, match=r"a path of its own: see fathometer\.leaky"):
+        residual_path(model, torch.randn(20, 3), samples=10)
+
+
+def test_blocks_can_be_given() -> None:
+    model = nn.Sequential(Pair(), nn.Linear(8, 8), Pair())
+    x = torch.randn(2, 8)
+    assert found(model, x, "Pair")[0] == ["0", "2"]
+    assert found(model, x, "0.*", "1")[0] == ["0.first", "0.second", "1"]
+    assert found(model, x, "*")[0] == ["0", "1", "2"]
+    with pytest.raises(InputError, match=r"no module that is called is 'layer\*'.*such as 0\.\*, 2\.\*, "):
+        found(model, x, "0", "layer*")
+    plain = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 8))
+    path = residual_path(plain, torch.randn(20, 8), samples=20, blocks="Linear")
+    assert path.provenance.settings["path"]["sigma"] == "tanh"  # which no block calls, but the network
+    path = residual_path(model, torch.randn(20, 8), samples=20, blocks=["Pair", "1"])
+    assert [site.name for site in path.sites] == ["0", "1", "2"]
+    assert path.provenance.settings["path"]["blocks"] == "given"
+
+
+def test_failures_are_named(model: nn.Sequential) -> None:
+    with pytest.raises(ForwardError, match="failed on its input"):
+        residual_path(model, torch.randn(20, 4), samples=10)
+    with pytest.raises(InputError, match="expected samples to measure, got none"):
+        residual_path(model, [], samples=10)
+    with pytest.raises(InputError, match="the network itself was not called"):
+        residual_path(model, torch.randn(20, 5), samples=10, call=lambda _, x: model[0](x))
+    sloped = nn.Sequential(*(Sloped() for _ in range(2)))
+    with pytest.raises(InputError, match=r"prelu cannot be applied to \[10, 8\].*name another by sigma"):
+        residual_path(sloped, torch.randn(20, 8), samples=10)
+
+
+class Sloped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.act, self.down = nn.Linear(8, 12), nn.PReLU(12), nn.Linear(12, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(self.act(self.up(x)))
+
+
+LIBRARIES = {
+    "torchvision:resnet18": (["layer1.0", "layer4.1"], 8, "relu"),
+    "torchvision:resnet50": (["layer1.0", "layer4.2"], 16, "relu"),
+    "torchvision:vit_b_16": (
+        ["encoder.layers.encoder_layer_0", "encoder.layers.encoder_layer_11"], 12, "gelu"
+    ),
+    "torchvision:swin_t": (["features.1.0", "features.7.1"], 12, "gelu"),
+    "torchvision:convnext_tiny": (["features.1.0", "features.7.2"], 18, "gelu"),
+    "torchvision:mobilenet_v2": (["features.1", "features.17"], 17, "relu6"),
+    "torchvision:efficientnet_b0": (["features.1.0", "features.7.0"], 16, "silu"),
+    "torchvision:regnet_y_400mf": (
+        ["trunk_output.block1.block1-0", "trunk_output.block4.block4-5"], 16, "relu"
+    ),
+    "timm:vit_tiny_patch16_224": (["blocks.0", "blocks.11"], 12, "gelu"),
+    "timm:resnet18": (["layer1.0", "layer4.1"], 8, "relu"),
+    "timm:convnext_atto": (["stages.0.blocks.0", "stages.3.blocks.1"], 12, "gelu"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_blocks_of_the_vision_libraries(name: str) -> None:
+    from fathometer.models import load_model
+
+    ends, count, activation = LIBRARIES[name]
+    side = 224 if "vit" in name else 64
+    blocks, sigma = found(load_model(name, "none").module, torch.randn(1, 3, side, side))
+    assert ([blocks[0], blocks[-1]], len(blocks), sigma) == (ends, count, activation)
+
+
+def test_channels_last_and_stages() -> None:
+    from fathometer.models import load_model
+
+    module = load_model("torchvision:swin_t", "none").module
+    path = residual_path(module, torch.randn(4, 3, 64, 64), samples=4)
+    assert path.records["d"].to_list() == [96] * 2 + [192] * 2 + [384] * 6 + [768] * 2
+    assert not path.records["speed"].isna().any()  # the width changes between blocks
+
+
+@pytest.mark.parametrize(
+    ("kind", "blocks", "activation"),
+    [
+        ("gpt2", "h", "newgelu"),
+        ("llama", "layers", "silu"),
+        ("bert", "encoder.layer", "gelu"),
+        ("gemma2", "layers", "gelutanh"),
+    ],
+)
+def test_language_models(kind: str, blocks: str, activation: str) -> None:
+    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+    ensure_torchvision_operators()
+    transformers = pytest.importorskip("transformers")
+    sizes = (
+        {"n_layer": 3, "n_embd": 32, "n_head": 2}
+        if kind == "gpt2"
+        else {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
+    )
+    sizes |= {"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(kind, vocab_size=50, **sizes)
+        model = transformers.AutoModel.from_config(config).eval()
+    tokens = {"input_ids": torch.randint(3, 50, (6, 7)), "attention_mask": torch.ones(6, 7, dtype=torch.long)}
+    tokens["attention_mask"][1, 4:] = 0
+    path = residual_path(model, [tokens], samples=39, reduction=Reduction("tokens"))
+    assert [site.name for site in path.sites] == [f"{blocks}.{i}" for i in range(3)]
+    assert path.provenance.settings["path"]["sigma"] == activation
+    assert path.records["n"].to_list() == [39] * 3
+    with torch.no_grad():
+        states = model(**tokens, output_hidden_states=True).hidden_states
+    keep = tokens["attention_mask"].bool()
+    first, second = states[0][keep], states[1][keep]  # later ones may be normalised
+    assert path.mean("stable_rank_in").iloc[0] == pytest.approx(dense_stable_rank(first), rel=1e-5)
+    assert path.mean("speed").iloc[0] == pytest.approx(
+        float((second - first).norm() / first.norm()), rel=1e-4
+    )
+
+
+def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
+    from fathometer.report.path import plot_path
+
+    figure = plot_path([path])
+    assert [axes.get_ylabel() for axes in figure.axes] == ["stable rank", "cost of identity", "speed"]
+    lines = figure.axes[0].get_lines()
+    ranks = path.mean("stable_rank")
+    shown = lines[0].get_ydata()
+    assert shown == pytest.approx([path.mean("stable_rank_in").iloc[0], *ranks])
+    ring = lines[-1]
+    assert ring.get_ydata() == pytest.approx([ranks.min()])
+    assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["input", "1", "2", "3"]
+    other = residual_path(network(8, 8, 8), data, samples=64)
+    both = plot_path([path, other], ["a", "b"])
+    assert both.axes[2].get_xlabel() == "relative depth"
+    with pytest.raises(InputError, match="expected what residual_path gives"):
+        plot_path([measure(model, data, samples=64, gauges="affinity")])
+    with pytest.raises(InputError, match="at least one path"):
+        plot_path([])
