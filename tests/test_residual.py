@@ -108,11 +108,15 @@ def test_it_is_a_sounding(path: Sounding, tmp_path: Path) -> None:
 
 
 def test_the_network_is_left_alone(model: nn.Sequential, data: Tensor) -> None:
-    dropping = nn.Sequential(model, nn.Dropout(0.5)).train()
+    norm = nn.BatchNorm1d(3)
+    dropping = nn.Sequential(model, norm, nn.Dropout(0.5)).train()
     torch.manual_seed(3)
     expected = dropping(data)
     torch.manual_seed(3)
+    before = norm.running_mean.clone() if norm.running_mean is not None else None
     residual_path(dropping, data, samples=64)
+    assert before is not None
+    assert torch.equal(torch.as_tensor(norm.running_mean), before)
     assert torch.equal(dropping(data), expected)
     assert all(module.training and not module._forward_hooks for module in dropping.modules())
 
@@ -136,6 +140,30 @@ def test_measure_leaves_out_what_changes_the_width_unless_told(model: nn.Sequent
     assert [site.name for site in path.sites] == ["1", "3"]
     with pytest.raises(InputError, match="widths: expected 'equal' or 'any', got 'all'"):
         measure(model, data, widths="all")  # type: ignore[arg-type]
+
+
+def test_the_search_draws_nothing() -> None:
+    model, x = nn.Sequential(Gated(), Gated()), torch.randn(20, 8)
+    given = {"samples": 20, "batch_size": 20}
+    torch.manual_seed(4)
+    path = residual_path(model, x, **given)  # type: ignore[arg-type]
+    torch.manual_seed(4)
+    again = measure(model, x, sites="module:Gated", gauges="stable_rank", **given)  # type: ignore[arg-type]
+    assert path.mean("stable_rank").to_numpy() == pytest.approx(again.mean("stable_rank_y").to_numpy())
+
+
+def test_an_activation_in_place_leaves_the_stream_as_it_is(data: Tensor) -> None:
+    class InPlace(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + F.relu(self.inner(x), inplace=True) - 1
+
+    model = nn.Sequential(InPlace(5, 5), InPlace(5, 5))
+    path = residual_path(model, data, samples=64)
+    with torch.no_grad():
+        stream = model[0](data)
+    negative = 1 - float(stream.relu().norm() ** 2 / stream.norm() ** 2)
+    assert negative > 0.1
+    assert 1 - path.mean("nonnegativity_energy").iloc[0] == pytest.approx(negative, rel=1e-4)
 
 
 def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> None:
@@ -236,8 +264,20 @@ class Stack(nn.Module):
         return x
 
 
+class Gated(nn.Module):
+    """Two gates and one activation; the noise is drawn in eval mode, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(self.inner(x)) + torch.randn_like(x)
+        return x + torch.sigmoid(self.inner(y)) * y * torch.sigmoid(y)
+
+
 class Twice(nn.Module):
-    """What is no residual sum: with itself, its activation, a bias, positions, a part that is masked."""
+    """What is no residual sum: with its own activation, a bias, positions, a mean."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -245,7 +285,7 @@ class Twice(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + x.relu() + self.bias + self.table.expand(len(x), -1)
-        return x * torch.sigmoid(x) - x.mean(1, keepdim=True)
+        return torch.tanh(x) - x.mean(1, keepdim=True)
 
 
 AWKWARD: dict[str, tuple[Callable[[], nn.Module], list[str], str | None]] = {
@@ -257,6 +297,7 @@ AWKWARD: dict[str, tuple[Callable[[], nn.Module], list[str], str | None]] = {
         lambda: nn.Sequential(*(Pair(kinds=(Block, Other)) for _ in range(2))), ["0", "1"], "leaky_relu"
     ),
     "tuples, keywords, shared": (Stack, ["layer", "layer", "layers.2"], "gelu"),
+    "gates": (lambda: nn.Sequential(Gated(), Gated()), ["0", "1"], "relu"),
     "stages of one": (
         lambda: nn.Sequential(*(nn.Sequential(Block(8, 8)) for _ in range(3))),
         ["0.0", "1.0", "2.0"], "leaky_relu",
