@@ -6,8 +6,9 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint bench format clean
 
-demo: $(READY)  ## two small networks before and after training: a table, a picture and soundings in demo/
+demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables and pictures in demo/
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
+	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.bottleneck --out demo
 
 test: $(READY)  ## everything that needs neither a GPU nor patience
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2

@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,8 @@ def on_cpu() -> dict[str, Any]:
     print(
         f"products alone {floor:.1f} ({flop(1) / floor / 1e6:.0f} GFLOP/s), fathometer {ours:.1f}, ", end=""
     )
-    print(
-        f"autograd {peer:.1f}; fathometer / products {ours / floor:.2f}, autograd / fathometer {peer / ours:.2f}"
-    )
+    print(f"autograd {peer:.1f}; fathometer / products {ours / floor:.2f}, ", end="")
+    print(f"autograd / fathometer {peer / ours:.2f}")
     recipe = Recipe((Phase("adam", 100),))
     designs = grid(DESIGN, seeds=8)
     seconds = {}
@@ -88,7 +88,7 @@ def on_gpu() -> list[dict[str, float]]:
             for _ in range(WARM_UP):
                 adam.step()
             row["fathometer"] = best(captured(adam.step), 50)
-            row["products"] = best(captured(lambda stack=stack: products(stack)))
+            row["products"] = best(captured(partial(products, stack)))
             row["autograd"] = (
                 networks * best(autograd_step(DESIGN, task, device)) if not tf32 else float("nan")
             )
@@ -135,7 +135,7 @@ def best_rate() -> float:
 
 def autograd_step(design: Design, task: Task, device: torch.device) -> Callable[[], object]:
     """One network by `nn.Module`, autograd and `torch.optim.Adam`."""
-    net = design.network(30, 30).to(device)
+    net = design.network(30, 30).to(device, torch.float32)
     optimiser = torch.optim.Adam(net.parameters(), lr=1e-3, betas=(0.9, 0.99), eps=1e-16)
     x, y = task.x.to(device, torch.float32), task.y.to(device, torch.float32)
 

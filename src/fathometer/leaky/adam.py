@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from fathometer.leaky.fusion import fused
 from fathometer.leaky.stack import Parameters, Stack
 
 FLAT = 0.3  # of all epochs the rate stays as it is, then it follows a cosine
@@ -55,7 +56,7 @@ class Adam:
         self.first = Parameters(*map(torch.zeros_like, stack.parameters))
         self.second = Parameters(*map(torch.zeros_like, stack.parameters))
         self.epoch = torch.zeros(1, dtype=torch.long, device=like.device)
-        self._update = torch.compile(_update) if like.is_cuda else _update
+        self._update = fused(_update, like.device)
 
     @torch.no_grad()
     def step(self) -> None:

@@ -59,7 +59,9 @@ class PathMeasures:
 
 
 @torch.no_grad()
-def measure_path(path: RepresentationPath, *, gamma0: float = GAMMA, affinity: bool = True) -> PathMeasures:
+def measure_path(
+    path: RepresentationPath, *, gamma0: float = GAMMA, affinity: bool = True, warn: bool = True
+) -> PathMeasures:
     """Measure a path at every point and in every layer.
 
     The summary holds medians over layers, or the extremes named: `hamiltonian`, `hamiltonian_min` and
@@ -70,9 +72,10 @@ def measure_path(path: RepresentationPath, *, gamma0: float = GAMMA, affinity: b
     least.
 
     Args:
-        path: the path; a network's should be critical, and a warning says where it is not.
+        path: the path; a network's should be critical.
         gamma0: γ₀ of the ridge γ_p = γ₀‖K_p‖_op.
         affinity: whether to measure the affinity score, which takes longest.
+        warn: whether to warn where a network is not critical.
 
     Example:
         >>> from fathometer.leaky.path import path_through
@@ -87,7 +90,7 @@ def measure_path(path: RepresentationPath, *, gamma0: float = GAMMA, affinity: b
     points = _points(path, spectra, gamma0, affinity)
     layers = _layers(path, weight_spectra, gamma0)
     summary = _summary(path, points, layers, weight_spectra, gamma0)
-    if summary["crit"] > CRITICAL:
+    if warn and summary["crit"] > CRITICAL:
         warnings.warn(
             f"the weights are not at a critical point: median ‖W − L̃Bσᵀ‖/‖W‖ is {summary['crit']:.2g}, above "
             f"{CRITICAL:g}; the Hamiltonian means little there, train longer or with a smaller learning rate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
-from fathometer.leaky.measures import PathMeasures, measure_path
+from fathometer.leaky.measures import CRITICAL, PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.plan import Design, Recipe
@@ -45,10 +46,17 @@ class LeakyRun:
         """A, B and W on the training data."""
         return path_of(self.net, self.task.x, self.task.y, self.design.regularisation)
 
-    @cached_property
+    @property
     def measures(self) -> PathMeasures:
         """Everything measured along the path, with the usual settings (`measure_path` has others)."""
-        return measure_path(self.path)
+        return self.measure()
+
+    def measure(self, warn: bool = True) -> PathMeasures:
+        """The same; measured once, when a warning may say that the network is not critical."""
+        if "measured" not in self.__dict__:
+            self.__dict__["measured"] = measure_path(self.path, warn=warn)
+        found: PathMeasures = self.__dict__["measured"]
+        return found
 
     @property
     def train_error(self) -> float:
@@ -59,18 +67,6 @@ class LeakyRun:
     def test_error(self) -> float:
         """The mean squared error on held-out data; NaN without any."""
         return self._error(self.task.x_test, self.task.y_test)
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """Design, errors and the summary of the measures as one row of a table."""
-        plain = {key: value for key, value in asdict(self.design).items() if key != "teacher"}
-        return {
-            **plain,
-            "rank_of_task": self.task.rank,
-            "train_error": self.train_error,
-            "test_error": self.test_error,
-            **self.measures.summary,
-        }
 
     @torch.no_grad()
     def _error(self, x: torch.Tensor, y: torch.Tensor) -> float:
@@ -94,7 +90,15 @@ class LeakySweep:
     @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each network: design, errors, and what was measured."""
-        return pd.DataFrame(in_threads(lambda run: run.row, self.runs))
+        table = pd.DataFrame(in_threads(_row, self.runs))
+        loose = int((table["crit"] > CRITICAL).sum())
+        if loose:
+            warnings.warn(
+                f"{loose} of {len(table)} networks are not at a critical point (crit above {CRITICAL:g}): "
+                "their Hamiltonian means little; train longer, or with a smaller learning rate",
+                stacklevel=3,
+            )
+        return table
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder of safetensors and JSON that `load_sweep` reads."""
@@ -109,3 +113,15 @@ class LeakySweep:
             for run in self.runs
             if all(getattr(run.design, name) == value for name, value in attributes.items())
         ]
+
+
+def _row(run: LeakyRun) -> dict[str, Any]:
+    """Design, errors and the summary of the measures, one row of a table."""
+    plain = {key: value for key, value in asdict(run.design).items() if key != "teacher"}
+    return {
+        **plain,
+        "rank_of_task": run.task.rank,
+        "train_error": run.train_error,
+        "test_error": run.test_error,
+        **run.measure(warn=False).summary,
+    }

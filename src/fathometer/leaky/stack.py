@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
+from fathometer.leaky.fusion import fused
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.nonlinearity import Nonlinearity
 from fathometer.leaky.teacher import Task
@@ -102,7 +103,7 @@ class Stack:
         self._s[:, :, columns - 1] = 1
         self._g = torch.empty(layers + 1, len(nets), width, samples, device=device, dtype=dtype)
         self._stepped = torch.empty_like(weights)
-        self._pointwise = pointwise(self.sigma, compiled=device.type == "cuda")
+        self._pointwise = pointwise(self.sigma, device)
 
     def __len__(self) -> int:
         return len(self.depths)
@@ -221,21 +222,15 @@ class Stack:
             part.copy_(tensors[name])
 
 
-def pointwise(sigma: Nonlinearity, *, compiled: bool) -> Pointwise:
-    """In place and without temporaries where there is a kernel for it; compiled into one kernel on a GPU."""
-    if compiled:
-        return Pointwise(
-            torch.compile(lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c))),
-            torch.compile(lambda t, s, g, c: t.copy_(sigma.slope(s) * t + c * g)),
-        )
-    if sigma.name == "relu":
+def pointwise(sigma: Nonlinearity, device: torch.device) -> Pointwise:
+    """One kernel each on a GPU; on a CPU in place, with the kernels that torch has for ReLU."""
+    if device.type == "cpu" and sigma.name == "relu":
+        back = torch.ops.aten.threshold_backward.grad_input
         return Pointwise(
             lambda a, s, c: (torch.clamp_min(a, 0, out=s), a.mul_(c)),
-            lambda t, s, g, c: torch.ops.aten.threshold_backward.grad_input(t, s, 0, grad_input=t).addcmul_(
-                g, c
-            ),
+            lambda t, s, g, c: back(t, s, 0, grad_input=t).addcmul_(g, c),
         )
     return Pointwise(
-        lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c)),
-        lambda t, s, g, c: t.mul_(sigma.slope(s)).addcmul_(g, c),
+        fused(lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c)), device),
+        fused(lambda t, s, g, c: t.copy_(sigma.slope(s) * t + c * g), device),
     )

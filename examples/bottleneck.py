@@ -1,0 +1,89 @@
+"""Leaky ResNets squeeze their representation to the dimension of the task, and ReLU becomes affine there.
+
+    python -m examples.bottleneck --out demo
+
+Four networks learn tasks that go through 2, 3, 4 and 5 dimensions. Along the path of each, the cost of
+identity falls to that number (Figure 1 of the second paper), and the affinity score of ReLU rises to 1 at the
+same place (the first paper's gauge): where the representation is non-negative, ReLU has nothing to bend.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from fathometer.leaky import LeakySweep, grid, preset, sweep
+from fathometer.progress import progress_bar
+from fathometer.report.figures import PALETTE, new_figure, save_figure
+
+RANKS = (2, 3, 4, 5)
+
+
+def train(seed: int) -> LeakySweep:
+    """A network for each rank, all of them together."""
+    quick = preset("quick")
+    with progress_bar("training") as show:
+        return sweep(grid(quick.design, rank=RANKS, seeds=[seed]), quick.recipe, progress=show)
+
+
+def table(found: LeakySweep) -> Table:
+    """What the theory says should be k, the gap after the k-th singular value, and the affinity score."""
+    view = Table("task", "rank", "−2H/L̃", "COI", "gap", "affinity of ReLU", "‖A₋‖/‖A‖")
+    view.title = "Inside the bottleneck: rank, −2H/L̃ and cost of identity should all be k"
+    for _, row in found.table.iterrows():
+        view.add_row(
+            f"k = {row['rank_of_task']}",
+            f"{row['rank']:.0f}",
+            f"{row['hamiltonian']:.2f}",
+            f"{row['cost_of_identity']:.2f}",
+            f"{row['gap']:.0f}",
+            f"{row['affinity']:.3f}",
+            f"{row['negative']:.3f}",
+        )
+    return view
+
+
+def picture(found: LeakySweep, path: Path) -> None:
+    """Left the cost of identity along p, right the affinity score of ReLU."""
+    figure = new_figure(10, 3.8)
+    left, right = figure.subplots(1, 2)
+    for run, colour in zip(found.runs, PALETTE, strict=False):
+        points = run.measures.points
+        for axes, column in ((left, "cost_of_identity"), (right, "affinity")):
+            label = f"$k^*$ = {run.task.rank}"
+            axes.plot(points.p, points[column], color=colour, marker="o", markersize=3.5, label=label)
+        left.axhline(run.task.rank or 0, color=colour, linestyle=":", linewidth=0.8)
+    left.set(yscale="log", ylabel="cost of identity", xlabel="p")
+    left.set_yticks([2, 3, 4, 5, 10, 100, 1000], ["2", "3", "4", "5", "10", "100", "1000"])
+    left.minorticks_off()
+    right.set(ylabel="affinity score of ReLU", xlabel="p")
+    right.set_ylim(None, 1.01)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    right.legend(frameon=False, fontsize=9, loc="lower center")
+    save_figure(figure, path)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, show, save."""
+    parser = argparse.ArgumentParser(description="Four Leaky ResNets and their bottlenecks.")
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = train(options.seed)
+    picture(found, options.out / "bottleneck.png")
+    console = Console(highlight=False)
+    console.print(table(found))
+    console.print(
+        f"{len(found.runs)} Leaky ResNets of 12 layers, L̃ = 8, trained in {found.provenance.seconds:.0f} s. "
+        f"Picture: {options.out / 'bottleneck.png'}"
+    )
+
+
+if __name__ == "__main__":
+    main()
