@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-bottleneck = importlib.import_module("examples.bottleneck")  # a script, not a package: mypy would see it twice
+bottleneck = importlib.import_module(
+    "examples.bottleneck"
+)  # a script, not a package: mypy would see it twice
 
 
 def test_it_trains_shows_and_saves(

@@ -178,6 +178,16 @@ def test_data_of_ones_own() -> None:
         sweep(replace(SMALL, teacher=None), SHORT)
 
 
+def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
+    x, y = torch.randn(20, 5), torch.randn(20, 4)
+    design = replace(SMALL, teacher=None)
+    sweep(design, SHORT, task=own_task(x, y), out=tmp_path / "run")
+    with pytest.raises(InputError, match="on other data"):
+        sweep(design, SHORT, task=own_task(x, y + 1), out=tmp_path / "run", resume=True)
+    again = sweep(design, SHORT, task=own_task(x, y), out=tmp_path / "run", resume=True)
+    assert len(again.runs) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

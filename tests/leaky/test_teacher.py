@@ -65,7 +65,9 @@ def test_data_of_ones_own() -> None:
         own_task(x, y[:9])
     with pytest.raises(InputError, match="finite numbers, got NaN"):
         own_task(x, y * float("nan"))
-    with pytest.raises(InputError, match="as wide as"):
+    with pytest.raises(InputError, match="x_test: expected 3 features as in training, got 2"):
         own_task(x, y, y[:4], y[:4])
+    with pytest.raises(InputError, match="both x_test and y_test"):
+        own_task(x, y, x[:4])
     with pytest.raises(InputError, match="expected at least 2"):
         Teacher().task(1)

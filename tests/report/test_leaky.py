@@ -305,7 +305,7 @@ def test_every_figure_is_drawn_or_says_why_not(
     others, why = leaky_figures(schemes)
     assert set(others) == {"1b", "1c", "2a", "2b", "2c", "affinity"}
     assert why["1a"] == why["3"]
-    assert "two or more above 0, got 3" in why["3"]
+    assert "above 0, got L̃ = 3" in why["3"]
     assert set(FIGURES) == {*figures, *reasons} == {*others, *why}
     for name, figure in {**figures, **others}.items():
         save_figure(figure, tmp_path / f"{name}.png")

@@ -45,7 +45,9 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     del version
@@ -68,7 +70,7 @@ def main() -> None:
         _complain("interrupted")
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Without the line of code that it came from."""
     console = Console(stderr=True, emoji=False)
     console.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import pandas as pd
@@ -22,6 +21,7 @@ from fathometer.activations import (
 from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
 from fathometer.cli.device import check_device
+from fathometer.cli.options import DeviceOption, ForceOption, PictureOption, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
@@ -48,36 +48,45 @@ def activations(
     interval: Annotated[
         str, typer.Option(metavar="LOW:HIGH", help="Interval that the means slide over.")
     ] = "-20:20",
-    means: Annotated[int, typer.Option(help="How many means.")] = 20,
-    stds: Annotated[str, typer.Option(help="Standard deviations, with commas.")] = _STDS,
-    samples: Annotated[int, typer.Option(help="Samples per score.")] = 1000,
-    features: Annotated[int, typer.Option(help="Features per sample.")] = 300,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs.", min=0, max=2**63 - 1)] = 0,
+    means: Annotated[int, typer.Option(metavar="N", help="How many means.")] = 20,
+    stds: Annotated[str, typer.Option(metavar="NUMBERS", help="Standard deviations, with commas.")] = _STDS,
+    samples: Annotated[int, typer.Option(metavar="N", help="Samples per score.")] = 1000,
+    features: Annotated[int, typer.Option(metavar="N", help="Features per sample.")] = 300,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of the random inputs.", min=0, callback=usable_seed)
+    ] = 0,
     covariance: Annotated[
-        Literal["ledoit-wolf", "sample"], typer.Option(help="Covariance estimator.")
+        Literal["ledoit-wolf", "sample"],
+        typer.Option(metavar="KIND", help="Covariance estimator: ledoit-wolf or sample."),
     ] = "ledoit-wolf",
     ridge: Annotated[
-        float, typer.Option(help="Added to the covariances' diagonal, times their mean variance.")
+        float,
+        typer.Option(metavar="R", help="Added to the covariances' diagonal, times their mean variance."),
     ] = DEFAULT_RIDGE.value,
     absolute_ridge: Annotated[
         bool,
-        typer.Option("--absolute-ridge", help="Add --ridge as it is (the paper's authors: 1e-6)."),
+        typer.Option(
+            "--absolute-ridge", metavar="", help="Add --ridge as it is (the paper's authors: 1e-6)."
+        ),
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")] = "cpu",
+    device: DeviceOption = "cpu",
     polynomials: Annotated[
-        bool, typer.Option("--polynomials", help="Instead: scores of x^k on [-1, 1] (Figure 2C).")
+        bool, typer.Option("--polynomials", metavar="", help="Instead: scores of x^k on [-1, 1] (Figure 2C).")
     ] = False,
-    degrees: Annotated[str, typer.Option(help="Degrees k for --polynomials.")] = _DEGREES,
+    degrees: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Degrees k for --polynomials, with commas.")
+    ] = _DEGREES,
     input_ranges: Annotated[
         bool,
-        typer.Option("--input-ranges", help="Instead: scores by the range of the input (Figure 2A, B)."),
+        typer.Option(
+            "--input-ranges", metavar="", help="Instead: scores by the range of the input (Figure 2A, B)."
+        ),
     ] = False,
-    ranges: Annotated[str, typer.Option(help="Ranges LOW:HIGH for --input-ranges, with commas.")] = _RANGES,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A .png, .svg or .pdf picture, with a .csv beside it; or a .csv alone."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    ranges: Annotated[
+        str, typer.Option(metavar="RANGES", help="Ranges LOW:HIGH for --input-ranges, with commas.")
+    ] = _RANGES,
+    out: PictureOption = None,
+    force: ForceOption = False,
 ) -> None:
     """How affine are activation functions, and on which inputs?
 

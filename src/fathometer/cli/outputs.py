@@ -27,6 +27,19 @@ def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | 
     return picture, table
 
 
+def check_sounding_file(out: Path, force: bool) -> None:
+    """Fail before the work if `--out` is no name for a sounding, or cannot be written."""
+    _check_suffix(out, ".json", ".parquet")
+    check_writable(out, force)
+
+
+def check_table(out: Path | None, force: bool) -> None:
+    """The same for a table, if one is asked for."""
+    if out is not None:
+        _check_suffix(out, ".csv")
+        check_writable(out, force)
+
+
 def check_writable(path: Path, force: bool) -> None:
     """Fail before the work if the file cannot be written after it; the folder is made."""
     if path.is_dir():
@@ -45,3 +58,8 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     """A CSV that appears once it is complete."""
     with complete_file(path) as part:
         table.to_csv(part, index=False)
+
+
+def _check_suffix(out: Path, *known: str) -> None:
+    if out.suffix.lower() not in known:
+        raise InputError(f"--out {out}: expected a name that ends in {' or '.join(known)}")

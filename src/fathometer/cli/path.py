@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import torch
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.capture import Pooling, Reduction
-from fathometer.cli.device import check_device
-from fathometer.cli.measure import DTYPES, slug
-from fathometer.cli.outputs import check_writable
+from fathometer.capture import Reduction
+from fathometer.cli.loading import load_subject, skipped_line, slug
+from fathometer.cli.options import (
+    BatchesOption,
+    BatchSizeOption,
+    ChannelAxisOption,
+    DataOption,
+    DeviceOption,
+    DtypeOption,
+    ForceOption,
+    GammaOption,
+    LeftoverOption,
+    LengthOption,
+    ModelArgument,
+    ReductionOption,
+    SamplesOption,
+    SeedOption,
+    ShuffleOption,
+    StrictOption,
+    WeightsOption,
+    WorkersOption,
+)
+from fathometer.cli.outputs import check_sounding_file, check_writable
 from fathometer.cli.tables import bar
-from fathometer.data import open_data
 from fathometer.errors import InputError
-from fathometer.models import load_model
 from fathometer.progress import progress_bar
 from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save_figure
 from fathometer.report.path import plot_path
@@ -40,59 +56,46 @@ _FEW_CARRIERS = 0.1
 
 
 def path(
-    model: Annotated[str, typer.Argument(help="As for `fathometer measure`.")],
-    data: Annotated[str, typer.Option(help="As for `fathometer measure`.")],
-    weights: Annotated[
-        str, typer.Option(help="default (downloaded if need be), none (random ones), or a file of tensors.")
-    ] = "default",
+    model: ModelArgument,
+    data: DataOption,
+    weights: WeightsOption = "default",
     blocks: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="BLOCK",
             help="The modules to measure, a pattern of names or a class. Repeatable. Default: those that add "
-            "their input to their output."
+            "their input to their output.",
         ),
     ] = None,
     sigma: Annotated[
-        str | None, typer.Option(help="The activation, such as relu. Default: that of the blocks.")
+        str | None,
+        typer.Option(metavar="σ", help="The activation, such as relu. Default: that of the blocks."),
     ] = None,
-    gamma: Annotated[float, typer.Option(help="γ₀ of the cost of identity.")] = 1e-3,
-    samples: Annotated[int, typer.Option(help="Samples that make a measured batch.", min=2)] = 512,
-    batches: Annotated[
-        int | None, typer.Option(help="How many batches to measure. Default: all that the data give.", min=1)
-    ] = None,
-    reduction: Annotated[Pooling, typer.Option(help="How positions (pixels, tokens) are reduced.")] = "mean",
-    channel_axis: Annotated[
-        int | None, typer.Option(help="Axis of the channels. Default: found from the operators.")
-    ] = None,
-    leftover: Annotated[
-        Literal["drop", "keep"], typer.Option(help="What to do with samples that do not fill a batch.")
-    ] = "drop",
-    batch_size: Annotated[
-        int, typer.Option(help="Inputs in a forward pass; less needs less memory.", min=1)
-    ] = 32,
-    workers: Annotated[int, typer.Option(help="Processes that read data ahead.", min=0)] = 0,
-    device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto takes a GPU if there is one.")
-    ] = "auto",
-    dtype: Annotated[
-        Literal["float32", "float64", "bfloat16", "float16"] | None,
-        typer.Option(help="Of the network. Default: as it is."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the order of the data and of random weights.", min=0)] = 0,
-    shuffle: Annotated[
-        bool, typer.Option(help="Take the data in a random order, since folders are sorted by class.")
-    ] = True,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at an unreadable image; else skip it.")
-    ] = False,
-    length: Annotated[int | None, typer.Option(help="Tokens in a block of text.", min=2)] = None,
+    gamma: GammaOption = 1e-3,
+    samples: SamplesOption = 512,
+    batches: BatchesOption = None,
+    reduction: ReductionOption = "mean",
+    channel_axis: ChannelAxisOption = None,
+    leftover: LeftoverOption = "drop",
+    batch_size: BatchSizeOption = 32,
+    workers: WorkersOption = 0,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = None,
+    seed: SeedOption = 0,
+    shuffle: ShuffleOption = True,
+    strict: StrictOption = False,
+    length: LengthOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write, .json or .parquet. Default: MODEL-DATA-path.json.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The file to write, .json or .parquet. Default: MODEL-DATA-path.json."
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="A .png, .svg or .pdf: stable rank, cost of identity, speed.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A .png, .svg or .pdf: stable rank, cost of identity, speed."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Follow the representation along the residual blocks of a network: where is its bottleneck?
 
@@ -109,24 +112,22 @@ def path(
     """
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
     _check_outputs(out, plot, force)
-    device = check_device(device)
-    torch.manual_seed(seed)
-    loaded = load_model(model, weights)
-    if dtype:
-        loaded.module.to(DTYPES[dtype])
-    source = open_data(
+    network, source, where = load_subject(
+        model,
         data,
-        loaded.inputs,
+        weights=weights,
+        device=device,
+        dtype=dtype,
+        seed=seed,
         batch_size=batch_size,
         shuffle=shuffle,
-        seed=seed,
         workers=workers,
         strict=strict,
         length=length,
     )
     with progress_bar("measuring") as progress:
         sounding = residual_path(
-            loaded,
+            network,
             source,
             blocks=blocks,
             sigma=sigma,
@@ -136,7 +137,7 @@ def path(
             reduction=Reduction(reduction, channel_axis=channel_axis, seed=seed),
             leftover=leftover,
             batch_size=batch_size,
-            device=device,
+            device=where,
             seed=seed,
             progress=progress,
         )
@@ -201,15 +202,12 @@ def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
             "which bound their ranks: more samples would show more"
         )
     if skipped:
-        names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
-        lines.append(f"skipped {len(skipped)} unreadable: {names}")
+        lines.append(skipped_line(skipped))
     return lines
 
 
 def _check_outputs(out: Path, plot: Path | None, force: bool) -> None:
-    if out.suffix.lower() not in (".json", ".parquet"):
-        raise InputError(f"--out {out}: expected a name that ends in .json or .parquet")
-    check_writable(out, force)
+    check_sounding_file(out, force)
     if plot is None:
         return
     if plot.suffix.lower() not in PICTURE_SUFFIXES:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from fathometer.cli.options import ForceOption, PictureOption
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.cli.tables import sounding_view
 from fathometer.report.figures import save_figure
@@ -20,12 +21,11 @@ def show(
         Path, typer.Argument(help="A sounding: a .json or .parquet file of `fathometer measure`.")
     ],
     gauge: Annotated[
-        str | None, typer.Option(help="The gauge to show. Default: the first that was measured.")
+        str | None,
+        typer.Option(metavar="NAME", help="The gauge to show. Default: the first that was measured."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A .png, .svg or .pdf picture with a .csv beside it; or a .csv alone.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    out: PictureOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Show a sounding: its sites with a bar for each, and how it came about.
 

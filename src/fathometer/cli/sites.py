@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fathometer.capture import watch
-from fathometer.cli.options import ActivationOption, SitesOption
+from fathometer.cli.options import ActivationOption, ModelArgument, SitesOption, WeightsOption
 from fathometer.data import open_data
 from fathometer.errors import FathometerError, ForwardError, InputError
 from fathometer.feeding import run
@@ -22,15 +22,15 @@ from fathometer.user_code import import_by_name
 
 
 def sites(
-    model: Annotated[str, typer.Argument(help="As for `fathometer measure`.")],
-    weights: Annotated[
-        str, typer.Option(help="none is enough to see the sites; default; or a file.")
-    ] = "none",
+    model: ModelArgument,
+    weights: WeightsOption = "none",
     sites: SitesOption = None,
     activation: ActivationOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="A JSON list, for programs.")] = False,
 ) -> None:
     """List the sites of a network: the calls of activation functions in one forward pass, on noise.
+
+    Weights do not change which sites there are, so none are loaded unless you ask for them.
 
     For instance:
 

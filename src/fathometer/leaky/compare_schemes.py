@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from fathometer.errors import InputError
 from fathometer.leaky.plan import Design
@@ -151,4 +151,4 @@ def _half_width(values: npt.NDArray[np.float64]) -> float:
     count = len(values)
     if count < 2:
         return math.nan
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
+    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / math.sqrt(count))

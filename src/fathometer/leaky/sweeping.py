@@ -172,6 +172,8 @@ def _folder(
             raise InputError(
                 f"{out}: holds another sweep, so this one cannot go on there; give another folder"
             )
+        if task is not None and not folder.tasks[0].same_data(task):
+            raise InputError(f"{out}: holds a sweep on other data; give the same, or another folder")
         return folder, folder.tasks
     if out is not None and (Path(out) / PLAN).exists():
         raise InputError(f"{out}: holds a sweep already; resume goes on with it, or give another folder")
@@ -217,7 +219,7 @@ def _collected(runs: dict[int, LeakyRun], folder: SweepFolder | None, count: int
         where = "" if folder is None else f" (the last good weights are in {folder.path})"
         raise NumericalError(
             f"training diverged: the loss was not finite at epoch {min(diverged)}{where}; "
-            "take a lower learning rate, or more layers for this depth"
+            "scale x and y to size 1, or take a lower learning rate or more layers"
         )
     return found
 

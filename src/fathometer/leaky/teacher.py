@@ -43,6 +43,12 @@ class Task:
     rank: int | None = None
     description: dict[str, Any] = field(default_factory=dict)
 
+    def same_data(self, other: Task) -> bool:
+        """Whether both hold the same numbers."""
+        return all(
+            torch.equal(getattr(self, name), getattr(other, name)) for name in ("x", "y", "x_test", "y_test")
+        )
+
 
 @dataclass(frozen=True)
 class Teacher:
@@ -118,13 +124,19 @@ def own_task(x: Tensor, y: Tensor, x_test: Tensor | None = None, y_test: Tensor 
         >>> own_task(torch.zeros(4, 2), torch.ones(4, 3)).y_test.shape
         torch.Size([0, 3])
     """
+    if (x_test is None) != (y_test is None):
+        raise InputError("test data: expected both x_test and y_test, or neither")
     x, y = _matrices("x and y", x, y)
-    held_x, held_y = _matrices(
-        "x_test and y_test",
-        *(side[:0] if test is None else test for side, test in ((x, x_test), (y, y_test))),
-    )
-    if len(x) < 2 or held_x.shape[1] != x.shape[1] or held_y.shape[1] != y.shape[1]:
-        raise InputError("expected at least 2 samples, and test data as wide as those for training")
+    held_x, held_y = x[:0], y[:0]
+    if x_test is not None and y_test is not None:
+        held_x, held_y = _matrices("x_test and y_test", x_test, y_test)
+    if len(x) < 2:
+        raise InputError(f"x and y: expected at least 2 samples, got {len(x)}")
+    for name, test, train in (("x_test", held_x, x), ("y_test", held_y, y)):
+        if test.shape[1] != train.shape[1]:
+            raise InputError(
+                f"{name}: expected {train.shape[1]} features as in training, got {test.shape[1]}"
+            )
     return Task(
         x, y, held_x, held_y, None, {"name": "own data", "samples": len(x), "test_samples": len(held_x)}
     )

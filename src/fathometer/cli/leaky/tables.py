@@ -67,8 +67,11 @@ def sweep_view(sweep: LeakySweep, console: Console) -> Table:
     if console.width < _WIDE:
         del shown["stable_rank"], shown["affinity"]
     heads = {"effective_depth": "L̃", "layers": "L", "rank_of_task": "k*", "decay": "λ₀"}
-    view = Table(*(heads.get(key, key) for key in keys), "networks", *shown.values(), "rank")
-    view.caption = "medians over seeds; COI and stable rank are the least along the path"
+    view = Table(caption="medians over seeds; COI and stable rank are the least along the path")
+    for key in keys:
+        view.add_column(heads.get(key, key), justify="left" if key == "scheme" else "right", no_wrap=True)
+    for name in ("networks", *shown.values(), "rank"):
+        view.add_column(name, justify="right")
     for values, group in table.groupby(keys, sort=False, dropna=False):
         counts = Counter(int(rank) for rank in group["rank"])
         ranks = ", ".join(
@@ -81,20 +84,25 @@ def sweep_view(sweep: LeakySweep, console: Console) -> Table:
     return view
 
 
-def rank_line(runs: Sequence[LeakyRun]) -> str:
-    """`bottleneck rank: K (gap G)`, and in how many networks, where there are several."""
+def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
+    """`bottleneck rank: K (gap G)` as the last line: of most networks, and the least gap among these."""
     found = [(int(run.measures.summary["rank"]), float(run.measures.summary["gap"])) for run in runs]
     rank, count = Counter(rank for rank, _ in found).most_common(1)[0]
     gap = min(gap for other, gap in found if other == rank)
-    if len(found) == 1:
-        return f"bottleneck rank: {rank} (gap {gap:.1f})"
-    return f"bottleneck rank: {rank} (gap {gap:.1f} at least) in {count} of {len(found)} networks"
+    lines = [f"bottleneck rank: {rank} (gap {gap:.1f})"]
+    if len(found) > 1:
+        lines.insert(0, f"{count} of {len(found)} networks have this rank, and at least this gap:")
+    diverged = sum(run.diverged is not None for run in runs)
+    if diverged and len(runs) > 1:
+        lines.insert(0, f"{diverged} of {len(runs)} networks diverged; their last good weights are measured")
+    return lines
 
 
 def _title(run: LeakyRun) -> str:
     design, errors = run.design, f"train {run.train_error:.4g}, test {run.test_error:.4g}"
     known = "" if run.task.rank is None else f", k* = {run.task.rank}"
+    fate = "" if run.diverged is None else f", diverged at epoch {run.diverged}"
     return (
         f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}{known}, "
-        f"seed {design.seed}: {errors}, crit {run.measures.summary['crit']:.2g}"
+        f"seed {design.seed}: {errors}, crit {run.measures.summary['crit']:.2g}{fate}"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
@@ -12,33 +11,31 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.leaky.measure import NetworkOption, only_network
-from fathometer.cli.outputs import check_writable, write_table
-from fathometer.errors import InputError
+from fathometer.cli.leaky.measure import only_network
+from fathometer.cli.leaky.options import NetworkOption, RunArgument, TableOption
+from fathometer.cli.options import ForceOption, GammaOption
+from fathometer.cli.outputs import check_table, write_table
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 from fathometer.leaky.theory import Statement, check_all
 
 
 def theory(
-    run: Annotated[Path, typer.Argument(help="A folder that `fathometer leaky train` or `sweep` wrote.")],
+    run: RunArgument,
     network: NetworkOption = None,
-    gamma: Annotated[float, typer.Option(help="γ₀ of the ridge γ = γ₀‖K‖.")] = 1e-3,
+    gamma: GammaOption = 1e-3,
     details: Annotated[
-        bool, typer.Option("--details", help="Say how each was decided, and what is off.")
+        bool, typer.Option("--details", metavar="", help="Say how each was decided, and what is off.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="A .csv of the same.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    out: TableOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Check every statement of the paper on a trained network: both sides measured, and the slack.
 
     Of a sweep the deepest network is taken, and Proposition 5 is about all depths with its other settings.
     """
-    if out is not None:
-        if out.suffix.lower() != ".csv":
-            raise InputError(f"--out {out}: expected a name that ends in .csv")
-        check_writable(out, force)
     found = load_sweep(run)
     chosen = only_network(found, network) if network is not None else _deepest(found)
+    check_table(out, force)
     others = [other.path for other in _kin(found, chosen)]
     statements = check_all(chosen.path, gamma, others if len(others) > 1 else ())
     console = Console(emoji=False)

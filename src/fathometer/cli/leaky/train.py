@@ -2,89 +2,69 @@
 
 from __future__ import annotations
 
-import zipfile
+import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
-import numpy as np
-import torch
 import typer
 from rich.console import Console
 
 from fathometer.cli.device import check_device
-from fathometer.cli.leaky.tables import network_view, rank_line, sweep_view
+from fathometer.cli.leaky.options import (
+    DecayOption,
+    EpochsOption,
+    LatentsOption,
+    OwnDataOption,
+    PresetOption,
+    SecondOrderOption,
+    TaskSamplesOption,
+    TeacherOption,
+    ToleranceOption,
+    WidthOption,
+)
+from fathometer.cli.leaky.own_data import read_own_task
+from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
+from fathometer.cli.options import DeviceOption, ResumeOption, usable_seed
 from fathometer.errors import InputError
-from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Task, Teacher, grid, own_task, preset
+from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, grid, preset
 from fathometer.leaky import sweep as train_networks
 from fathometer.leaky.plan import Scheme
+from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
 from fathometer.progress import progress_bar
-
-PresetOption: TypeAlias = Annotated[
-    Literal["quick", "paper", "literal"],
-    typer.Option(
-        "--preset",
-        help="quick: width 50, 12 layers, 300 samples, 4 s on one core. paper: 100, 20, 1000, two minutes. "
-        "literal: the recipe in the paper's own words, which does not converge.",
-    ),
-]
-WidthOption: TypeAlias = Annotated[int | None, typer.Option(help="Width. Default: of the preset.", min=1)]
-DecayOption: TypeAlias = Annotated[
-    float | None, typer.Option(help="λ₀, the strength of weight decay. Default: of the preset.")
-]
-TeacherOption: TypeAlias = Annotated[
-    TeacherKind, typer.Option(help="The random networks that make the task.")
-]
-LatentsOption: TypeAlias = Annotated[
-    Latents, typer.Option(help="What lies between them. From centred ones, rank k + 1 is learned.")
-]
-DataOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Your own task, an .npz with x and y, [samples, features], and x_test and y_test."),
-]
-SamplesOption: TypeAlias = Annotated[
-    int | None, typer.Option(help="To train with, and as many to test. Default: of the preset.", min=2)
-]
-EpochsOption: TypeAlias = Annotated[
-    int | None, typer.Option(help="Of the first phase. Default: of the preset.", min=1)
-]
-SecondOrderOption: TypeAlias = Annotated[
-    int, typer.Option(help="Evaluations of L-BFGS in float64 after the rest; 0 for none.", min=0)
-]
-ToleranceOption: TypeAlias = Annotated[
-    float, typer.Option(help="Stop as soon as crit is below; 0 for never.", min=0)
-]
-DeviceOption: TypeAlias = Annotated[
-    str, typer.Option(help="cpu, cuda, cuda:1; auto takes a GPU if there is one.")
-]
-ResumeOption: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")
-]
 
 
 def train(
     depth: Annotated[
         float | None,
-        typer.Option(help="L̃, the effective depth; 0 is a plain ResNet. Default: of the preset."),
+        typer.Option(metavar="L̃", help="The effective depth; 0 is a plain ResNet. Default: of the preset."),
     ] = None,
-    rank: Annotated[int, typer.Option(help="k*, the bottleneck of the task.", min=1)] = 3,
+    rank: Annotated[int, typer.Option(metavar="k*", help="The bottleneck of the task.", min=1)] = 3,
     preset_name: PresetOption = "quick",
-    layers: Annotated[int | None, typer.Option(help="L. Default: of the preset.", min=1)] = None,
+    layers: Annotated[
+        int | None, typer.Option(metavar="L", help="How many. Default: of the preset.", min=1)
+    ] = None,
     width: WidthOption = None,
     decay: DecayOption = None,
-    scheme: Annotated[Scheme, typer.Option(help="How the steps ρ are laid.")] = "equidistant",
+    scheme: Annotated[
+        Scheme,
+        typer.Option(metavar="NAME", help="How the steps ρ are laid: equidistant, irregular or adaptive."),
+    ] = "equidistant",
     teacher: TeacherOption = "fcnn",
     latents: LatentsOption = "relu",
-    data: DataOption = None,
-    samples: SamplesOption = None,
+    data: OwnDataOption = None,
+    samples: TaskSamplesOption = None,
     epochs: EpochsOption = None,
     second_order: SecondOrderOption = 0,
     tolerance: ToleranceOption = 0.0,
-    seed: Annotated[int, typer.Option(help="Of weights and teacher.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of weights and teacher.", min=0, callback=usable_seed)
+    ] = 0,
     device: DeviceOption = "auto",
     out: Annotated[
-        Path | None, typer.Option(help="The folder to write. Default: leaky-DEPTH-RANK-SEED.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The folder to write. Default: leaky-DEPTH-RANK-SEED."),
     ] = None,
     resume: ResumeOption = False,
 ) -> None:
@@ -114,26 +94,37 @@ def train(
 
 def sweep(
     depths: Annotated[
-        str, typer.Option(help="Effective depths L̃, with commas. Default: the paper's.")
+        str, typer.Option(metavar="L̃,…", help="Effective depths, with commas. The default is the paper's.")
     ] = "1,2,3,5,7,10,14,19",
-    ranks: Annotated[str, typer.Option(help="k*, with commas; 6x3 for two inner dimensions.")] = "3",
-    layers: Annotated[str | None, typer.Option(help="L, with commas. Default: of the preset.")] = None,
+    ranks: Annotated[
+        str,
+        typer.Option(
+            metavar="k*,…", help="Bottlenecks of the tasks, with commas; 6x3 for two inner dimensions."
+        ),
+    ] = "3",
+    layers: Annotated[
+        str | None, typer.Option(metavar="L,…", help="How many, with commas. Default: of the preset.")
+    ] = None,
     schemes: Annotated[
-        str, typer.Option(help="Of equidistant, irregular, adaptive, with commas.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="How the steps ρ are laid: some of equidistant, irregular, adaptive, with commas.",
+        ),
     ] = "equidistant",
-    seeds: Annotated[int, typer.Option(help="How many of them.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(metavar="N", help="How many of them, from 0.", min=1)] = 3,
     preset_name: PresetOption = "paper",
     width: WidthOption = None,
     decay: DecayOption = None,
     teacher: TeacherOption = "fcnn",
     latents: LatentsOption = "relu",
-    data: DataOption = None,
-    samples: SamplesOption = None,
+    data: OwnDataOption = None,
+    samples: TaskSamplesOption = None,
     epochs: EpochsOption = None,
     second_order: SecondOrderOption = 0,
     tolerance: ToleranceOption = 0.0,
     device: DeviceOption = "auto",
-    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("leaky-sweep"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")] = Path("leaky-sweep"),
     resume: ResumeOption = False,
 ) -> None:
     """Train many Leaky ResNets together: every depth, rank, number of layers, scheme and seed.
@@ -143,12 +134,12 @@ def sweep(
 
     For instance:
 
-    - `fathometer leaky sweep --depths 1,2,3,5,7,10,14,19 --seeds 3`, Figures 1 and 3
+    - Figures 1 and 3: `fathometer leaky sweep --depths 1,2,3,5,7,10,14,19`
 
-    - `fathometer leaky sweep --depths 3 --layers 6,10,18 --ranks 6x3 --teacher resnet
-      --schemes equidistant,irregular,adaptive --seeds 16`, Figure 2
+    - Figure 2: `fathometer leaky sweep --depths 3 --layers 6,10,18 --ranks 6x3 --teacher resnet
+      --schemes equidistant,irregular,adaptive --seeds 16`
 
-    - `fathometer leaky sweep --preset quick --depths 8 --ranks 2,3,4,5`
+    - Four ranks, quickly: `fathometer leaky sweep --preset quick --depths 8 --ranks 2,3,4,5`
     """
     designs = []
     for inner in _dimensions(ranks):
@@ -201,47 +192,57 @@ def _recipe(name: str, epochs: int | None, second_order: int, tolerance: float) 
 def _trained(
     designs: list[Design], recipe: Recipe, data: Path | None, device: str, out: Path, resume: bool
 ) -> LeakySweep:
-    task = None if data is None else _own_task(data)
+    _check_folder(out, resume)
+    task = None if data is None else read_own_task(data)
     if task is not None:
         designs = [
             replace(design, teacher=None, samples=len(task.x), test_samples=len(task.x_test))
             for design in designs
         ]
     where = check_device(device)
-    with progress_bar("training") as progress:
-        return train_networks(
-            designs, recipe, task=task, device=where, out=out, resume=resume, progress=progress
-        )
-
-
-def _own_task(path: Path) -> Task:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: torch.from_numpy(np.asarray(file[name], dtype=np.float64)) for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"--data {path}: expected an .npz with arrays x and y ({error})") from error
-    if not {"x", "y"} <= set(arrays):
-        raise InputError(f"--data {path}: expected arrays x and y, got {', '.join(arrays) or 'none'}")
-    return own_task(arrays["x"], arrays["y"], arrays.get("x_test"), arrays.get("y_test"))
+        with progress_bar("training") as progress:
+            return train_networks(
+                designs, recipe, task=task, device=where, out=out, resume=resume, progress=progress
+            )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command with --resume goes on", err=True)
+        raise
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    """Networks are written into a folder of their own, or where they were begun."""
+    if resume or not out.is_dir():
+        return
+    if (out / PLAN).exists():
+        raise InputError(f"{out} holds trained networks; --resume goes on with them, or give another --out")
+    if any(out.iterdir()):
+        raise InputError(f"{out} is not empty; give another --out")
 
 
 def _numbers(option: str, text: str, kind: type) -> list[float]:
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError as error:
-        raise InputError(f"{option} {text}: expected numbers with commas between them") from error
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(f"{option}: expected {what} with commas, got {text!r}") from error
 
 
 def _dimensions(ranks: str) -> list[tuple[int, ...]]:
     try:
-        return [tuple(int(inner) for inner in part.split("x")) for part in ranks.split(",")]
+        found = [tuple(int(inner) for inner in part.split("x")) for part in ranks.split(",")]
+        if min(itertools.chain(*found)) < 1:
+            raise ValueError
     except ValueError as error:
-        raise InputError(f"--ranks {ranks}: expected whole numbers with commas, as 2,3 or 6x3") from error
+        raise InputError(
+            f"--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3, got {ranks!r}"
+        ) from error
+    return found
 
 
 def _say_rank(console: Console, found: LeakySweep) -> None:
-    seconds = found.provenance.seconds
-    console.print(
-        f"{len(found.runs)} trained in {seconds:.1f} s on {found.provenance.device}", highlight=False
-    )
-    console.print(rank_line(found.runs), highlight=False)
+    facts, count = found.provenance, len(found.runs)
+    networks = "1 network" if count == 1 else f"{count} networks"
+    console.print(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}", highlight=False)
+    for line in rank_lines(found.runs):
+        console.print(line, highlight=False)

@@ -44,10 +44,10 @@ def depth_table(sweep: LeakySweep) -> pd.DataFrame:
     runs = [run for run in trained(sweep) if run.design.effective_depth > 0]
     depths = sorted({run.design.effective_depth for run in runs})
     if len(depths) < 2:
-        got = ", ".join(f"{depth:g}" for depth in depths) or "none"
+        got = ", ".join(f"L̃ = {depth:g}" for depth in depths) or "none"
         raise InputError(
-            f"effective depths: expected two or more above 0, got {got}; "
-            "train grid(design, effective_depth=[…])"
+            f"expected networks of two or more effective depths above 0, got {got}; "
+            "train them with `fathometer leaky sweep --depths`, or grid(design, effective_depth=[…])"
         )
     check_alike(runs, "effective_depth")
     return pd.DataFrame([_row(run) for run in runs]).sort_values(

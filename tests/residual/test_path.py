@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,42 +15,7 @@ from fathometer.capture import Reduction
 from fathometer.errors import ForwardError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.residual import bottleneck
-from fathometer.residual.blocks import find_activation, find_blocks
-from fathometer.residual.trace import traced
-
-
-class Block(nn.Module):
-    """x + W σ(x), or with a width that changes a projected shortcut."""
-
-    def __init__(self, before: int, after: int, slope: float = 0.3) -> None:
-        super().__init__()
-        self.inner, self.slope = nn.Linear(before, after), slope
-        self.shortcut = nn.Identity() if before == after else nn.Linear(before, after)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = self.inner(F.leaky_relu(x, self.slope))
-        out += self.shortcut(x)
-        return out
-
-
-def network(*widths: int) -> nn.Sequential:
-    torch.manual_seed(0)
-    blocks = [Block(before, after) for before, after in pairwise(widths)]
-    return nn.Sequential(nn.Linear(5, widths[0]), *blocks, nn.Linear(widths[-1], 3))
-
-
-def found(model: nn.Module, given: object, *patterns: str) -> tuple[list[str], str | None]:
-    """The blocks, and their activation."""
-    with torch.no_grad(), traced(model.eval(), 2) as calls:
-        model(**given) if isinstance(given, dict) else model(given)
-    blocks = find_blocks(calls, patterns or None)
-    activation = find_activation(blocks)
-    return [block.path for block in blocks], activation and activation.operator
-
-
-def dense_stable_rank(a: Tensor) -> float:
-    values = np.linalg.svd(a.double().numpy(), compute_uv=False)
-    return float(values.sum() ** 2 / (values**2).sum())
+from tests.residual.networks import Block, Gated, dense_stable_rank, network
 
 
 @pytest.fixture(scope="module")
@@ -224,135 +187,6 @@ def test_the_bottleneck_is_where_the_rank_is_least(data: Tensor) -> None:
     assert not narrow.is_inside
 
 
-class Pair(nn.Module):
-    """Two residual parts in a row; its own forward adds nothing, or once more around both."""
-
-    def __init__(self, around: bool = False, kinds: tuple[type[nn.Module], ...] = ()) -> None:
-        super().__init__()
-        first, second = kinds or (Block, Block)
-        self.first, self.second, self.around = first(8, 8), second(8, 8), around
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = self.second(self.first(x))
-        return x + out if self.around else out
-
-
-class Other(Block):
-    pass
-
-
-class Tuple(nn.Module):
-    """With keywords, and a result in a tuple, as transformers have it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm, self.inner, self.act = nn.LayerNorm(8), nn.Linear(8, 8), nn.GELU()
-
-    def forward(self, *, hidden: Tensor, scale: float) -> tuple[Tensor, None]:
-        return self.norm(hidden * scale + self.act(self.inner(hidden)).view(-1, 8)), None
-
-
-class Stack(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = Tuple()
-        self.layers = nn.ModuleList([self.layer, self.layer, Tuple()])
-
-    def forward(self, x: Tensor) -> Tensor:
-        for layer in self.layers:
-            x, _ = layer(hidden=x, scale=0.9)
-        return x
-
-
-class Gated(nn.Module):
-    """Two gates and one activation; the noise is drawn in eval mode, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Linear(8, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = torch.relu(self.inner(x)) + torch.randn_like(x)
-        return x + torch.sigmoid(self.inner(y)) * y * torch.sigmoid(y)
-
-
-class Twice(nn.Module):
-    """What is no residual sum: with its own activation, a bias, positions, a mean."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bias, self.table = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(1, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + x.relu() + self.bias + self.table.expand(len(x), -1)
-        return torch.tanh(x) - x.mean(1, keepdim=True)
-
-
-AWKWARD: dict[str, tuple[Callable[[], nn.Module], list[str], str | None]] = {
-    "a chain of pairs": (
-        lambda: nn.Sequential(Pair(), Pair()), ["0.first", "0.second", "1.first", "1.second"], "leaky_relu"
-    ),
-    "pairs with a sum around": (lambda: nn.Sequential(Pair(True), Pair(True)), ["0", "1"], "leaky_relu"),
-    "two kinds of parts": (
-        lambda: nn.Sequential(*(Pair(kinds=(Block, Other)) for _ in range(2))), ["0", "1"], "leaky_relu"
-    ),
-    "tuples, keywords, shared": (Stack, ["layer", "layer", "layers.2"], "gelu"),
-    "gates": (lambda: nn.Sequential(Gated(), Gated()), ["0", "1"], "relu"),
-    "stages of one": (
-        lambda: nn.Sequential(*(nn.Sequential(Block(8, 8)) for _ in range(3))),
-        ["0.0", "1.0", "2.0"], "leaky_relu",
-    ),
-    "fused transformer": (
-        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 9), 2, enable_nested_tensor=False),
-        ["layers.0", "layers.1"], "relu",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", AWKWARD)
-def test_blocks_of_awkward_networks(name: str) -> None:
-    build, blocks, activation = AWKWARD[name]
-    assert found(build(), torch.randn(2, 8)) == (blocks, activation)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: nn.Sequential(Twice(), Twice()), "no module that is called repeatedly adds its input"),
-        (lambda: nn.Sequential(nn.Linear(8, 8), Block(8, 8)), "only 1 adds its input to its output, once"),
-        (lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), r"--blocks\), such as Linear"),
-        (lambda: Twice(), r"--blocks\); it has no parts that repeat"),
-    ],
-)
-def test_a_network_without_blocks_is_refused(build: Callable[[], nn.Module], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        residual_path(build(), torch.randn(20, 8), samples=10)
-
-
-def test_a_leaky_resnet_has_a_path_of_its_own() -> None:
-    from fathometer.leaky.model import LeakyResNet
-
-    model = LeakyResNet(3, 2, width=8, effective_depth=2.0, steps=5)
-    with pytest.raises(InputError, match=r"a path of its own: see fathometer\.leaky"):
-        residual_path(model, torch.randn(20, 3), samples=10)
-
-
-def test_blocks_can_be_given() -> None:
-    model = nn.Sequential(Pair(), nn.Linear(8, 8), Pair())
-    x = torch.randn(2, 8)
-    assert found(model, x, "Pair")[0] == ["0", "2"]
-    assert found(model, x, "0.*", "1")[0] == ["0.first", "0.second", "1"]
-    assert found(model, x, "*")[0] == ["0", "1", "2"]
-    with pytest.raises(InputError, match=r"no module that is called is 'layer\*'.*such as 0\.\*, 2\.\*, "):
-        found(model, x, "0", "layer*")
-    plain = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 8))
-    path = residual_path(plain, torch.randn(20, 8), samples=20, blocks="Linear")
-    assert path.provenance.settings["path"]["sigma"] == "tanh"  # which no block calls, but the network
-    path = residual_path(model, torch.randn(20, 8), samples=20, blocks=["Pair", "1"])
-    assert [site.name for site in path.sites] == ["0", "1", "2"]
-    assert path.provenance.settings["path"]["blocks"] == "given"
-
-
 def test_failures_are_named(model: nn.Sequential) -> None:
     with pytest.raises(ForwardError, match="failed on its input"):
         residual_path(model, torch.randn(20, 4), samples=10)
@@ -372,35 +206,6 @@ class Sloped(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.down(self.act(self.up(x)))
-
-
-LIBRARIES = {
-    "torchvision:resnet18": (["layer1.0", "layer4.1"], 8, "relu"),
-    "torchvision:resnet50": (["layer1.0", "layer4.2"], 16, "relu"),
-    "torchvision:vit_b_16": (
-        ["encoder.layers.encoder_layer_0", "encoder.layers.encoder_layer_11"], 12, "gelu"
-    ),
-    "torchvision:swin_t": (["features.1.0", "features.7.1"], 12, "gelu"),
-    "torchvision:convnext_tiny": (["features.1.0", "features.7.2"], 18, "gelu"),
-    "torchvision:mobilenet_v2": (["features.1", "features.17"], 17, "relu6"),
-    "torchvision:efficientnet_b0": (["features.1.0", "features.7.0"], 16, "silu"),
-    "torchvision:regnet_y_400mf": (
-        ["trunk_output.block1.block1-0", "trunk_output.block4.block4-5"], 16, "relu"
-    ),
-    "timm:vit_tiny_patch16_224": (["blocks.0", "blocks.11"], 12, "gelu"),
-    "timm:resnet18": (["layer1.0", "layer4.1"], 8, "relu"),
-    "timm:convnext_atto": (["stages.0.blocks.0", "stages.3.blocks.1"], 12, "gelu"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_blocks_of_the_vision_libraries(name: str) -> None:
-    from fathometer.models import load_model
-
-    ends, count, activation = LIBRARIES[name]
-    side = 224 if "vit" in name else 64
-    blocks, sigma = found(load_model(name, "none").module, torch.randn(1, 3, side, side))
-    assert ([blocks[0], blocks[-1]], len(blocks), sigma) == (ends, count, activation)
 
 
 def test_channels_last_and_stages() -> None:

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer.cli import main
+from fathometer.leaky import load_sweep, sweeping
+from fathometer.progress import Show
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*not at a critical point")  # these train for a moment
+
+SIZE = ["--width", "8", "--samples", "40", "--epochs", "40", "--device", "cpu"]
+TRAIN = ["leaky", "train", *SIZE, "--depth", "2", "--layers", "4", "--rank", "1"]
+SWEEP = ["leaky", "sweep", "--preset", "quick", *SIZE, "--ranks", "1", "--layers", "4"]
+RANK = re.compile(r"bottleneck rank: (\d+) \(gap (\d+\.\d|inf)\)")
+Run = Callable[..., tuple[int, str, str]]
+
+
+def call(*args: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fathometer", *args])
+        patch.setenv("COLUMNS", "120")
+        with pytest.raises(SystemExit) as stop:
+            main()
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `one`, a network, and `depths`, a sweep of two depths and two seeds."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert call(*TRAIN, "--out", str(folder / "one")) == 0
+    assert call(*SWEEP, "--depths", "1,2", "--seeds", "2", "--out", str(folder / "depths")) == 0
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Exit code, output and errors of a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def ran(*args: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = call(*args)
+        return code, *capsys.readouterr()
+
+    return ran
+
+
+def own_data(scale: float = 1.0, samples: int = 30) -> dict[str, Any]:
+    drawn = np.random.default_rng(0)
+    x = scale * drawn.normal(size=(samples, 5))
+    return {"x": x, "y": np.maximum(x[:, :3], 0)}
+
+
+def last_line(out: str) -> str:
+    return out.strip().splitlines()[-1]
+
+
+def tensor_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
+
+
+def test_train_and_measure_one_network(run: Run, tmp_path: Path) -> None:
+    code, out, err = run(*TRAIN)
+    assert code == 0, err
+    assert "L̃ = 2, L = 4, width 8, k* = 1, seed 0: train" in out
+    assert "trained 1 network in" in out
+    assert RANK.fullmatch(last_line(out))
+    [found] = load_sweep(tmp_path / "leaky-2-1-0").runs
+    assert (found.design.samples, found.design.width, found.task.rank) == (40, 8, 1)
+    assert found.history["epoch"].max() == 40
+    code, again, err = run("leaky", "measure", "leaky-2-1-0", "--out", "new/points.csv")
+    assert code == 0, err
+    assert "wrote new/points.csv" in again
+    assert last_line(again) == last_line(out)
+    table = pd.read_csv("new/points.csv")
+    assert table["p"].to_list() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert {"cost_of_identity", "affinity", "hamiltonian", "crit"} <= set(table.columns)
+    assert table["hamiltonian"].isna().to_list() == [False] * 4 + [True]  # no layer starts at the end
+
+
+def test_presets_and_phases_reach_the_network(run: Run) -> None:
+    given = [
+        "--second-order",
+        "5",
+        "--tolerance",
+        "1e-9",
+        "--scheme",
+        "adaptive",
+        "--seed",
+        "7",
+        "--decay",
+        ".2",
+    ]
+    code, _, err = run(*TRAIN, *given, "--latents", "centred", "--teacher", "resnet", "--out", "run")
+    assert code == 0, err
+    found = load_sweep("run")
+    design = found.runs[0].design
+    assert (design.scheme, design.seed, design.decay) == ("adaptive", 7, 0.2)
+    assert design.teacher is not None
+    assert (design.teacher.kind, design.teacher.latents, design.teacher.seed) == ("resnet", "centred", 7)
+    assert [(phase.method, phase.epochs) for phase in found.recipe.phases] == [("adam", 40), ("lbfgs", 5)]
+    assert found.recipe.tolerance == 1e-9
+
+
+def test_a_sweep_has_a_row_for_each_design(run: Run, trained: Path) -> None:
+    code, out, err = run(
+        *SWEEP, "--depths", "1,2", "--schemes", "equidistant, adaptive", "--seeds", "1", "--ranks", "1,6x2"
+    )
+    assert code == 0, err
+    assert "trained 8 networks in" in out
+    assert re.search(r"^[1-8] of 8 networks have this rank, and at least this gap:$", out, re.MULTILINE)
+    assert RANK.fullmatch(last_line(out))
+    designs = [each.design for each in load_sweep("leaky-sweep").runs]
+    assert {design.teacher.dimensions for design in designs if design.teacher} == {
+        (30, 1, 30),
+        (30, 6, 2, 30),
+    }
+    assert {(design.effective_depth, design.scheme) for design in designs} == {
+        (1.0, "equidistant"), (1.0, "adaptive"), (2.0, "equidistant"), (2.0, "adaptive")
+    }  # fmt: skip
+    depths = str(trained / "depths")
+    code, out, err = run("leaky", "measure", depths, "--out", "table.csv")
+    assert code == 0, err
+    assert RANK.fullmatch(last_line(out))
+    assert [row.split("│")[1:3] for row in out.splitlines() if row.startswith("│")] == [
+        [" 1 ", "        2 "], [" 2 ", "        2 "]
+    ]  # fmt: skip
+    table = pd.read_csv("table.csv")
+    assert table[["effective_depth", "seed"]].to_numpy().tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
+    code, out, _ = run("leaky", "measure", depths, "--network", "3")
+    assert "L̃ = 2, L = 4, width 8, k* = 1, seed 1: train" in out
+    assert RANK.fullmatch(last_line(out))
+
+
+def test_figures_and_reasons(run: Run, trained: Path, tmp_path: Path) -> None:
+    code, out, err = run("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
+    assert code == 0, err
+    written = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert written == ["1b.svg", "1c.svg", "affinity.svg"]
+    assert "wrote pictures/1b.svg" in out
+    assert [line.split(":")[0] for line in out.splitlines() if line.startswith("no ")] == [
+        "no 1a", "no 2a", "no 2b", "no 2c", "no 3"
+    ]  # fmt: skip
+    before = (tmp_path / "pictures/1b.svg").read_bytes()
+    code, _, err = run("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
+    assert code == 2
+    assert "pictures/1b.svg exists; give another name, or --force to replace it" in err
+    assert (tmp_path / "pictures/1b.svg").read_bytes() == before
+    code, out, err = run("leaky", "figures", str(trained / "depths"), "--out", "pictures", "--force")
+    assert code == 0, err
+    assert {"1a.png", "3.png"} <= {path.name for path in (tmp_path / "pictures").iterdir()}
+
+
+def test_statements_of_the_paper(run: Run, trained: Path) -> None:
+    code, out, err = run("leaky", "theory", str(trained / "depths"), "--out", "theory.csv", "--details")
+    assert code == 0, err
+    assert "L̃ = 2, L = 4, width 8, seed 0" in out
+    table = pd.read_csv("theory.csv")
+    assert {"name", "claim", "holds", "left", "right", "slack"} <= set(table.columns)
+    assert table["name"].str.startswith("Proposition 1").any()
+    assert last_line(out) == f"{table['holds'].sum()} of {len(table)} statements hold"
+    code, out, _ = run("leaky", "theory", str(trained / "depths"), "--network", "1", "--gamma", "0.1")
+    assert code == 0
+    assert "L̃ = 1, L = 4, width 8, seed 1" in out
+    code, _, err = run("leaky", "theory", str(trained / "one"), "--out", "theory.csv")
+    assert (code, "theory.csv exists" in err) == (2, True)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def interrupted(_: str) -> Iterator[Show]:
+        calls = iter(range(12))
+
+        def show(done: int, total: int | None, note: str = "") -> None:
+            del done, total, note
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+
+        yield show
+
+    given = [*SWEEP, "--depths", "2", "--seeds", "2"]
+    code, _, err = run(*given, "--out", "whole")
+    assert code == 0, err
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["fathometer.cli.leaky.train"], "progress_bar", interrupted)
+        patch.setattr(sweeping, "CHECKPOINT_EVERY", 0.0)
+        code, _, err = run(*given, "--out", "parts")
+    assert code != 0
+    assert "interrupted; the same command with --resume goes on" in err
+    assert list((tmp_path / "parts").glob("checkpoint-*"))
+    code, _, err = run("leaky", "measure", "parts")
+    assert (code, "give the same command with --resume" in err) == (2, True)
+    code, _, err = run(*given, "--out", "parts")
+    assert (code, "--resume goes on with them" in err) == (2, True)
+    code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
+    assert (code, "holds another sweep" in err) == (2, True)
+    code, _, err = run(*given, "--out", "parts", "--resume")
+    assert code == 0, err
+    assert tensor_files(tmp_path / "parts") == tensor_files(tmp_path / "whole")
+
+
+def test_data_of_ones_own(run: Run) -> None:
+    data = own_data()
+    np.savez("own.npz", **data, x_test=data["x"][:9], y_test=data["y"][:9], other=np.array(["unused"]))
+    code, out, err = run(*TRAIN, "--data", "own.npz", "--out", "run")
+    assert code == 0, err
+    assert "width 8, seed 0: train" in out  # no k*, which is not known
+    [found] = load_sweep("run").runs
+    np.testing.assert_array_equal(found.task.x.numpy(), data["x"])
+    assert (found.design.teacher, found.task.rank, len(found.task.x_test)) == (None, None, 9)
+
+
+def test_divergence_says_when(run: Run) -> None:
+    np.savez("big.npz", **own_data(scale=1e30))
+    code, _, err = run(*TRAIN, "--data", "big.npz", "--out", "run")
+    assert code == 2
+    assert "training diverged: the loss was not finite at epoch 1 (the last good weights are in run)" in err
+    _, out, _ = run("leaky", "measure", "run")
+    assert "diverged at epoch 1" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ([*TRAIN, "--rank", "30"], "rank: expected inner dimensions below those of inputs and outputs, 30"),
+        ([*TRAIN, "--rank", "0"], "'--rank'"),
+        ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
+        ([*TRAIN, "--depth", "-1"], "effective_depth: expected a finite number from 0"),
+        ([*TRAIN, "--decay", "0"], "decay: expected λ₀ > 0, got 0"),
+        ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
+        ([*TRAIN, "--seed", str(2**63)], "--seed: expected at most 9223372036854775807"),
+        ([*TRAIN, "--device", "warp"], "--device warp: not usable here"),
+        ([*SWEEP, "--schemes", "spiral"], "scheme: expected equidistant, irregular, adaptive, got 'spiral'"),
+        ([*SWEEP, "--depths", "1,,2"], "--depths: expected numbers with commas, got '1,,2'"),
+        ([*SWEEP, "--depths", "1", "--layers", "2.5"], "--layers: expected whole numbers with commas"),
+        ([*SWEEP, "--ranks", "6xx3"], "--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3"),
+        ([*SWEEP, "--ranks", "0"], "--ranks: expected whole numbers from 1"),
+        ([*SWEEP, "--depths", "1", "--ranks", "2,40"], "there would be no bottleneck"),
+        ([*SWEEP, "--depths", "1,9"], "equidistant steps need L ≥ L̃ = 9"),
+        ([*TRAIN, "--out", "full"], "full is not empty; give another --out"),
+        ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: cannot make the folder"),
+        ([*TRAIN, "--data", "none.npz"], "--data none.npz: cannot be read (No such file"),
+        ([*TRAIN, "--data", "x.npz"], "--data x.npz: expected arrays x and y, got x"),
+        ([*TRAIN, "--data", "one.npz"], "--data one.npz: expected at least 2 samples, got 1"),
+        ([*TRAIN, "--data", "flat.npz"], "--data flat.npz: x and y: expected two matrices"),
+        ([*TRAIN, "--data", "nan.npz"], "--data nan.npz: x and y: expected finite numbers"),
+        ([*TRAIN, "--data", "complex.npz"], "--data complex.npz: expected real numbers, got complex128 in x"),
+        ([*TRAIN, "--data", "x.npy"], "--data x.npy: expected an .npz with arrays of numbers x and y"),
+        ([*TRAIN, "--data", "text.npz"], "--data text.npz: expected an .npz with arrays"),
+        (["leaky", "measure", "nowhere"], "nowhere: expected a folder that `fathometer leaky` wrote"),
+        (["leaky", "measure", "full"], "full: expected a folder that `fathometer leaky` wrote"),
+        (["leaky", "figures", "nowhere"], "nowhere: expected a folder that"),
+        (["leaky", "theory", "nowhere", "--out", "new/t.csv"], "nowhere: expected a folder that"),
+        (["leaky", "measure", "ONE", "--network", "1"], "--network 1: expected 0, for there is one network"),
+        (["leaky", "theory", "DEPTHS", "--network", "4"], "--network 4: expected a number from 0 to 3"),
+        (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
+        (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
+        (["leaky", "theory", "ONE", "--gamma", "nan"], "--gamma: expected a finite number > 0, got nan"),
+        ([*TRAIN, "--out", "ONE"], "holds trained networks; --resume goes on with them, or give another"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_before_any_training(
+    run: Run,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    message: str,
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(sweeping._Work, "train", never)
+    data = own_data()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/precious.txt").write_text("precious")
+    (tmp_path / "text.npz").write_text("no numbers")
+    np.save("x.npy", data["x"])
+    np.savez("x.npz", x=data["x"])
+    np.savez("one.npz", **own_data(samples=1))
+    np.savez("flat.npz", x=data["x"][:, 0], y=data["y"][:, 0])
+    np.savez("nan.npz", x=np.nan * data["x"], y=data["y"])
+    np.savez("complex.npz", x=1j * data["x"], y=data["y"])
+    before = sorted(tmp_path.rglob("*"))
+    places = {"ONE": str(trained / "one"), "DEPTHS": str(trained / "depths")}
+    code, _, err = run(*(places.get(word, word) for word in command))
+    assert code == 2
+    assert message in re.sub(r"[\s│]+", " ", err)
+    assert "Traceback" not in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_help_leaves_large_libraries_alone() -> None:
+    code = (
+        "import sys; from fathometer.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    imported = set(done.stderr.split())
+    assert "torch" in imported
+    assert not imported & {"matplotlib", "torchvision", "transformers", "safetensors", "timm", "sklearn"}
+
+
+@pytest.mark.parametrize("verb", ["train", "sweep", "measure", "figures", "theory"])
+def test_help_is_whole_at_80_columns(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fathometer", "leaky", verb, "--help"])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr().out
+    assert all("…" not in line.replace(",…", "").replace(", …;", "") for line in printed.splitlines())
+    assert "`" not in printed

@@ -1,0 +1,47 @@
+"""Residual networks for these tests, and their ranks the long way."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Block(nn.Module):
+    """x + W σ(x), or with a width that changes a projected shortcut."""
+
+    def __init__(self, before: int, after: int, slope: float = 0.3) -> None:
+        super().__init__()
+        self.inner, self.slope = nn.Linear(before, after), slope
+        self.shortcut = nn.Identity() if before == after else nn.Linear(before, after)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.inner(F.leaky_relu(x, self.slope))
+        out += self.shortcut(x)
+        return out
+
+
+def network(*widths: int) -> nn.Sequential:
+    torch.manual_seed(0)
+    blocks = [Block(before, after) for before, after in pairwise(widths)]
+    return nn.Sequential(nn.Linear(5, widths[0]), *blocks, nn.Linear(widths[-1], 3))
+
+
+def dense_stable_rank(a: Tensor) -> float:
+    values = np.linalg.svd(a.double().numpy(), compute_uv=False)
+    return float(values.sum() ** 2 / (values**2).sum())
+
+
+class Gated(nn.Module):
+    """Two gates and one activation; the noise is drawn in eval mode, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(self.inner(x)) + torch.randn_like(x)
+        return x + torch.sigmoid(self.inner(y)) * y * torch.sigmoid(y)
