@@ -169,6 +169,13 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         found.save(tmp_path / "kept")
 
 
+def test_given_steps_are_kept(tmp_path: Path) -> None:
+    design = replace(SMALL, scheme="given", steps=(0.1, 0.1, 0.2, 0.2, 0.3, 0.1))
+    found = load_sweep(sweep(design, SHORT).save(tmp_path / "run")).runs[0]
+    assert found.net.steps.tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.3, 0.1], abs=1e-7)
+    assert found.design == design
+
+
 def test_data_of_ones_own() -> None:
     task = own_task(torch.randn(20, 5), torch.randn(20, 4))
     run = sweep(replace(SMALL, teacher=None), SHORT, task=task).runs[0]
@@ -194,9 +201,13 @@ def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
         ({"decay": 0.0}, "λ₀ > 0, got 0"),
         ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
         ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
-        ({"scheme": "random"}, "scheme: expected equidistant, irregular, adaptive"),
+        ({"scheme": "random"}, "scheme: expected equidistant, irregular, adaptive, given"),
         ({"irregularity": 1.0, "scheme": "irregular"}, "a in"),
         ({"sigma": "gelu"}, "nonlinearity"),
+        ({"scheme": "given"}, "steps: expected them with the scheme `given`"),
+        ({"steps": (0.5, 0.5)}, "and with no other"),
+        ({"scheme": "given", "steps": (0.5, 0.5)}, "expected 6, one for each layer, got 2"),
+        ({"scheme": "given", "steps": (0.5,) * 6}, "sum 1"),
     ],
 )
 def test_bad_designs_are_refused_before_training(change: dict[str, object], message: str) -> None:

@@ -14,10 +14,10 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape
 from fathometer.leaky.nonlinearity import nonlinearity
-from fathometer.leaky.steps import equidistant, irregular
+from fathometer.leaky.steps import equidistant, given, irregular
 from fathometer.leaky.teacher import Teacher
 
-Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive"]
+Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
 Method: TypeAlias = Literal["adam", "sgd", "lbfgs"]
 
 
@@ -33,6 +33,7 @@ class Design:
             with λ₀/2 Σ ρ_l ‖W_l‖² where L̃ = 0.
         scheme: of the steps ρ.
         irregularity: a, of irregular steps, in [0, 1).
+        steps: ρ themselves, where the scheme is `given`.
         sigma: the nonlinearity.
         maps: whether the input and output maps are learned.
         seed: of the weights.
@@ -47,6 +48,7 @@ class Design:
     decay: float = 0.1
     scheme: Scheme = "equidistant"
     irregularity: float = 0.5
+    steps: tuple[float, ...] | None = None
     sigma: str = "relu"
     maps: Maps = "learned"
     seed: int = 0
@@ -63,7 +65,12 @@ class Design:
         if self.teacher is not None:
             ends = self.teacher.dimensions[0], self.teacher.dimensions[-1]
             check_shape(*ends, self.width, self.effective_depth, self.maps)
-        self.initial_steps()
+        if (self.scheme == "given") != (self.steps is not None):
+            raise InputError("steps: expected them with the scheme `given`, and with no other")
+        if len(self.initial_steps()) != self.layers:
+            raise InputError(
+                f"steps: expected {self.layers}, one for each layer, got {len(self.steps or ())}"
+            )
         if self.scheme == "equidistant" and self.layers < self.effective_depth:
             raise InputError(
                 f"layers: equidistant steps need L ≥ L̃ = {self.effective_depth:g}, got L = {self.layers}: "
@@ -82,6 +89,8 @@ class Design:
 
     def initial_steps(self) -> Tensor:
         """ρ before training: adaptive steps begin as equidistant ones."""
+        if self.steps is not None:
+            return given(self.steps)
         if self.scheme == "irregular":
             return irregular(self.layers, self.irregularity)
         return equidistant(self.layers)

@@ -210,7 +210,8 @@ def _design(entry: dict[str, Any]) -> Design:
     teacher = entry["teacher"]
     if teacher is not None:
         teacher = Teacher(**{**teacher, "dimensions": tuple(teacher["dimensions"])})
-    return Design(**{**entry, "teacher": teacher})
+    steps = entry["steps"]
+    return Design(**{**entry, "teacher": teacher, "steps": None if steps is None else tuple(steps)})
 
 
 def _recipe(entry: dict[str, Any]) -> Recipe:

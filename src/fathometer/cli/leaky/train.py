@@ -51,6 +51,12 @@ def train(
         Scheme,
         typer.Option(metavar="NAME", help="How the steps ρ are laid: equidistant, irregular or adaptive."),
     ] = "equidistant",
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ρ,…", help="Steps of your own, with commas and the sum 1, in place of a scheme."
+        ),
+    ] = None,
     teacher: TeacherOption = "fcnn",
     latents: LatentsOption = "relu",
     data: OwnDataOption = None,
@@ -78,7 +84,12 @@ def train(
     """
     base = _design(preset_name, width, decay, samples, teacher, latents, (rank,))
     depth = base.effective_depth if depth is None else depth
-    base = replace(base, effective_depth=depth, layers=layers or base.layers, scheme=scheme)
+    base = replace(base, effective_depth=depth, layers=layers or base.layers)
+    if steps is None:
+        base = replace(base, scheme=scheme)
+    else:
+        rho = tuple(_numbers("--steps", steps, float))
+        base = replace(base, scheme="given", steps=rho, layers=layers or len(rho))
     found = _trained(
         grid(base, seeds=[seed]),
         _recipe(preset_name, epochs, second_order, tolerance),
