@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fathometer.cli.device import check_device
 from fathometer.cli.leaky.options import (
     DecayOption,
     EpochsOption,
@@ -33,6 +32,7 @@ from fathometer.leaky.plan import Scheme
 from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
 from fathometer.progress import progress_bar
+from fathometer.subject import check_device
 
 
 def train(
