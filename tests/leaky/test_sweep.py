@@ -169,6 +169,13 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         found.save(tmp_path / "kept")
 
 
+def test_precision_is_that_of_the_recipe() -> None:
+    single, double = (sweep(SMALL, replace(SHORT, precision=p)).runs[0].net for p in ("float32", "float64"))
+    assert torch.equal(single.weights, single.weights.float().double())
+    assert not torch.equal(double.weights, double.weights.float().double())
+    assert torch.allclose(single.weights, double.weights, atol=1e-2)
+
+
 def test_given_steps_are_kept(tmp_path: Path) -> None:
     design = replace(SMALL, scheme="given", steps=(0.1, 0.1, 0.2, 0.2, 0.3, 0.1))
     found = load_sweep(sweep(design, SHORT).save(tmp_path / "run")).runs[0]
@@ -220,6 +227,10 @@ def test_other_bad_input(tmp_path: Path) -> None:
         sweep([], SHORT)
     with pytest.raises(InputError, match="epochs ≥ 1"):
         Phase("adam", 0)
+    with pytest.raises(InputError, match="precision: expected float32 or float64, got 'half'"):
+        Recipe(precision="half")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected phases"):
+        Recipe(())
     with pytest.raises(InputError, match="method"):
         Phase("newton")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="got depth"):
@@ -299,7 +310,7 @@ def test_interrupting_leaves_checkpoints(tmp_path: Path) -> None:
     assert design.teacher is not None
     folder = SweepFolder.create(tmp_path / "run", [design], [design.teacher.task(40)], SHORT)
     board = _Board(_silent, 80)
-    work = _Work(folder.designs, folder.tasks, SHORT, CPU, torch.float32, folder, board)
+    work = _Work(folder.designs, folder.tasks, SHORT, CPU, folder, board)
     work.stop.set()
     work.train([0])
     assert len(folder.checkpoints()) == 1

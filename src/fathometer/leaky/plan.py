@@ -19,6 +19,7 @@ from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
 Method: TypeAlias = Literal["adam", "sgd", "lbfgs"]
+Precision: TypeAlias = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,20 @@ class Recipe:
     Attributes:
         phases: what to do.
         tolerance: stop once `crit` is below; 0 for never.
+        precision: of the numbers in training; L-BFGS is float64 whatever this is, and so are all measures.
     """
 
     phases: tuple[Phase, ...] = (Phase(),)
     tolerance: float = 0.0
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.phases or not self.tolerance >= 0:
+            raise InputError(f"a recipe: expected phases and a tolerance from 0, got {self}")
+        if self.precision not in get_args(Precision):
+            raise InputError(
+                f"precision: expected {' or '.join(get_args(Precision))}, got {self.precision!r}"
+            )
 
     @property
     def epochs(self) -> int:

@@ -34,7 +34,6 @@ def sweep(
     *,
     task: Task | None = None,
     device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
     threads: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -47,7 +46,6 @@ def sweep(
         recipe: how.
         task: data of one's own for all of them, in place of their teachers.
         device: where.
-        dtype: of the numbers in training. Measures are taken in float64.
         threads: on a CPU; one for each core if left out.
         out: a folder for checkpoints and the result.
         resume: go on with what is in the folder.
@@ -70,7 +68,7 @@ def sweep(
     with ExitStack() as stack:
         show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
         board = _Board(show, sum(len(members) for members, _ in groups) * recipe.epochs)
-        work = _Work(designs, tasks, recipe, where, dtype, folder, board)
+        work = _Work(designs, tasks, recipe, where, folder, board)
         if where.type == "cpu":
             in_threads(lambda group: work.train(*group), groups, threads, work.stop.set)
         else:
@@ -80,7 +78,7 @@ def sweep(
     provenance = Provenance(
         model={"name": "LeakyResNet", "networks": len(designs)},
         data=tasks[0].description if len(set(map(id, tasks))) == 1 else {"tasks": len(set(map(id, tasks)))},
-        settings={"recipe": asdict(recipe), "dtype": str(dtype)},
+        settings={"recipe": asdict(recipe)},
         versions=versions(),
         device=describe_device(where),
         date=now(),
@@ -118,19 +116,18 @@ class _Work:
         tasks: Sequence[Task],
         recipe: Recipe,
         device: torch.device,
-        dtype: torch.dtype,
         folder: SweepFolder | None,
         board: _Board,
     ) -> None:
         self._designs, self._tasks, self._recipe = designs, tasks, recipe
-        self._device, self._dtype, self._folder, self._board = device, dtype, folder, board
+        self._device, self._folder, self._board = device, folder, board
         self.runs: dict[int, LeakyRun] = {}
         self.stop = threading.Event()
 
     def train(self, members: Members, state: object = None) -> None:
         """Train some networks to the end, or until someone says stop."""
         designs, tasks = [self._designs[n] for n in members], [self._tasks[n] for n in members]
-        training = Training(designs, tasks, self._recipe, self._device, self._dtype)
+        training = Training(designs, tasks, self._recipe, self._device)
         if isinstance(state, tuple):
             training.restore(*state)
             self._board.add(training.done * len(members), training)

@@ -33,7 +33,6 @@ class Training:
         tasks: the data of each.
         recipe: what to do.
         device: where.
-        dtype: of the numbers; a phase of L-BFGS is float64 whatever this is.
 
     Attributes:
         nets: as they were at the end of the last segment in which their loss was finite.
@@ -48,10 +47,9 @@ class Training:
         tasks: Sequence[Task],
         recipe: Recipe,
         device: torch.device,
-        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._designs, self._tasks, self.recipe = designs, tasks, recipe
-        self._device, self._dtype = device, dtype
+        self._device = device
         self.nets = [
             design.network(task.x.shape[1], task.y.shape[1])
             for design, task in zip(designs, tasks, strict=True)
@@ -88,7 +86,7 @@ class Training:
 
     def _under_way(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
         if self._stack is None or self._method is None:
-            dtype = torch.float64 if phase.method == "lbfgs" else self._dtype
+            dtype = torch.float64 if phase.method == "lbfgs" else getattr(torch, self.recipe.precision)
             decays = [design.weight_decay for design in self._designs]
             self._stack = Stack(self.nets, self._tasks, decays, self._device, dtype)
             rates = [phase.rate(design) for design in self._designs]
