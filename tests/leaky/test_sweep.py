@@ -234,6 +234,13 @@ def test_data_of_ones_own() -> None:
         sweep(replace(SMALL, teacher=None), SHORT)
 
 
+def test_maps_too_narrow_for_ones_own_data_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    design = replace(SMALL, teacher=None, maps="identity")
+    with pytest.raises(InputError, match="identity maps need at least 20"):
+        sweep(design, SHORT, task=own_task(torch.randn(9, 20), torch.randn(9, 4)), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
     x, y = torch.randn(20, 5), torch.randn(20, 4)
     design = replace(SMALL, teacher=None)

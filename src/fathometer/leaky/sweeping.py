@@ -67,6 +67,9 @@ def sweep(
     where = _device(device)
     if not designs:
         raise InputError("designs: expected at least one network to train, got none")
+    if task is not None:
+        for design in designs:
+            design.check_fits(task.x.shape[1], task.y.shape[1])
     folder, tasks = _folder(designs, recipe, task, out, resume)
     groups = _groups(designs, tasks, where, folder)
     with ExitStack() as stack:
