@@ -18,9 +18,10 @@ lint: $(READY)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## this package against a dense reference, and measuring against the bare forward pass
+bench: $(READY)  ## against a dense reference, the bare forward pass, and matrix products alone
 	$(BIN)/python -m benchmarks.affinity
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.leaky
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -13,7 +13,6 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def on_cpu() -> dict[str, Any]:
     print(f"CPU, torch {torch.__version__}, one thread; ms an epoch of one network")
     stack, task = stack_of([DESIGN], torch.device("cpu"))
     adam = Adam(stack, [1e-3], cosine(10_000))
-    floor = best(lambda: products(stack))
+    floor = best(products(stack))
     ours = best(adam.step)
     peer = best(autograd_step(DESIGN, task, torch.device("cpu")))
     print(
@@ -92,7 +91,7 @@ def on_gpu() -> list[dict[str, float]]:
             for _ in range(WARM_UP):
                 adam.step()
             row["fathometer"] = best(captured(adam.step), 50)
-            row["products"] = best(captured(partial(products, stack)))
+            row["products"] = best(captured(products(stack)))
             row["autograd"] = (
                 networks * best(autograd_step(DESIGN, task, device)) if not tf32 else float("nan")
             )
@@ -116,15 +115,21 @@ def stack_of(designs: list[Design], device: torch.device) -> tuple[Stack, Task]:
     return Stack(nets, [task] * len(nets), decays, device, torch.float32), task
 
 
-def products(stack: Stack) -> None:
+def products(stack: Stack) -> Callable[[], None]:
     """The matrix products of an epoch, and nothing else."""
-    weights, grads = stack.parameters.weights, stack.gradients.weights
-    s, g = stack._s, stack._g
-    for weight, each in zip(weights, s, strict=True):
-        torch.bmm(weight, each, out=g[0])
-    for layer in range(stack.layers, 0, -1):
-        torch.bmm(weights[layer - 1][..., : stack.width].mT, g[layer], out=g[layer - 1])
-    torch.bmm(g[1:].flatten(0, 1), s.flatten(0, 1).mT, out=grads.flatten(0, 1))
+    weights, grads = stack.parameters.weights, torch.empty_like(stack.gradients.weights)
+    width, columns = weights.shape[2:]
+    s = weights.new_ones(stack.layers, len(stack), columns, stack.samples)
+    g = weights.new_ones(stack.layers + 1, len(stack), width, stack.samples)
+
+    def multiply() -> None:
+        for weight, each in zip(weights, s, strict=True):
+            torch.bmm(weight, each, out=g[0])
+        for layer in range(stack.layers, 0, -1):
+            torch.bmm(weights[layer - 1][..., :width].mT, g[layer], out=g[layer - 1])
+        torch.bmm(g[1:].flatten(0, 1), s.flatten(0, 1).mT, out=grads.flatten(0, 1))
+
+    return multiply
 
 
 def best_rate() -> float:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*not at a critical point")  # t
 
 SIZE = ["--width", "8", "--samples", "40", "--epochs", "40", "--device", "cpu"]
 TRAIN = ["leaky", "train", *SIZE, "--depth", "2", "--layers", "4", "--rank", "1"]
+OWN = ["leaky", "train", "--width", "8", "--epochs", "40", "--device", "cpu", "--depth", "2", "--layers", "4"]
 SWEEP = ["leaky", "sweep", "--preset", "quick", *SIZE, "--ranks", "1", "--layers", "4"]
 RANK = re.compile(r"bottleneck rank: (\d+) \(gap (\d+\.\d|inf)\)")
 Run = Callable[..., tuple[int, str, str]]
@@ -195,7 +196,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     code, _, err = run(*given, "--out", "whole")
     assert code == 0, err
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["fathometer.cli.leaky.train"], "progress_bar", interrupted)
+        patch.setattr(sys.modules["fathometer.cli.leaky.building"], "progress_bar", interrupted)
         patch.setattr(sweeping, "CHECKPOINT_EVERY", 0.0)
         code, _, err = run(*given, "--out", "parts")
     assert code != 0
@@ -204,7 +205,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     code, _, err = run("leaky", "measure", "parts")
     assert (code, "give the same command with --resume" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts")
-    assert (code, "--resume goes on with them" in err) == (2, True)
+    assert (code, "--resume goes on with it" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
     assert (code, "holds another sweep" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume")
@@ -215,7 +216,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
 def test_data_of_ones_own(run: Run) -> None:
     data = own_data()
     np.savez("own.npz", **data, x_test=data["x"][:9], y_test=data["y"][:9], other=np.array(["unused"]))
-    code, out, err = run(*TRAIN, "--data", "own.npz", "--out", "run")
+    code, out, err = run(*OWN, "--data", "own.npz", "--out", "run")
     assert code == 0, err
     assert "width 8, seed 0: train" in out  # no k*, which is not known
     [found] = load_sweep("run").runs
@@ -225,7 +226,7 @@ def test_data_of_ones_own(run: Run) -> None:
 
 def test_divergence_says_when(run: Run) -> None:
     np.savez("big.npz", **own_data(scale=1e30))
-    code, _, err = run(*TRAIN, "--data", "big.npz", "--out", "run")
+    code, _, err = run(*OWN, "--data", "big.npz", "--out", "run")
     assert code == 2
     assert "training diverged: the loss was not finite at epoch 1 (the last good weights are in run)" in err
     _, out, _ = run("leaky", "measure", "run")
@@ -239,7 +240,7 @@ def test_divergence_says_when(run: Run) -> None:
         ([*TRAIN, "--rank", "0"], "'--rank'"),
         ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
         ([*TRAIN, "--depth", "-1"], "effective_depth: expected a finite number from 0"),
-        ([*TRAIN, "--decay", "0"], "decay: expected λ₀ > 0, got 0"),
+        ([*TRAIN, "--decay", "0"], "decay: expected a finite λ₀ > 0, got 0"),
         ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
         ([*TRAIN, "--seed", str(2**63)], "--seed: expected at most 9223372036854775807"),
         ([*TRAIN, "--device", "warp"], "--device warp: not usable here"),
@@ -251,15 +252,15 @@ def test_divergence_says_when(run: Run) -> None:
         ([*SWEEP, "--depths", "1", "--ranks", "2,40"], "there would be no bottleneck"),
         ([*SWEEP, "--depths", "1,9"], "equidistant steps need L ≥ L̃ = 9"),
         ([*TRAIN, "--out", "full"], "full is not empty; give another --out"),
-        ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: cannot make the folder"),
-        ([*TRAIN, "--data", "none.npz"], "--data none.npz: cannot be read (No such file"),
-        ([*TRAIN, "--data", "x.npz"], "--data x.npz: expected arrays x and y, got x"),
-        ([*TRAIN, "--data", "one.npz"], "--data one.npz: expected at least 2 samples, got 1"),
-        ([*TRAIN, "--data", "flat.npz"], "--data flat.npz: x and y: expected two matrices"),
-        ([*TRAIN, "--data", "nan.npz"], "--data nan.npz: x and y: expected finite numbers"),
-        ([*TRAIN, "--data", "complex.npz"], "--data complex.npz: expected real numbers, got complex128 in x"),
-        ([*TRAIN, "--data", "x.npy"], "--data x.npy: expected an .npz with arrays of numbers x and y"),
-        ([*TRAIN, "--data", "text.npz"], "--data text.npz: expected an .npz with arrays"),
+        ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: expected a new or empty folder"),
+        ([*OWN, "--data", "none.npz"], "--data none.npz: cannot be read (No such file"),
+        ([*OWN, "--data", "x.npz"], "--data x.npz: expected arrays x and y, got x"),
+        ([*OWN, "--data", "one.npz"], "--data one.npz: expected at least 2 samples, got 1"),
+        ([*OWN, "--data", "flat.npz"], "--data flat.npz: x and y: expected two matrices"),
+        ([*OWN, "--data", "nan.npz"], "--data nan.npz: x and y: expected finite numbers"),
+        ([*OWN, "--data", "complex.npz"], "--data complex.npz: expected real numbers, got complex128 in x"),
+        ([*OWN, "--data", "x.npy"], "--data x.npy: expected an .npz with arrays of numbers x and y"),
+        ([*OWN, "--data", "text.npz"], "--data text.npz: expected an .npz with arrays"),
         (["leaky", "measure", "nowhere"], "nowhere: expected a folder that `fathometer leaky` wrote"),
         (["leaky", "measure", "full"], "full: expected a folder that `fathometer leaky` wrote"),
         (["leaky", "figures", "nowhere"], "nowhere: expected a folder that"),
@@ -269,7 +270,7 @@ def test_divergence_says_when(run: Run) -> None:
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
         (["leaky", "theory", "ONE", "--gamma", "nan"], "--gamma: expected a finite number > 0, got nan"),
-        ([*TRAIN, "--out", "ONE"], "holds trained networks; --resume goes on with them, or give another"),
+        ([*TRAIN, "--out", "ONE"], "holds a training; --resume goes on with it, or give another"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_before_any_training(
@@ -327,3 +328,40 @@ def test_help_is_whole_at_80_columns(
     printed = capsys.readouterr().out
     assert all("…" not in line.replace(",…", "").replace(", …;", "") for line in printed.splitlines())
     assert "`" not in printed
+
+
+def test_a_plain_resnet_has_no_bottleneck_rank_and_no_traceback(run: Run) -> None:
+    code, out, _ = run(*TRAIN[:-6], "--depth", "0", "--rank", "1", "--out", "plain")
+    assert code == 0
+    assert last_line(out).startswith("bottleneck rank: none (in a plain ResNet")
+    code, out, _ = run("leaky", "measure", "plain")
+    assert code == 0
+    assert last_line(out).startswith("bottleneck rank: none")
+    code, out, _ = run(*SWEEP, "--depths", "0,2", "--seeds", "1", "--out", "several")
+    assert code == 0
+    assert last_line(out).startswith("bottleneck rank: ")
+    assert " – " in out
+    code, out, _ = run("leaky", "theory", "plain")
+    assert code == 0
+    assert "Section 1.2" in out
+
+
+def test_a_rank_without_a_gap_is_not_sold_as_a_bottleneck(run: Run) -> None:
+    _, out, _ = run(*TRAIN, "--epochs", "1", "--out", "raw")
+    assert "no bottleneck stands out" in out
+
+
+def test_another_ridge_gives_another_cost(run: Run, trained: Path) -> None:
+    costs = []
+    for gamma in ("1e-3", "1e-1"):
+        code, _, _ = run("leaky", "measure", str(trained / "one"), "--gamma", gamma, "--out", f"{gamma}.csv")
+        assert code == 0
+        costs.append(pd.read_csv(f"{gamma}.csv")["cost_of_identity"])
+    assert (costs[1] < costs[0]).all()
+
+
+def test_options_of_a_random_task_contradict_data_of_ones_own(run: Run) -> None:
+    np.savez("own.npz", **own_data())
+    code, _, err = run(*TRAIN, "--data", "own.npz")
+    assert code == 2
+    assert "--rank and --samples: expected for a random task alone" in err

@@ -33,6 +33,16 @@ class Sink(nn.Module):
 def sinks():
     return nn.Sequential(Sink(), Sink()), Inputs("tensor", (5,))
 
+class Bent(nn.Module):
+    def __init__(self, act):
+        super().__init__()
+        self.inner, self.act = nn.Linear(5, 5), act
+    def forward(self, x):
+        return x + self.act(self.inner(x))
+
+def mixed():
+    return nn.Sequential(Bent(nn.ReLU()), Bent(nn.ReLU()), Bent(nn.GELU())), Inputs("tensor", (5,))
+
 def plain():
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)), Inputs("image", (3, 8, 8))
 """
@@ -95,6 +105,22 @@ def test_a_few_samples_that_carry_all_are_pointed_out(
     assert run(monkeypatch, "path", "pathnets:sinks", "--data", "random:32", "--samples", "32") == 0
     assert "a few samples carry the norm of 2 blocks (3.1% of them at " in capsys.readouterr().out
     assert load(folder / "sinks-random-path.json").mean("carriers").to_numpy() == pytest.approx(1 / 32)
+
+
+def test_activations_that_differ_have_a_column(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["path", "pathnets:mixed", "--data", "random:32", "--samples", "32"]
+    assert run(monkeypatch, *given) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any("σ is each block's own" in line for line in lines)
+    rows = [line.split("│") for line in lines if line.startswith("│")]
+    assert [row[2].strip() for row in rows] == ["", "relu", "relu", "gelu"]
+    assert len({len(row) for row in rows}) == 1
+    sigma = load(folder / "mixed-random-path.json").provenance.settings["path"]["sigma"]
+    assert sigma == {"0": "relu", "1": "relu", "2": "gelu"}
+    assert run(monkeypatch, *given, "--sigma", "tanh", "--out", "tanh.json") == 0
+    assert "σ is tanh" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ def test_a_replayed_graph_trains_as_single_steps_do() -> None:
 
 def test_a_sweep_ends_where_the_cpu_does() -> None:
     designs = [*grid(SMALL, effective_depth=[1.0, 3.0], seeds=2), replace(SMALL, scheme="adaptive")]
-    recipe = Recipe((Phase("adam", 60, 3e-3), Phase("lbfgs", 20)))
-    here = sweep(designs, recipe, dtype=torch.float64)
-    there = sweep(designs, recipe, dtype=torch.float64, device="cuda")
+    recipe = Recipe((Phase("adam", 60, 3e-3), Phase("lbfgs", 20)), precision="float64")
+    here = sweep(designs, recipe)
+    there = sweep(designs, recipe, device="cuda")
     for a, b in zip(here.runs, there.runs, strict=True):
         assert (a.net.weights - b.net.weights).abs().max() < 1e-5
         assert torch.allclose(a.net.steps, b.net.steps, atol=1e-9)

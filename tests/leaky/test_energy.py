@@ -138,6 +138,32 @@ def test_exact_cost() -> None:
     ]
 
 
+def test_exact_cost_is_infinite_outside_the_image() -> None:
+    rows = torch.tensor([1e-3, 1e-8, 1e-9, 1e-12, 0.0], dtype=torch.float64)
+    a = torch.cat([drawn(3, 9).abs().expand(5, -1, -1), -rows[:, None, None].expand(-1, 1, 9)], 1)
+    found = exact_cost(a, a.relu()).tolist()
+    assert found[:3] == [math.inf] * 3
+    assert found[3:] == pytest.approx([3, 3])
+
+
+def test_exact_cost_of_a_batch_is_that_of_its_items() -> None:
+    a = drawn(2, 3, 7, 4)
+    a[0, 0, :, 1] = a[0, 0, :, 0]
+    together = exact_cost(a, a.relu())
+    for i, j in itertools.product(range(2), range(3)):
+        assert together[i, j].item() == pytest.approx(exact_cost(a[i, j], a[i, j].relu()).item())
+
+
+def test_criticality_of_a_plain_resnet_is_the_slope_of_its_loss() -> None:
+    net = LeakyResNet(3, 2, width=6, effective_depth=0.0, steps=irregular(5, 0.7)).double()
+    x, y, decay = drawn(11, 3), drawn(11, 2, seed=1), 0.3
+    loss = (net(x) - y).square().mean()
+    loss = loss + decay / 2 * (net.steps[:, None, None] * net.weights.square()).sum()
+    (slopes,) = torch.autograd.grad(loss, [net.weights])
+    expected = slopes.flatten(1).norm(dim=1) / (decay * net.steps) / net.weights.flatten(1).norm(dim=1)
+    torch.testing.assert_close(criticality(path_of(net, x, y, decay)), expected.detach())
+
+
 def test_hamiltonian_entry_by_entry() -> None:
     a, b, relu = drawn(2, 3), drawn(2, 3, seed=1), nonlinearity("relu")
     pushed = sum(
@@ -159,7 +185,8 @@ def test_momenta_are_the_gradients_of_the_loss(sigma: str) -> None:
     path = path_of(net, x, y, decay)
     points = [net.inward @ x.mT]
     for step, weight in zip(net.steps, net.weights, strict=True):
-        points.append(net._layer(points[-1], step, weight))
+        a = points[-1]
+        points.append((1 - step * 2.0) * a + step * (weight @ with_ones(net.sigma.function(a))))
     loss = ((net.outward @ points[-1]).mT - y).square().mean()
     gradients = torch.stack(torch.autograd.grad(loss, points))
     momenta, weights = path.require_momenta()

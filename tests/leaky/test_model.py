@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +10,7 @@ from torch import nn
 
 from fathometer import measure
 from fathometer.errors import InputError
-from fathometer.leaky import LeakyResNet, equidistant, given, irregular
+from fathometer.leaky import LeakyResNet, equidistant, given, irregular, measure_path, path_through
 from fathometer.leaky.steps import places, rebalanced
 
 
@@ -44,9 +47,21 @@ def test_it_is_an_ordinary_module() -> None:
     nn.functional.mse_loss(net(x), torch.ones(64, 2)).backward()
     optimiser.step()
     assert not torch.equal(net.weights, twin.weights)
-    sounding = measure(net, x, samples=64, gauges=["affinity"])
-    assert [site.operator for site in sounding.sites] == ["relu"] * 3
     assert "effective_depth=1" in repr(net)
+
+
+def test_measuring_it_as_any_network_gives_the_numbers_of_its_path() -> None:
+    net = LeakyResNet(10, 4, width=20, effective_depth=3.0, steps=4).double()
+    x = torch.randn(200, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    sounding = measure(net, x, samples=200, batch_size=32)
+    assert [site.operator for site in sounding.sites] == ["relu"] * 4
+    points = measure_path(path_through(net.representations(x))).points.iloc[:4]
+    assert sounding.mean("affinity").to_list() == pytest.approx(points["affinity"].to_list(), abs=1e-9)
+    assert sounding.mean("stable_rank_x").to_list() == pytest.approx(
+        points["stable_rank"].to_list(), rel=1e-9
+    )
+    costs = points["cost_of_identity"].to_list()
+    assert sounding.mean("cost_of_identity").to_list() == pytest.approx(costs, rel=1e-9)
 
 
 def test_fixed_maps_do_not_learn() -> None:
@@ -102,7 +117,12 @@ def test_a_step_that_turns_round_warns_with_the_reason() -> None:
         ({"effective_depth": float("nan")}, "effective_depth"),
         ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
         ({"maps": "free"}, "expected learned, fixed or identity"),
+        ({"effective_depth": "deep"}, "effective_depth: expected a finite number from 0, got 'deep'"),
         ({"steps": 0}, "layers: expected a whole number from 1"),
+        ({"steps": torch.tensor([0.5, -0.5, 3.0])}, r"steps: expected positive.*got \[0.5, -0.5, 3.0\]"),
+        ({"steps": [0.5, 0.6]}, "steps: expected the sum 1, got 1.1; divide by it"),
+        ({"steps": "three"}, "steps: expected positive numbers, one for each layer, got 'three'"),
+        ({"steps": None}, "steps: expected positive numbers, one for each layer, got None"),
     ],
 )
 def test_bad_networks(arguments: dict[str, object], message: str) -> None:
@@ -111,8 +131,26 @@ def test_bad_networks(arguments: dict[str, object], message: str) -> None:
         LeakyResNet(4, 4, **{**usual, **arguments})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", [list, tuple, torch.tensor])
+def test_steps_of_ones_own(kind: Callable[[list[float]], Any]) -> None:
+    net = LeakyResNet(4, 4, width=8, effective_depth=1.0, steps=kind([0.5, 0.25, 0.25]))
+    assert net.steps.tolist() == [0.5, 0.25, 0.25]
+
+
+def test_good_steps_are_kept_as_they_are() -> None:
+    for steps in (equidistant(7), irregular(11, 0.3)):
+        assert torch.equal(given(steps), steps)
+    assert given([0.5, 0.5 + 1e-7]).sum().item() == pytest.approx(1, abs=1e-15)
+
+
 def test_bad_steps() -> None:
-    for steps, message in (([0.5, 0.6], "sum 1"), ([], "positive"), ([1.5, -0.5], "positive")):
+    for steps, message in (
+        ([0.5, 0.6], "sum 1"),
+        ([], "positive"),
+        ([1.5, -0.5], "positive"),
+        ([float("nan"), 0.5], "positive"),
+        ([float("inf"), 0.5], "sum 1"),
+    ):
         with pytest.raises(InputError, match=message):
             given(steps)
     with pytest.raises(InputError, match=r"a in \[0, 1\)"):

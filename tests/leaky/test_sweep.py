@@ -10,7 +10,6 @@ import torch
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky import (
-    Design,
     LeakyRun,
     LeakySweep,
     Phase,
@@ -23,11 +22,17 @@ from fathometer.leaky import (
     sweep,
 )
 from fathometer.leaky.run_files import SweepFolder
-from fathometer.leaky.sweeping import _Board, _silent, _Work
+from fathometer.leaky.teacher import Task
+from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
 from fathometer.leaky.training import Training
 from tests.leaky.networks import SHORT, SMALL
 
 CPU = torch.device("cpu")
+
+
+def _task() -> Task:
+    assert SMALL.teacher is not None
+    return SMALL.teacher.task(SMALL.samples, SMALL.test_samples)
 
 
 class Kill(BaseException):
@@ -99,7 +104,7 @@ def test_every_state_of_a_training_leads_to_the_same_end() -> None:
     assert len(states) == 13
     for tensors, facts in states:
         again = Training(designs, tasks, recipe, CPU)
-        again.restore(tensors, facts)
+        again.restore(TensorFile(tensors, facts))
         while not again.finished:
             again.advance()
         assert torch.equal(again.nets[0].weights, first.nets[0].weights)
@@ -120,31 +125,68 @@ def test_adaptive_steps_move_to_where_the_representation_moves() -> None:
 
 
 def test_a_diverged_run_stops_says_when_and_keeps_the_last_good_weights(tmp_path: Path) -> None:
-    wild = Recipe((Phase("sgd", 400, 1e3),))
-    with pytest.raises(NumericalError, match=r"not finite at epoch \d+ .*lower learning rate"):
+    wild = Recipe((Phase("adam", 80, 3e-3), Phase("sgd", 400, 1e3)))
+    with pytest.raises(NumericalError, match=r"not finite at epoch 90 .*lower learning rate"):
         sweep(SMALL, wild, out=tmp_path / "run")
     kept = SweepFolder.open(tmp_path / "run").read_network(0)
-    assert kept.diverged is not None
-    assert bool(kept.net.weights.isfinite().all())
+    assert kept.diverged == 90
+    assert torch.equal(kept.net.weights, sweep(SMALL, SHORT).runs[0].net.weights)
 
 
-def test_one_that_diverges_does_not_spoil_the_others() -> None:
-    designs = [SMALL, replace(SMALL, effective_depth=1.0)]
+def test_one_that_diverges_is_left_as_it_was_and_does_not_spoil_the_others() -> None:
+    """Through all phases."""
     assert SMALL.teacher is not None
-    calm, wild = SMALL.teacher.task(40), SMALL.teacher.task(40)
-    wild = own_task(wild.x * 1e25, wild.y)
-    training = Training(designs, [calm, wild], Recipe((Phase("adam", 20),)), CPU)
+    calm = SMALL.teacher.task(40)
+    wild = own_task(calm.x * 1e25, calm.y)
+    training = Training([SMALL, SMALL], [calm, wild], Recipe((Phase("adam", 20), Phase("lbfgs", 5))), CPU)
     while not training.finished:
         training.advance()
-    assert training.diverged[0] is None
-    assert training.diverged[1] == 1
-    assert bool(training.nets[0].weights.isfinite().all())
-    assert training.done == 20
+    assert training.diverged == [None, 1]
+    assert training.history[1] == []
+    assert training.done == 25
+    assert training.history[0][-1]["epoch"] == 25
+    assert torch.equal(training.nets[1].weights, SMALL.network(5, 4).weights)
+
+
+def test_diverged_networks_are_named_once_and_marked() -> None:
+    mixed = Recipe((Phase("sgd", 40, 0.3),))  # times L̃
+    designs = [replace(SMALL, effective_depth=depth, layers=600) for depth in (0.1, 500.0)]
+    with pytest.warns(UserWarning, match=r"1 of 2 networks diverged \(network 1 at epoch \d+\)"):
+        found = sweep(designs, mixed)
+    with pytest.warns(UserWarning, match="not at a critical point"):
+        assert found.table["diverged"].to_list() == [False, True]
+
+
+def test_steps_that_became_too_long_are_told_once() -> None:
+    design = replace(SMALL, effective_depth=5.0, scheme="adaptive")
+    with pytest.warns(UserWarning, match="1 of 1 networks have steps with ρL̃ ≥ 1"):
+        sweep(design, Recipe((Phase("adam", 400, 3e-3),)))
 
 
 def test_it_stops_early_once_critical() -> None:
     run = sweep(SMALL, replace(SHORT, tolerance=1e9)).runs[0]
     assert run.history.epoch.to_list() == [2]
+
+
+def test_stopping_does_not_depend_on_the_company() -> None:
+    assert SMALL.teacher is not None
+    task = SMALL.teacher.task(40)
+    designs = [SMALL, replace(SMALL, effective_depth=1.0)]
+    whole = Training(designs, [task, task], SHORT, CPU)
+    while not whole.finished:
+        whole.advance()
+    limits = [min(row["crit"] for row in history) for history in whole.history]
+    recipe = replace(SHORT, tolerance=1.001 * max(limits))
+    together = Training(designs, [task, task], recipe, CPU)
+    while not together.finished:
+        together.advance()
+    assert together.converged[0] != together.converged[1]
+    for number, design in enumerate(designs):
+        alone = Training([design], [task], recipe, CPU)
+        while not alone.finished:
+            alone.advance()
+        assert alone.converged[0] == together.converged[number]
+        assert torch.allclose(alone.nets[0].weights, together.nets[number].weights, atol=1e-6)
 
 
 def test_progress_ends_at_the_total() -> None:
@@ -169,6 +211,13 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         found.save(tmp_path / "kept")
 
 
+def test_precision_is_that_of_the_recipe() -> None:
+    single, double = (sweep(SMALL, replace(SHORT, precision=p)).runs[0].net for p in ("float32", "float64"))
+    assert torch.equal(single.weights, single.weights.float().double())
+    assert not torch.equal(double.weights, double.weights.float().double())
+    assert torch.allclose(single.weights, double.weights, atol=1e-2)
+
+
 def test_given_steps_are_kept(tmp_path: Path) -> None:
     design = replace(SMALL, scheme="given", steps=(0.1, 0.1, 0.2, 0.2, 0.3, 0.1))
     found = load_sweep(sweep(design, SHORT).save(tmp_path / "run")).runs[0]
@@ -183,6 +232,13 @@ def test_data_of_ones_own() -> None:
     assert math.isnan(run.test_error)  # there is no test data
     with pytest.raises(InputError, match="needs data of its own"):
         sweep(replace(SMALL, teacher=None), SHORT)
+
+
+def test_maps_too_narrow_for_ones_own_data_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    design = replace(SMALL, teacher=None, maps="identity")
+    with pytest.raises(InputError, match="identity maps need at least 20"):
+        sweep(design, SHORT, task=own_task(torch.randn(9, 20), torch.randn(9, 4)), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
@@ -220,6 +276,10 @@ def test_other_bad_input(tmp_path: Path) -> None:
         sweep([], SHORT)
     with pytest.raises(InputError, match="epochs ≥ 1"):
         Phase("adam", 0)
+    with pytest.raises(InputError, match="precision: expected float32 or float64, got 'half'"):
+        Recipe(precision="half")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected phases"):
+        Recipe(())
     with pytest.raises(InputError, match="method"):
         Phase("newton")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="got depth"):
@@ -259,6 +319,68 @@ def test_broken_folders(tmp_path: Path) -> None:
             load_sweep(folder)
 
 
+def test_files_of_another_sweep_are_not_taken(tmp_path: Path) -> None:
+    first, second = sweep(SMALL, SHORT), sweep(replace(SMALL, seed=1), SHORT)
+    one, two = first.save(tmp_path / "one"), second.save(tmp_path / "two")
+    (two / "network-000.safetensors").write_bytes((one / "network-000.safetensors").read_bytes())
+    with pytest.raises(InputError, match="the network of another sweep"):
+        load_sweep(two)
+    (one / "sweep.json").unlink()
+    for resume in (False, True):
+        with pytest.raises(InputError, match="expected a new or empty folder"):
+            sweep(SMALL, SHORT, out=one, resume=resume)
+
+
+@pytest.mark.parametrize(
+    ("file", "facts"),
+    [
+        ("network", []),
+        ("network", {"diverged": "x"}),
+        ("network", {"history": [{"epoch": "soon"}]}),
+        ("task", []),
+        ("task", {"rank": "[red]x"}),
+        ("checkpoint", {"members": [0.0]}),
+        ("checkpoint", {"members": []}),
+        ("checkpoint", {"epoch": "3"}),
+        ("checkpoint", {"epoch": -5}),
+        ("checkpoint", {"epoch": 10**9}),
+        ("checkpoint", {"phase": -1}),
+        ("checkpoint", {"history": []}),
+    ],
+)
+def test_broken_facts_are_errors(tmp_path: Path, file: str, facts: object) -> None:
+    folder = SweepFolder.create(tmp_path / "run", [SMALL], [_task()], SHORT)
+    training = Training([SMALL], folder.tasks, SHORT, CPU)
+    training.advance()
+    if file == "checkpoint":
+        folder.write_checkpoint([0], training.state())
+    folder.write_network(0, sweep(SMALL, SHORT).runs[0])
+    path = tmp_path / "run" / f"{file}-000.safetensors"
+    tensors, before = read_tensors(path, {})
+    write_tensors(path, tensors, {**before, **facts} if isinstance(facts, dict) else facts)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"broken|not a checkpoint"):
+        sweep(SMALL, SHORT, out=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("name", ["stack.weights", "0.weights", "method.first.weights"])
+def test_broken_tensors_are_errors(name: str) -> None:
+    training = Training([SMALL], [_task()], SHORT, CPU)
+    training.advance()
+    tensors, facts = training.state()
+    with pytest.raises(InputError, match="other networks, or broken"):
+        Training([SMALL], [_task()], SHORT, CPU).restore(
+            TensorFile({**tensors, name: torch.zeros(1, 1, 1, 1)}, facts)
+        )
+
+
+def test_a_network_file_with_impossible_steps_is_an_error(tmp_path: Path) -> None:
+    folder = sweep(SMALL, SHORT).save(tmp_path / "run")
+    tensors, facts = read_tensors(folder / "network-000.safetensors", {})
+    write_tensors(folder / "network-000.safetensors", {**tensors, "steps": -tensors["steps"]}, facts)
+    with pytest.raises(InputError, match="broken"):
+        load_sweep(folder)
+
+
 def test_a_checkpoint_of_another_shape_is_refused() -> None:
     assert SMALL.teacher is not None
     task = SMALL.teacher.task(40)
@@ -266,7 +388,7 @@ def test_a_checkpoint_of_another_shape_is_refused() -> None:
     small.advance()
     wide = Training([replace(SMALL, width=20)], [task], SHORT, CPU)
     with pytest.raises(InputError, match="checkpoint is one of other networks"):
-        wide.restore(*small.state())
+        wide.restore(small.state())
 
 
 def test_the_quick_preset_finds_the_rank_of_its_teacher() -> None:
@@ -294,13 +416,16 @@ def test_the_quick_preset_finds_all_ranks() -> None:
     assert (table["crit"] <= 0.08).all()
 
 
-def test_interrupting_leaves_checkpoints(tmp_path: Path) -> None:
-    design: Design = SMALL
-    assert design.teacher is not None
-    folder = SweepFolder.create(tmp_path / "run", [design], [design.teacher.task(40)], SHORT)
-    board = _Board(_silent, 80)
-    work = _Work(folder.designs, folder.tasks, SHORT, CPU, torch.float32, folder, board)
-    work.stop.set()
-    work.train([0])
-    assert len(folder.checkpoints()) == 1
-    assert not work.runs
+def test_an_interrupted_sweep_leaves_checkpoints_of_what_was_under_way(tmp_path: Path) -> None:
+    def interrupt(done: int, total: int | None, note: str = "") -> None:
+        del total, note
+        if done >= 100:
+            raise KeyboardInterrupt
+
+    designs = grid(SMALL, seeds=3)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(designs, SHORT, out=tmp_path / "run", threads=2, progress=interrupt)
+    left = SweepFolder.open(tmp_path / "run").checkpoints()
+    trained = [number for number in range(3) if SweepFolder.open(tmp_path / "run").has_network(number)]
+    assert left or trained
+    assert same(sweep(designs, SHORT, out=tmp_path / "run", resume=True), sweep(designs, SHORT))

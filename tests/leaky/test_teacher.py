@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from fathometer.errors import InputError
-from fathometer.leaky import Teacher, own_task
+from fathometer.leaky import LeakyResNet, Teacher, own_task
 
 
 @pytest.mark.parametrize("kind", ["fcnn", "resnet"])
@@ -47,6 +49,11 @@ def test_outputs_depend_on_the_inputs_through_the_bottleneck() -> None:
         ({"dimensions": (30, 30)}, "at least three"),
         ({"dimensions": (30, 30, 30)}, "rank: expected inner dimensions below.*30, got 30.*no bottleneck"),
         ({"dimensions": (30, 0, 30)}, "at least three whole numbers from 1"),
+        ({"dimensions": (30, True, 30)}, "at least three whole numbers from 1"),
+        ({"dimensions": 30}, "at least three whole numbers from 1.*got 30"),
+        ({"dimensions": (200, 101, 200)}, "inner ones up to 100.*got 101"),
+        ({"seed": 1.5}, "seed: expected a whole number from 0.*got 1.5"),
+        ({"seed": 2**70}, "seed: expected a whole number from 0"),
         ({"kind": "cnn"}, "kind: expected fcnn or resnet"),
         ({"latents": "free"}, "latents: expected relu or centred"),
     ],
@@ -69,5 +76,41 @@ def test_data_of_ones_own() -> None:
         own_task(x, y, y[:4], y[:4])
     with pytest.raises(InputError, match="both x_test and y_test"):
         own_task(x, y, x[:4])
-    with pytest.raises(InputError, match="expected at least 2"):
-        Teacher().task(1)
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ((1,), "samples: expected a whole number from 2, got 1"),
+        ((20.5,), "samples: expected a whole number from 2, got 20.5"),
+        ((-4,), "samples: expected a whole number from 2, got -4"),
+        ((True,), "samples: expected a whole number from 2, got True"),
+        ((50, -1), "test_samples: expected a whole number from 0, got -1"),
+        ((50, 2.5), "test_samples: expected a whole number from 0, got 2.5"),
+        ((4,), r"samples: expected more than 5, the widest inner.*got 4 \+ 0; take more samples"),
+        ((3, 2), r"samples: expected more than 5.*got 3 \+ 2"),
+    ],
+)
+def test_bad_numbers_of_samples(samples: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Teacher((30, 5, 3, 30)).task(*samples)
+
+
+def test_latents_that_depend_on_each_other_are_refused() -> None:
+    assert Teacher((30, 5, 30)).task(6).y.isfinite().all()
+    with pytest.raises(InputError, match="expected 20 independent latents, got fewer from 21 samples"):
+        Teacher((30, 1, 20, 30)).task(21)  # half of the latents between are 0
+
+
+def test_dimensions_may_be_a_list() -> None:
+    teacher = Teacher([30, 3, 30])  # type: ignore[arg-type]
+    assert teacher == Teacher((30, 3, 30))
+    assert hash(teacher) == hash(Teacher((30, 3, 30)))
+
+
+def test_weights_are_not_drawn_as_the_data_are() -> None:
+    task = Teacher((8, 2, 8), seed=3).task(200)
+    net = LeakyResNet(8, 8, width=40, effective_depth=0.0, steps=4, seed=3, dtype=torch.float64)
+    noise = net.weights[:, :, :-1].detach().flatten()[:1600]
+    together = torch.stack([noise, task.x.flatten()[:1600]])
+    assert abs(torch.corrcoef(together)[0, 1].item()) < 0.1

@@ -35,6 +35,21 @@ def dense_stable_rank(a: Tensor) -> float:
     return float(values.sum() ** 2 / (values**2).sum())
 
 
+class Bent(nn.Module):
+    """x + W σ(Vx), with σ of one's own, or none."""
+
+    def __init__(self, width: int, *activations: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(width, width), nn.Linear(width, width)
+        self.activations = nn.ModuleList(activations)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.inner(x)
+        for activation in self.activations:
+            y = activation(y)
+        return x + self.outer(y)
+
+
 class Gated(nn.Module):
     """Two gates and one activation; the noise is drawn in eval mode, too."""
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -114,6 +115,27 @@ def test_a_network_without_blocks_is_refused(build: Callable[[], nn.Module], mes
         residual_path(build(), torch.randn(20, 8), samples=10)
 
 
+UNSEEN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "lerp": lambda x, y: torch.lerp(x, y, 0.5),
+    "a sum of a stack": lambda x, y: torch.stack([x, y]).sum(0),
+    "addcmul": lambda x, y: torch.addcmul(x, y, torch.ones(8)),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_sums_that_are_not_seen_can_be_given(name: str) -> None:
+    """As the documents say; if one of these is seen one day, they should no longer."""
+
+    class Hidden(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            return UNSEEN[name](x, self.inner(torch.relu(x)))
+
+    model, x = nn.Sequential(Hidden(8, 8), Hidden(8, 8)), torch.randn(2, 8)
+    with pytest.raises(InputError, match="no residual blocks found"):
+        found(model, x)
+    assert found(model, x, "Hidden") == (["0", "1"], "relu")
+
+
 def test_a_leaky_resnet_has_a_path_of_its_own() -> None:
     from fathometer.leaky.model import LeakyResNet
 
@@ -165,3 +187,89 @@ def test_blocks_of_the_vision_libraries(name: str) -> None:
     side = 224 if "vit" in name else 64
     blocks, sigma = found(load_model(name, "none").module, torch.randn(1, 3, side, side))
     assert ([blocks[0], blocks[-1]], len(blocks), sigma) == (ends, count, activation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("torchvision:maxvit_t", 33), ("torchvision:mobilenet_v3_small", 11),
+        ("timm:beit_base_patch16_224", 12), ("timm:cait_xxs24_224", 24), ("timm:convmixer_768_32", 32),
+        ("timm:convnextv2_atto", 12), ("timm:deit_tiny_patch16_224", 12), ("timm:edgenext_xx_small", 12),
+        ("timm:efficientnet_b0", 15), ("timm:eva02_tiny_patch14_224", 12), ("timm:focalnet_tiny_srf", 12),
+        ("timm:ghostnet_050", 16), ("timm:gmlp_ti16_224", 30), ("timm:hiera_tiny_224", 12),
+        ("timm:levit_128s", 9), ("timm:mixer_s32_224", 8), ("timm:mnasnet_050", 16),
+        ("timm:mobilenetv3_small_050", 10), ("timm:mobilevit_xxs", 16), ("timm:nfnet_f0", 12),
+        ("timm:poolformer_s12", 12), ("timm:pvt_v2_b0", 8), ("timm:regnetx_002", 13),
+        ("timm:repvgg_a0", 22), ("timm:res2net50_26w_4s", 16), ("timm:resmlp_12_224", 12),
+        ("timm:resnetv2_50", 16), ("timm:resnext50_32x4d", 16), ("timm:seresnet18", 8),
+        ("timm:swin_tiny_patch4_window7_224", 12), ("timm:tf_efficientnetv2_b0", 20),
+        ("timm:xcit_nano_12_p16_224", 12),
+    ],
+)  # fmt: skip
+def test_blocks_of_more_vision_networks(name: str, count: int) -> None:
+    from fathometer.models import load_model
+
+    blocks, sigma = found(load_model(name, "none").module, torch.randn(1, 3, 224, 224))
+    assert len(blocks) == count
+    assert sigma in {"relu", "gelu", "silu", "hardswish"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["timm:resnest14d", "timm:coat_tiny"])
+def test_networks_whose_blocks_are_not_found(name: str) -> None:
+    """All shortcuts projected; a stream that is cut apart and concatenated again."""
+    from fathometer.models import load_model
+
+    with pytest.raises(InputError, match="no residual blocks found"):
+        found(load_model(name, "none").module, torch.randn(1, 3, 224, 224))
+
+
+USUAL = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
+GROUPED = {**USUAL, "num_key_value_heads": 2}
+LANGUAGE: dict[str, tuple[dict[str, int], str]] = {
+    "albert": ({**USUAL, "embedding_size": 16}, "encoder.albert_layer_groups.0"),
+    "bert": (USUAL, "encoder.layer"),
+    "bloom": ({"n_layer": 3, "hidden_size": 32, "n_head": 2}, "h"),
+    "deberta-v2": (USUAL, "encoder.layer"),
+    "distilbert": ({"n_layers": 3, "dim": 32, "hidden_dim": 48, "n_heads": 2}, "transformer.layer"),
+    "electra": ({**USUAL, "embedding_size": 16}, "encoder.layer"),
+    "falcon": (USUAL, "h"),
+    "gemma2": (GROUPED, "layers"),
+    "gpt2": ({"n_layer": 3, "n_embd": 32, "n_head": 2}, "h"),
+    "gpt_neox": (USUAL, "layers"),
+    "llama": (GROUPED, "layers"),
+    "mamba": ({"num_hidden_layers": 3, "hidden_size": 32}, "layers"),
+    "mistral": (GROUPED, "layers"),
+    "mixtral": ({**GROUPED, "num_local_experts": 2}, "layers"),
+    "modernbert": (USUAL, "layers"),
+    "opt": ({**USUAL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "decoder.layers"),
+    "phi": (USUAL, "layers"),
+    "qwen2": (GROUPED, "layers"),
+    "roberta": (USUAL, "encoder.layer"),
+    "t5": ({"num_layers": 3, "d_model": 32, "d_ff": 48, "num_heads": 2, "d_kv": 16}, "encoder.block"),
+    "xlnet": ({"n_layer": 3, "d_model": 32, "n_head": 2, "d_inner": 48}, "layer"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LANGUAGE)
+def test_blocks_of_language_models(kind: str) -> None:
+    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+
+    ensure_torchvision_operators()
+    transformers = pytest.importorskip("transformers")
+    sizes, name = LANGUAGE[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(kind, vocab_size=50, pad_token_id=0, **sizes)
+        model = transformers.AutoModel.from_config(config)
+        tokens = {"input_ids": torch.randint(3, 50, (2, 7))}
+        if kind == "t5":
+            tokens["decoder_input_ids"] = tokens["input_ids"]
+        blocks, sigma = found(model, tokens)
+    expected = [name] * 3 if kind == "albert" else [f"{name}.{number}" for number in range(3)]
+    if kind == "t5":
+        expected += [f"decoder.block.{number}" for number in range(3)]
+    assert blocks == expected
+    assert sigma is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from fathometer.capture import Reduction
 from fathometer.errors import ForwardError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.residual import bottleneck
-from tests.residual.networks import Block, Gated, dense_stable_rank, network
+from tests.residual.networks import Bent, Block, Gated, dense_stable_rank, network
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +148,88 @@ def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> No
         residual_path(model, data, gamma=0)
 
 
+def test_a_sigma_that_is_none_is_refused(model: nn.Sequential, data: Tensor) -> None:
+    for sigma in (3, ["relu"], nn.ReLU):
+        with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give such as 'relu'"):
+            residual_path(model, data, samples=64, sigma=sigma)  # type: ignore[arg-type]
+    relu = residual_path(model, data, samples=64, sigma=nn.ReLU())
+    assert relu.provenance.settings["path"]["sigma"] == "ReLU"
+
+
+def sigma_values(model: nn.Module, data: Tensor, own: list[Callable[[Tensor], Tensor]]) -> list[list[float]]:
+    """Cost of identity and affinity along a chain of blocks, each with its σ."""
+    found = []
+    with torch.no_grad():
+        for block, sigma in zip(model.children(), own, strict=True):
+            data = block(data)
+            image = sigma(data)
+            found.append([float(cost_of_identity(data, image)), float(affinity_score(data, image))])
+    return found
+
+
+def test_every_block_is_measured_with_its_own_activation() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        Bent(6, nn.ReLU()),
+        Bent(6, nn.Sigmoid(), nn.Tanh(), nn.Sigmoid()),  # gates aside
+        Bent(6),  # none: that of most
+        Bent(6, nn.Sigmoid()),  # a gate alone: that of most
+        Bent(6, nn.ReLU(inplace=True)),
+    )
+    data = torch.randn(48, 6)
+    path = residual_path(model, data, samples=48)
+    assert path.provenance.settings["path"]["sigma"] == {
+        "0": "relu", "1": "tanh", "2": "relu", "3": "relu", "4": "relu"
+    }  # fmt: skip
+    expected = sigma_values(model, data, [torch.relu, torch.tanh, torch.relu, torch.relu, torch.relu])
+    found = path.table[["cost_of_identity", "affinity"]].xs("mean", axis=1, level=1)
+    np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-5)
+    alone = residual_path(model, data, samples=48, sigma="relu")
+    assert alone.gauges == path.gauges
+    assert alone.provenance.settings["path"]["sigma"] == "relu"
+    np.testing.assert_allclose(
+        path.mean("cost_of_identity").drop("1"), alone.mean("cost_of_identity").drop("1"), rtol=1e-6
+    )
+    assert path.mean("cost_of_identity")["1"] != pytest.approx(alone.mean("cost_of_identity")["1"], rel=1e-2)
+
+
+def test_slopes_are_the_blocks_own_too() -> None:
+    torch.manual_seed(0)
+    sloped = [nn.PReLU(6), nn.PReLU(6), nn.LeakyReLU(0.5), nn.LeakyReLU(0.1)]
+    with torch.no_grad():
+        for number, module in enumerate(sloped[:2]):
+            module.weight.copy_(torch.linspace(0, 0.2 + 0.7 * number, 6))  # type: ignore[operator]
+    wide = Bent(9, nn.PReLU(9))  # those of the others cannot be applied here
+    widen, narrow = nn.Linear(6, 9), nn.Linear(9, 6)
+    model = nn.Sequential(*(Bent(6, module) for module in sloped), widen, wide, narrow)
+    data = torch.randn(48, 6)
+    path = residual_path(model, data, samples=24)
+    every = [*sloped, nn.Identity(), wide.activations[0], nn.Identity()]
+    for batch, part in enumerate(data.split(24)):
+        expected = sigma_values(model, part, list(every))
+        rows = path.records[path.records["batch"] == batch]
+        np.testing.assert_allclose(
+            rows[["cost_of_identity", "affinity"]], [expected[i] for i in (0, 1, 2, 3, 5)], rtol=1e-5
+        )
+    assert not path.records.drop(columns="speed").isna().any(axis=None)
+    assert path.provenance.settings["path"]["sigma"]["2"] == "leaky_relu"
+    alike = nn.Sequential(*(Bent(6, module) for module in sloped[2:]))
+    assert residual_path(alike, data, samples=24).provenance.settings["path"]["sigma"] == "leaky_relu"
+
+
+def test_a_block_that_is_called_again_is_a_site_of_its_own() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = Bent(6, nn.Tanh()), Bent(6, nn.Softplus())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.one(self.two(self.one(x)))
+
+    path = residual_path(Shared(), torch.randn(20, 6), samples=20)
+    assert path.provenance.settings["path"]["sigma"] == {"one": "tanh", "two": "softplus", "one#2": "tanh"}
+
+
 def test_without_an_activation_there_is_no_cost() -> None:
     class Linear(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
@@ -196,6 +279,10 @@ def test_failures_are_named(model: nn.Sequential) -> None:
         residual_path(model, torch.randn(20, 5), samples=10, call=lambda _, x: model[0](x))
     sloped = nn.Sequential(*(Sloped() for _ in range(2)))
     with pytest.raises(InputError, match=r"prelu cannot be applied to \[10, 8\].*name another by sigma"):
+        residual_path(sloped, torch.randn(20, 8), samples=10)
+    with torch.no_grad():
+        sloped[0].act.weight.fill_(0.1)  # type: ignore[operator, union-attr]
+    with pytest.raises(InputError, match=r"0: cost_of_identity: the activation prelu cannot be applied"):
         residual_path(sloped, torch.randn(20, 8), samples=10)
 
 

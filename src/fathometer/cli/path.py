@@ -70,7 +70,7 @@ def path(
     ] = None,
     sigma: Annotated[
         str | None,
-        typer.Option(metavar="σ", help="The activation, such as relu. Default: that of the blocks."),
+        typer.Option(metavar="σ", help="The activation, such as relu. Default: each block's own."),
     ] = None,
     gamma: GammaOption = 1e-3,
     samples: SamplesOption = 512,
@@ -100,7 +100,7 @@ def path(
 ) -> None:
     """Follow the representation along the residual blocks of a network: where is its bottleneck?
 
-    After every block: the stable rank, the cost of identity (COI) with the blocks' own activation, and the
+    After every block: the stable rank, the cost of identity (COI) with the block's own activation, and the
     speed. The result is one file, a sounding for `fathometer show` or `fathometer.load`.
 
     For instance:
@@ -159,14 +159,16 @@ def path_table(path: Sounding, room: int) -> Table:
     facts = path.provenance
     sigma = facts.settings["path"]["sigma"]
     title = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
-    view = Table(
-        title=Text(title), caption=f"mean over batches; σ is {sigma or 'unknown: no activation was called'}"
-    )
+    own = sigma if isinstance(sigma, dict) else {}  # of each block, where they differ
+    words = "each block's own" if own else sigma or "unknown: no activation was called"
+    view = Table(title=Text(title), caption=f"mean over batches; σ is {words}")
     view.add_column("block", overflow="fold")
     longest = max(len(site.name) for site in path.sites)
     columns = {gauge: text for gauge, text in _COLUMNS.items() if gauge in path.gauges}
-    fitting = max(2, (room - _FRAME - longest) // _CELL)
+    fitting = max(2, (room - _FRAME - longest) // _CELL - bool(own))
     columns = dict(list(columns.items())[:fitting])
+    if own:
+        view.add_column("σ", overflow="fold")
     for head in ("width", "stable rank"):
         view.add_column(head, justify="right", no_wrap=True)
     view.add_column("", width=10, no_wrap=True)
@@ -174,13 +176,16 @@ def path_table(path: Sounding, room: int) -> Table:
         view.add_column(text, justify="right")
     ranks, start = path.mean("stable_rank"), float(path.mean("stable_rank_in").iloc[0])
     top = max(start, float(ranks.max()), 1.0)
-    view.add_row("input", "", f"{start:.2f}", bar(start / top, 10), *("" for _ in columns))
+    view.add_row(
+        "input", *([""] if own else []), "", f"{start:.2f}", bar(start / top, 10), *("" for _ in columns)
+    )
     width = path.records.groupby("site", sort=False)["d"].first()
     means = {gauge: path.mean(gauge) for gauge in columns}
     for site in (site.name for site in path.sites):
         cells = (f"{means[gauge][site]:.3f}" for gauge in columns)
         cells = ("–" if cell == "nan" else cell for cell in cells)
-        view.add_row(Text(site), str(width[site]), f"{ranks[site]:.2f}", bar(ranks[site] / top, 10), *cells)
+        names = [Text(site), *([own[site]] if own else [])]
+        view.add_row(*names, str(width[site]), f"{ranks[site]:.2f}", bar(ranks[site] / top, 10), *cells)
     return view
 
 

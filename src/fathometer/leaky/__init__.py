@@ -1,5 +1,6 @@
 """The leaky lab: Leaky ResNets, the path of their representations, its energies, and the theory, tested."""
 
+from fathometer.leaky.dynamics import Flow, flow
 from fathometer.leaky.measures import PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
@@ -13,6 +14,7 @@ from fathometer.leaky.teacher import Task, Teacher, own_task
 __all__ = [
     "PRESETS",
     "Design",
+    "Flow",
     "LeakyResNet",
     "LeakyRun",
     "LeakySweep",
@@ -24,6 +26,7 @@ __all__ = [
     "Task",
     "Teacher",
     "equidistant",
+    "flow",
     "given",
     "grid",
     "irregular",

@@ -64,7 +64,7 @@ def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
         got = ", ".join(schemes) or "no network that did not diverge"
         raise InputError(
             f"schemes: expected {BASELINE} steps and some other, got {got}; "
-            "train grid(design, scheme=['equidistant', 'adaptive'], seeds=…)"
+            "train `fathometer leaky sweep --schemes equidistant,adaptive`, or grid(design, scheme=[…])"
         )
     table = held_out_errors(sweep)
     base = table[table["scheme"] == BASELINE].drop(columns="scheme")

@@ -43,9 +43,12 @@ class Balance(NamedTuple):
 
 
 def criticality(path: RepresentationPath) -> Tensor:
-    """‖W_l − L̃ B_l σ(A_{l−1})ᵀ‖ / ‖W_l‖ of each layer: 0 at a critical point, where alone H is conserved."""
+    """‖W_l − L̃ B_l σ(A_{l−1})ᵀ‖ / ‖W_l‖ of each layer: 0 at a critical point, where alone H is conserved.
+
+    A plain ResNet has 1 in the place of L̃ = 0: its loss is C + λ/2 Σ ρ_l ‖W_l‖², and B = −(1/λ) ∂C/∂A.
+    """
     momenta, weights = path.require_momenta()
-    expected = path.effective_depth * momenta[1:] @ with_ones(path.images[:-1]).mT
+    expected = (path.effective_depth or 1.0) * momenta[1:] @ with_ones(path.images[:-1]).mT
     off = squares(weights - expected)
     return torch.where(off == 0, 0.0, (off / squares(weights)).sqrt())
 

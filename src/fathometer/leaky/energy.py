@@ -25,7 +25,7 @@ from fathometer.leaky.nonlinearity import Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 
 GAMMA = 1e-3  # γ₀
-_ROUNDING = 1e-10  # a residual below this part of ‖A‖ is rounding
+IN_THE_IMAGE = 1e-10  # the share of ‖A‖ outside the image of σ(A)ᵀ that still counts as rounding
 
 
 class Hamiltonians(NamedTuple):
@@ -190,18 +190,22 @@ def path_lengths(path: RepresentationPath, gamma0: float = GAMMA) -> tuple[float
 def exact_cost(a: Tensor, s: Tensor) -> Tensor:
     """‖A s⁺‖² with s = σ(A), the cost of identity without ridge, `[...]` (section 1.3).
 
-    The least ‖W‖² with Ws = A, by least squares; infinite where there is no such W to rounding, which is
-    the rule where A has negative entries and more samples than rows.
+    The least ‖W‖² with Ws = A, by singular values. It is infinite where there is no such W, that is, where
+    more than `IN_THE_IMAGE`, 1e-10, of ‖A‖ lies outside the image of sᵀ. (‖As⁺‖² would be finite there, and
+    too small.) That is the rule where A has negative entries and more samples than rows.
 
     Example:
         >>> a = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], dtype=torch.float64)
         >>> round(exact_cost(a, a.relu()).item(), 6), exact_cost(a - 2, (a - 2).relu()).item()
         (1.0, inf)
     """
-    # the default, gelsy, reads its first pivots from memory that nobody has set (pytorch issue 187411)
-    w = torch.linalg.lstsq(s.mT.cpu(), a.mT.cpu(), driver="gelsd").solution.to(a.device)
-    residual = squares(a - (s.mT @ w).mT).sqrt()
-    return torch.where(residual <= _ROUNDING * squares(a).sqrt(), squares(w), torch.inf)
+    _, values, right = torch.linalg.svd(s, full_matrices=False)
+    kept = values > values[..., :1] * max(s.shape[-2:]) * torch.finfo(s.dtype).eps
+    right = right * kept[..., None]
+    inside = a @ right.mT
+    residual = squares(a - inside @ right).sqrt()
+    cost = squares(inside / torch.where(kept, values, 1.0)[..., None, :])
+    return torch.where(residual <= IN_THE_IMAGE * squares(a).sqrt(), cost, torch.inf)
 
 
 def require_depth(effective_depth: float) -> float:

@@ -94,7 +94,7 @@ def measure_path(
         warnings.warn(
             f"the weights are not at a critical point: median ‖W − L̃Bσᵀ‖/‖W‖ is {summary['crit']:.2g}, above "
             f"{CRITICAL:g}; the Hamiltonian means little there, train longer or with a smaller learning rate",
-            stacklevel=2,
+            stacklevel=3,  # beyond that of no_grad
         )
     return PathMeasures(
         points,

@@ -1,16 +1,18 @@
-"""A Leaky ResNet as an ordinary `nn.Module`. Inside, representations are `[width, samples]`."""
+"""A Leaky ResNet as an ordinary `nn.Module`: samples come first, `[samples, features]`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError
-from fathometer.leaky.nonlinearity import nonlinearity, with_ones
-from fathometer.leaky.steps import check_steps, equidistant
+from fathometer.leaky.nonlinearity import nonlinearity
+from fathometer.leaky.randomness import stream
+from fathometer.leaky.steps import check_steps, check_whole, equidistant, given, is_positive
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
@@ -35,12 +37,13 @@ class LeakyResNet(nn.Module):
         outputs: dimension of the output.
         width: dimension of the representation, the same at all depths.
         effective_depth: L̃.
-        steps: ρ, or the number of layers for equidistant ones.
+        steps: ρ, positive and with the sum 1, or the number of layers for equidistant ones.
         sigma: the nonlinearity, `relu`, `softplus` or `identity`.
         maps: whether the input and output maps are `learned`, `fixed` as drawn, or the fixed `identity`
             (padded with zeros).
         seed: of the weights.
         dtype: of everything; torch's default if left out.
+        warn: whether to warn of steps with ρL̃ ≥ 1.
 
     Example:
         >>> net = LeakyResNet(3, 2, width=8, effective_depth=2.0, steps=5)
@@ -57,18 +60,20 @@ class LeakyResNet(nn.Module):
         *,
         width: int,
         effective_depth: float,
-        steps: Tensor | int,
+        steps: Tensor | Sequence[float] | int,
         sigma: str = "relu",
         maps: Maps = "learned",
         seed: int = 0,
         dtype: torch.dtype | None = None,
+        warn: bool = True,
     ) -> None:
         super().__init__()
         check_shape(inputs, outputs, width, effective_depth, maps)
-        rho = equidistant(steps) if isinstance(steps, int) else steps
-        check_steps(rho, effective_depth)
+        rho = equidistant(steps) if isinstance(steps, int) else given(steps)
+        if warn:
+            check_steps(rho, effective_depth)
         self.effective_depth, self.sigma, self.maps = float(effective_depth), nonlinearity(sigma), maps
-        drawn = torch.Generator().manual_seed(seed)
+        drawn = stream(seed, "weights")
         weights = INITIAL_STD * torch.randn(len(rho), width, width + 1, generator=drawn, dtype=torch.float64)
         weights[:, :, -1] = 0
         weights[:, :, :-1] += effective_depth * torch.eye(width, dtype=torch.float64)
@@ -81,17 +86,17 @@ class LeakyResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[samples, inputs]` to `[samples, outputs]`."""
-        a = self.inward @ x.mT
+        a = x @ self.inward.mT
         for step, weight in zip(self.steps, self.weights, strict=True):
             a = self._layer(a, step, weight)
-        return (self.outward @ a).mT
+        return a @ self.outward.mT
 
     def representations(self, x: Tensor) -> Tensor:
         """A_0 … A_L, `[layers + 1, width, samples]`, for x `[samples, inputs]`."""
-        path = [self.inward @ x.mT]
+        path = [x @ self.inward.mT]
         for step, weight in zip(self.steps, self.weights, strict=True):
             path.append(self._layer(path[-1], step, weight))
-        return torch.stack(path)
+        return torch.stack(path).mT
 
     def extra_repr(self) -> str:
         """What `print` shows."""
@@ -102,16 +107,21 @@ class LeakyResNet(nn.Module):
         )
 
     def _layer(self, a: Tensor, step: Tensor, weight: Tensor) -> Tensor:
-        return (1 - step * self.effective_depth) * a + step * (weight @ with_ones(self.sigma.function(a)))
+        moved = self.sigma.function(a) @ weight[:, :-1].mT + weight[:, -1]
+        return (1 - step * self.effective_depth) * a + step * moved
+
+
+def check_depth(effective_depth: object) -> None:
+    """Complain of what is no L̃."""
+    if isinstance(effective_depth, bool) or (effective_depth != 0 and not is_positive(effective_depth)):
+        raise InputError(f"effective_depth: expected a finite number from 0, got {effective_depth!r}")
 
 
 def check_shape(inputs: int, outputs: int, width: int, effective_depth: float, maps: Maps) -> None:
     """Complain of what cannot be built."""
     for name, size in (("inputs", inputs), ("outputs", outputs), ("width", width)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputError(f"{name}: expected a whole number from 1, got {size!r}")
-    if not 0 <= effective_depth < math.inf:
-        raise InputError(f"effective_depth: expected a finite number from 0, got {effective_depth!r}")
+        check_whole(name, size)
+    check_depth(effective_depth)
     if maps not in ("learned", "fixed", "identity"):
         raise InputError(f"maps: expected learned, fixed or identity, got {maps!r}")
     if maps == "identity" and width < max(inputs, outputs):

@@ -5,18 +5,19 @@ Representations are `[width, samples]`, as in the paper, stacked along the path;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.model import LeakyResNet, check_depth
 from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity, with_ones
-from fathometer.leaky.steps import equidistant, places
+from fathometer.leaky.steps import equidistant, given, is_positive, places
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RepresentationPath:
     """A_0 … A_L at p_0 … p_L, and what drives them, where it is known.
 
@@ -35,6 +36,14 @@ class RepresentationPath:
     sigma: Nonlinearity
     momenta: Tensor | None = None
     weights: Tensor | None = None
+
+    def __repr__(self) -> str:
+        points, width, samples = self.representations.shape
+        known = "with" if self.momenta is not None else "without"
+        return (
+            f"RepresentationPath({points} points, width {width}, {samples} samples, L̃ = "
+            f"{self.effective_depth:g}, {self.sigma.name}, {known} momenta)"
+        )
 
     @property
     def places(self) -> Tensor:
@@ -73,11 +82,12 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
         y: outputs, `[samples, outputs]`.
         decay: λ.
     """
-    if decay <= 0:
-        raise InputError(f"decay: expected λ > 0, got {decay!r}")
+    if not is_positive(decay):
+        raise InputError(f"decay: expected a finite λ > 0, got {decay!r}")
     weights, inward, outward = (t.detach().double() for t in (net.weights, net.inward, net.outward))
     steps, depth = net.steps.double(), net.effective_depth
-    x, y = x.double(), y.double()
+    x, y = (torch.as_tensor(side).to(inward) for side in (x, y))
+    _check_data(x, y, inward.shape[1], outward.shape[0])
     forward = [inward @ x.mT]
     for step, weight in zip(steps, weights, strict=True):
         a = forward[-1]
@@ -93,17 +103,37 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
 
 
 def path_through(
-    representations: Tensor, effective_depth: float = 1.0, steps: Tensor | None = None, sigma: str = "relu"
+    representations: Tensor,
+    effective_depth: float = 1.0,
+    steps: Tensor | Sequence[float] | None = None,
+    sigma: str = "relu",
 ) -> RepresentationPath:
     """A path through any sequence of representations, `[points, width, samples]`, of two points at least."""
+    check_depth(effective_depth)
     if representations.ndim != 3 or len(representations) < 2:
         raise InputError(
             "representations: expected [points, width, samples] with two points or more, got "
             f"{list(representations.shape)}"
         )
-    rho = equidistant(len(representations) - 1) if steps is None else steps
+    rho = equidistant(len(representations) - 1) if steps is None else given(steps)
     if len(rho) != len(representations) - 1:
         raise InputError(f"steps: expected {len(representations) - 1}, one fewer than points, got {len(rho)}")
     return RepresentationPath(
-        representations.detach().double(), rho.double(), float(effective_depth), nonlinearity(sigma)
+        representations.detach().double(),
+        rho.to(representations.device),
+        float(effective_depth),
+        nonlinearity(sigma),
     )
+
+
+def _check_data(x: Tensor, y: Tensor, inputs: int, outputs: int) -> None:
+    if x.ndim != 2 or x.shape[1] != inputs or not len(x):
+        raise InputError(
+            f"x: expected [samples, {inputs}], as the network takes it, got {list(x.shape)}; "
+            "give the data that it was trained with"
+        )
+    if y.shape != (len(x), outputs):
+        raise InputError(
+            f"y: expected {[len(x), outputs]}, a row for each sample of x, got {list(y.shape)}; "
+            "give the data that the network was trained with"
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -14,11 +13,13 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape
 from fathometer.leaky.nonlinearity import nonlinearity
-from fathometer.leaky.steps import equidistant, given, irregular
-from fathometer.leaky.teacher import Teacher
+from fathometer.leaky.randomness import stream
+from fathometer.leaky.steps import check_irregularity, check_whole, equidistant, given, irregular, is_positive
+from fathometer.leaky.teacher import Teacher, check_samples
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
 Method: TypeAlias = Literal["adam", "sgd", "lbfgs"]
+Precision: TypeAlias = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
@@ -57,25 +58,40 @@ class Design:
     test_samples: int = 1000
 
     def __post_init__(self) -> None:
-        if not 0 < self.decay < math.inf:
-            raise InputError(f"decay: expected λ₀ > 0, got {self.decay!r}")
+        if not is_positive(self.decay):
+            raise InputError(f"decay: expected a finite λ₀ > 0, got {self.decay!r}")
         if self.scheme not in get_args(Scheme):
             raise InputError(f"scheme: expected {', '.join(get_args(Scheme))}, got {self.scheme!r}")
         nonlinearity(self.sigma)
-        if self.teacher is not None:
-            ends = self.teacher.dimensions[0], self.teacher.dimensions[-1]
-            check_shape(*ends, self.width, self.effective_depth, self.maps)
+        stream(self.seed, "weights")  # complains of a bad seed
+        check_whole("layers", self.layers)
+        check_irregularity(self.irregularity)
+        if self.teacher is None:
+            self.check_fits(1, 1)
+            check_samples(self.samples, self.test_samples)
+        elif isinstance(self.teacher, Teacher):
+            self.check_fits(self.teacher.dimensions[0], self.teacher.dimensions[-1])
+            self.teacher.check_samples(self.samples, self.test_samples)
+        else:
+            raise InputError(
+                f"teacher: expected a Teacher, or None for data of one's own, got {self.teacher!r}"
+            )
         if (self.scheme == "given") != (self.steps is not None):
             raise InputError("steps: expected them with the scheme `given`, and with no other")
-        if len(self.initial_steps()) != self.layers:
-            raise InputError(
-                f"steps: expected {self.layers}, one for each layer, got {len(self.steps or ())}"
-            )
+        if self.steps is not None:
+            given(self.steps)  # complains of bad ones; they are kept as they are
+            object.__setattr__(self, "steps", tuple(float(step) for step in self.steps))
+            if len(self.steps) != self.layers:
+                raise InputError(f"steps: expected {self.layers}, one for each layer, got {len(self.steps)}")
         if self.scheme == "equidistant" and self.layers < self.effective_depth:
             raise InputError(
                 f"layers: equidistant steps need L ≥ L̃ = {self.effective_depth:g}, got L = {self.layers}: "
                 "the factor 1 − L̃/L would be negative; take more layers, a lesser depth, or adaptive steps"
             )
+
+    def check_fits(self, task_inputs: int, task_outputs: int) -> None:
+        """Complain where the network cannot take data of these dimensions: identity maps need the width."""
+        check_shape(task_inputs, task_outputs, self.width, self.effective_depth, self.maps)
 
     @property
     def regularisation(self) -> float:
@@ -107,6 +123,7 @@ class Design:
             maps=self.maps,
             seed=self.seed,
             dtype=torch.float64,
+            warn=False,  # the sweep does, once for all
         )
 
 
@@ -131,11 +148,15 @@ class Phase:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise InputError(f"method: expected {', '.join(get_args(Method))}, got {self.method!r}")
-        if self.epochs < 1 or not 0 < self.learning_rate < math.inf:
+        whole = isinstance(self.epochs, int) and not isinstance(self.epochs, bool)
+        if not whole or self.epochs < 1 or not is_positive(self.learning_rate):
             raise InputError(
-                "a phase: expected epochs ≥ 1 and a learning rate > 0, "
-                f"got {self.epochs} and {self.learning_rate}"
+                "a phase: expected a whole number of epochs ≥ 1 and a finite learning rate > 0, "
+                f"got {self.epochs!r} and {self.learning_rate!r}"
             )
+        for name, value in (("by_depth", self.by_depth), ("decreasing", self.decreasing)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name}: expected True or False, got {value!r}")
 
     def rate(self, design: Design) -> float:
         """The learning rate of a network."""
@@ -149,10 +170,22 @@ class Recipe:
     Attributes:
         phases: what to do.
         tolerance: stop once `crit` is below; 0 for never.
+        precision: of the numbers in training; L-BFGS is float64 whatever this is, and so are all measures.
     """
 
     phases: tuple[Phase, ...] = (Phase(),)
     tolerance: float = 0.0
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        phases = self.phases if isinstance(self.phases, Sequence) else ()
+        if not phases or not all(isinstance(phase, Phase) for phase in phases) or not self.tolerance >= 0:
+            raise InputError(f"a recipe: expected phases and a tolerance from 0, got {self}")
+        object.__setattr__(self, "phases", tuple(phases))
+        if self.precision not in get_args(Precision):
+            raise InputError(
+                f"precision: expected {' or '.join(get_args(Precision))}, got {self.precision!r}"
+            )
 
     @property
     def epochs(self) -> int:
@@ -199,7 +232,8 @@ def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterab
     Args:
         design: everything that is the same in all.
         seeds: their number, or themselves.
-        choices: attributes of `Design`, and `rank`, the inner dimension of the teacher.
+        choices: values of attributes of `Design`, and of `rank`, the inner dimension of a teacher that has
+            one.
 
     Example:
         >>> found = grid(PRESETS["quick"].design, effective_depth=[2.0, 4.0], seeds=3)
@@ -210,6 +244,11 @@ def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterab
     unknown = sorted(set(choices) - known)
     if unknown:
         raise InputError(f"grid: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
+    for name, values in (*choices.items(), *([] if isinstance(seeds, int) else [("seeds", seeds)])):
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"{name}: expected several values, as [{values!r}], got {values!r}")
+    if isinstance(seeds, int):
+        check_whole("seeds", seeds)
     numbers = range(seeds) if isinstance(seeds, int) else seeds
     found = []
     for values in itertools.product(*choices.values(), numbers):
@@ -219,6 +258,11 @@ def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterab
             rank = changes.pop("rank")
             if teacher is None:
                 raise InputError("rank: expected a teacher, got data of one's own")
+            if len(teacher.dimensions) > 3:
+                raise InputError(
+                    f"rank: expected a teacher of one inner dimension, got {teacher.dimensions}; "
+                    "give teacher=[Teacher(…), …] in place of rank"
+                )
             teacher = replace(teacher, dimensions=(teacher.dimensions[0], rank, teacher.dimensions[-1]))
         if teacher is not None:
             teacher = replace(teacher, seed=changes["seed"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
+from fathometer.leaky.energy import GAMMA
 from fathometer.leaky.measures import CRITICAL, PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+HISTORY = ["epoch", "error", "decay", "crit"]
+"""What is known along training."""
+
+
 @dataclass(frozen=True, eq=False)
 class LeakyRun:
     """One trained network.
@@ -33,6 +38,7 @@ class LeakyRun:
         net: the network, float64; if it diverged, as it was when its loss was last finite.
         history: along training: epoch, error, decay, crit.
         diverged: the epoch at which its loss was found not to be finite, or None.
+        gamma0: γ₀ of its measures.
     """
 
     design: Design
@@ -40,6 +46,7 @@ class LeakyRun:
     net: LeakyResNet
     history: pd.DataFrame
     diverged: int | None = None
+    gamma0: float = GAMMA
 
     @cached_property
     def path(self) -> RepresentationPath:
@@ -48,13 +55,13 @@ class LeakyRun:
 
     @property
     def measures(self) -> PathMeasures:
-        """Everything measured along the path, with the usual settings (`measure_path` has others)."""
+        """Everything measured along the path."""
         return self.measure()
 
     def measure(self, warn: bool = True) -> PathMeasures:
         """The same; measured once, when a warning may say that the network is not critical."""
         if "measured" not in self.__dict__:
-            self.__dict__["measured"] = measure_path(self.path, warn=warn)
+            self.__dict__["measured"] = measure_path(self.path, gamma0=self.gamma0, warn=warn)
         found: PathMeasures = self.__dict__["measured"]
         return found
 
@@ -100,6 +107,10 @@ class LeakySweep:
             )
         return table
 
+    def with_gamma(self, gamma0: float) -> LeakySweep:
+        """The same networks, to be measured with another ridge."""
+        return replace(self, runs=tuple(replace(run, gamma0=gamma0) for run in self.runs))
+
     def save(self, folder: str | Path) -> Path:
         """Write a folder of safetensors and JSON that `load_sweep` reads."""
         from fathometer.leaky.run_files import save_sweep
@@ -121,6 +132,7 @@ def _row(run: LeakyRun) -> dict[str, Any]:
     return {
         **plain,
         "rank_of_task": run.task.rank,
+        "diverged": run.diverged is not None,
         "train_error": run.train_error,
         "test_error": run.test_error,
         **run.measure(warn=False).summary,

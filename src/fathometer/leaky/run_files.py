@@ -1,34 +1,37 @@
-"""A sweep on disk: a folder of JSON and safetensors. Nothing in it is ever executed.
+"""A sweep on disk: a folder of JSON and safetensors.
 
 `sweep.json` has the plan and, once all is done, how it came about; `task-000.safetensors` the data,
 `network-000.safetensors` a trained network and its history, `checkpoint-000.safetensors` a training under
-way, named after the first of its networks.
+way, named after the first of its networks. Each says which design, recipe and data it belongs to.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError
 from fathometer.files import complete_file
 from fathometer.leaky.plan import Design, Phase, Recipe
-from fathometer.leaky.run import LeakyRun, LeakySweep
+from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
+from fathometer.leaky.steps import given
 from fathometer.leaky.teacher import Task, Teacher
-from fathometer.provenance import Provenance
+from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
+from fathometer.provenance import Provenance, weights_hash
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1
 PLAN = "sweep.json"
-
-Contents: TypeAlias = "tuple[dict[str, Tensor], dict[str, Any]]"
 
 
 class SweepFolder:
@@ -43,24 +46,34 @@ class SweepFolder:
 
     def __init__(self, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe) -> None:
         self.path, self.designs, self.tasks, self.recipe = path, list(designs), list(tasks), recipe
+        data = {id(task): weights_hash(_parts(task)) for task in tasks}
+        self._digests = [
+            hashlib.sha256(json.dumps([asdict(design), asdict(recipe), data[id(task)]]).encode()).hexdigest()
+            for design, task in zip(designs, tasks, strict=True)
+        ]
 
     @classmethod
     def create(
         cls, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe
     ) -> SweepFolder:
-        """A new folder with the plan and the data in it."""
-        folder = cls(path, designs, tasks, recipe)
+        """A new folder with the plan and the data in it, which appears once it is complete."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to go on with")
+        distinct = list({id(task): task for task in tasks}.values())
+        places = {id(task): number for number, task in enumerate(distinct)}
+        part = cls(path.with_name(f".{path.name}.{os.getpid()}.part"), designs, tasks, recipe)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            part.path.mkdir(parents=True, exist_ok=True)
+            for number, task in enumerate(distinct):
+                facts = {"rank": task.rank, "description": task.description}
+                write_tensors(part._file("task", number), _parts(task), facts)
+            part._write_plan(None, [places[id(task)] for task in tasks])
+            part.path.replace(path)
         except OSError as error:
             raise InputError(f"{path}: cannot make the folder ({error.strerror})") from error
-        distinct = list({id(task): task for task in tasks}.values())
-        for number, task in enumerate(distinct):
-            parts = {"x": task.x, "y": task.y, "x_test": task.x_test, "y_test": task.y_test}
-            _write(folder._file("task", number), parts, {"rank": task.rank, "description": task.description})
-        places = {id(task): number for number, task in enumerate(distinct)}
-        folder._write_plan(None, [places[id(task)] for task in tasks])
-        return folder
+        finally:
+            shutil.rmtree(part.path, ignore_errors=True)
+        return cls(path, designs, tasks, recipe)
 
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
@@ -70,9 +83,9 @@ class SweepFolder:
             designs = [_design(entry) for entry in plan["designs"]]
             recipe = _recipe(plan["recipe"])
             numbers = [int(number) for number in plan["tasks"]]
-            if len(numbers) != len(designs):
+            if not designs or len(numbers) != len(designs):
                 raise ValueError("as many tasks as designs")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{path / PLAN}: broken, the parts do not fit ({error})") from error
         found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(numbers)}
         return cls(path, designs, [found[number] for number in numbers], recipe)
@@ -87,40 +100,47 @@ class SweepFolder:
 
     def write_network(self, number: int, run: LeakyRun) -> None:
         """Keep a trained network."""
-        facts = {"history": run.history.to_dict("records"), "diverged": run.diverged}
+        facts = {
+            "digest": self._digests[number],
+            "history": run.history.to_dict("records"),
+            "diverged": run.diverged,
+        }
         tensors = {name: _compact(tensor) for name, tensor in run.net.state_dict().items()}
-        _write(self._file("network", number), tensors, facts)
+        write_tensors(self._file("network", number), tensors, facts)
 
     def read_network(self, number: int) -> LeakyRun:
         """A trained network."""
         path = self._file("network", number)
-        tensors, facts = _read(path)
+        tensors, facts = read_tensors(path, {"digest": str, "history": list, "diverged": (int, type(None))})
+        if facts["digest"] != self._digests[number]:
+            raise InputError(f"{path}: the network of another sweep; remove it to train this one anew")
         design, task = self.designs[number], self.tasks[number]
         net = design.network(task.x.shape[1], task.y.shape[1])
         try:
             net.load_state_dict(tensors)
-            history = pd.DataFrame(facts["history"], columns=["epoch", "error", "decay", "crit"])
+            given(net.steps)
+            history = pd.DataFrame(facts["history"], columns=HISTORY).astype(float).astype({"epoch": int})
             return LeakyRun(design, task, net, history, facts["diverged"])
-        except (KeyError, RuntimeError, ValueError) as error:
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1].strip()
             raise InputError(f"{path}: not the network of the plan, or broken ({reason})") from error
 
-    def write_checkpoint(self, members: Sequence[int], contents: Contents) -> None:
+    def write_checkpoint(self, members: Sequence[int], contents: TensorFile) -> None:
         """Keep a training under way."""
-        tensors, facts = contents
-        _write(self._file("checkpoint", members[0]), tensors, {"members": list(members), **facts})
+        digests = [self._digests[number] for number in members]
+        facts = {"members": list(members), "digests": digests, **contents.facts}
+        write_tensors(self._file("checkpoint", members[0]), contents.tensors, facts)
 
-    def checkpoints(self) -> list[tuple[list[int], Contents]]:
+    def checkpoints(self) -> list[tuple[list[int], TensorFile]]:
         """All trainings under way, with the numbers of their networks."""
         found = []
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
-            tensors, facts = _read(path)
-            members = facts.pop("members", None)
-            if not isinstance(members, list) or not all(
-                number in range(len(self.designs)) for number in members
-            ):
+            contents = read_tensors(path, {"members": list, "digests": list})
+            members = contents.facts["members"]
+            known = all(type(number) is int and 0 <= number < len(self.designs) for number in members)
+            if not members or not known or contents.facts["digests"] != [self._digests[n] for n in members]:
                 raise InputError(f"{path}: not a checkpoint of this sweep; remove it to begin these anew")
-            found.append((members, (tensors, facts)))
+            found.append((members, contents))
         return found
 
     def remove_checkpoint(self, members: Sequence[int]) -> None:
@@ -194,7 +214,7 @@ def _plan(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder}: expected a folder that `fathometer leaky` wrote, with {PLAN} in it ({error.strerror})"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken ({error})") from error
     if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
         raise InputError(f"{path}: not a sweep; `fathometer leaky` writes them")
@@ -207,10 +227,9 @@ def _plan(folder: Path) -> dict[str, Any]:
 
 
 def _design(entry: dict[str, Any]) -> Design:
-    teacher = entry["teacher"]
+    teacher, steps = entry["teacher"], entry["steps"]
     if teacher is not None:
         teacher = Teacher(**{**teacher, "dimensions": tuple(teacher["dimensions"])})
-    steps = entry["steps"]
     return Design(**{**entry, "teacher": teacher, "steps": None if steps is None else tuple(steps)})
 
 
@@ -218,38 +237,20 @@ def _recipe(entry: dict[str, Any]) -> Recipe:
     return Recipe(**{**entry, "phases": tuple(Phase(**phase) for phase in entry["phases"])})
 
 
+def _parts(task: Task) -> dict[str, Tensor]:
+    return {"x": task.x, "y": task.y, "x_test": task.x_test, "y_test": task.y_test}
+
+
 def _task(path: Path) -> Task:
-    tensors, facts = _read(path)
+    tensors, facts = read_tensors(path, {"rank": (int, type(None)), "description": dict})
     try:
         x, y, x_test, y_test = (tensors[name].double() for name in ("x", "y", "x_test", "y_test"))
-        return Task(x, y, x_test, y_test, facts["rank"], facts["description"])
     except KeyError as error:
         raise InputError(f"{path}: not the data of a sweep ({error} is missing)") from error
-
-
-def _write(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    _, torch_format = _safetensors()
-    with complete_file(path) as part:
-        whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-        torch_format.save_file(whole, part, metadata={"facts": json.dumps(facts)})
-
-
-def _read(path: Path) -> Contents:
-    safetensors, _ = _safetensors()
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})["facts"])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (KeyError, ValueError, safetensors.SafetensorError) as error:
-        raise InputError(f"{path}: broken, or not of a sweep ({error})") from error
-
-
-def _safetensors() -> tuple[Any, Any]:
-    try:
-        import safetensors
-        import safetensors.torch
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "leaky", "a folder of trained networks") from error
-    return safetensors, safetensors.torch
+    if (
+        {part.ndim for part in (x, y, x_test, y_test)} != {2}
+        or len(x) != len(y)
+        or len(x_test) != len(y_test)
+    ):
+        raise InputError(f"{path}: not the data of a sweep (the shapes do not fit)")
+    return Task(x, y, x_test, y_test, facts["rank"], facts["description"])

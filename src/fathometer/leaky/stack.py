@@ -219,6 +219,8 @@ class Stack:
     def fill(self, parameters: Parameters, tensors: dict[str, Tensor]) -> None:
         """Copy what `trimmed` gave."""
         for name, part in self.trimmed(parameters).items():
+            if tensors[name].shape != part.shape:
+                raise ValueError(f"{name} of shape {list(tensors[name].shape)}, not {list(part.shape)}")
             part.copy_(tensors[name])
 
 

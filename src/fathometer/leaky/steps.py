@@ -5,6 +5,7 @@ Steps are `[layers]`, float64.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from fathometer.errors import InputError
 
 DAMPING = 0.2  # the exponent of an adaptive update; a full one oscillates
+_ROUNDING = 1e-12  # of a sum of steps: they are kept as they are
 
 
 def equidistant(layers: int) -> Tensor:
@@ -23,7 +25,7 @@ def equidistant(layers: int) -> Tensor:
         >>> equidistant(4).tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    _check_layers(layers)
+    check_whole("layers", layers)
     return torch.full((layers,), 1 / layers, dtype=torch.float64)
 
 
@@ -40,9 +42,8 @@ def irregular(layers: int, a: float = 0.5) -> Tensor:
         >>> [round(step, 4) for step in irregular(4, 0.8).tolist()]
         [0.25, 0.3, 0.25, 0.2]
     """
-    _check_layers(layers)
-    if not 0 <= a < 1:
-        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
+    check_whole("layers", layers)
+    check_irregularity(a)
     place = torch.arange(1, layers + 1, dtype=torch.float64) / layers
     steps = (1 + a * (0.25 - (place - 0.5).abs())) / layers
     return steps / steps.sum()
@@ -55,12 +56,16 @@ def given(steps: Sequence[float] | Tensor) -> Tensor:
         >>> given([0.2, 0.3, 0.5]).tolist()
         [0.2, 0.3, 0.5]
     """
-    found = torch.as_tensor(steps, dtype=torch.float64)
+    try:
+        found = torch.as_tensor(steps, dtype=torch.float64, device="cpu").detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"steps: expected positive numbers, one for each layer, got {steps!r}") from error
     if found.ndim != 1 or not len(found) or not bool((found > 0).all()):
-        raise InputError("steps: expected positive numbers, one for each layer")
-    if abs(found.sum().item() - 1) > 1e-6:
-        raise InputError(f"steps: expected the sum 1, got {found.sum().item():.6g}; divide by it")
-    return found / found.sum()
+        raise InputError(f"steps: expected positive numbers, one for each layer, got {found.tolist()}")
+    total = found.sum().item()
+    if not abs(total - 1) <= 1e-6:
+        raise InputError(f"steps: expected the sum 1, got {total:.6g}; divide by it")
+    return found if abs(total - 1) <= _ROUNDING else found / total
 
 
 def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor:
@@ -88,9 +93,14 @@ def places(steps: Tensor) -> Tensor:
     return torch.cat([torch.zeros_like(steps[..., :1]), steps.cumsum(-1)], -1)
 
 
+def step_excess(steps: Tensor, effective_depth: float) -> float:
+    """The largest ρ_l L̃: from 1 on, the factor 1 − ρ_l L̃ before A_{l−1} is not positive."""
+    return steps.max().item() * effective_depth
+
+
 def check_steps(steps: Tensor, effective_depth: float) -> None:
-    """Warn where ρ_l L̃ ≥ 1: the factor 1 − ρ_l L̃ before A_{l−1} is then not positive."""
-    largest = steps.max().item() * effective_depth
+    """Warn where ρ_l L̃ ≥ 1."""
+    largest = step_excess(steps, effective_depth)
     if largest >= 1:
         least = int(effective_depth) + 1
         warnings.warn(
@@ -100,6 +110,18 @@ def check_steps(steps: Tensor, effective_depth: float) -> None:
         )
 
 
-def _check_layers(layers: int) -> None:
-    if isinstance(layers, bool) or not isinstance(layers, int) or layers < 1:
-        raise InputError(f"layers: expected a whole number from 1, got {layers!r}")
+def check_irregularity(a: object) -> None:
+    """Complain of an `a` that would make a step vanish."""
+    if isinstance(a, bool) or not isinstance(a, int | float) or not 0 <= a < 1:
+        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
+
+
+def is_positive(value: object) -> bool:
+    """Whether it is a finite number > 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def check_whole(name: str, value: object, least: int = 1) -> None:
+    """Complain of what is not a whole number, or too small."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name}: expected a whole number from {least}, got {value!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -15,15 +16,18 @@ import torch
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.plan import PRESETS, Design, Recipe
-from fathometer.leaky.run import LeakyRun, LeakySweep
+from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
 from fathometer.leaky.run_files import PLAN, SweepFolder
+from fathometer.leaky.steps import step_excess
 from fathometer.leaky.teacher import Task, Teacher
+from fathometer.leaky.tensor_files import TensorFile
 from fathometer.leaky.threads import in_threads
 from fathometer.leaky.training import Training
 from fathometer.progress import Show, progress_bar
 from fathometer.provenance import Provenance, describe_device, now, versions
 
 CHECKPOINT_EVERY = 10.0  # seconds
+RARELY = 20  # times as long as it takes to write one
 
 Members: TypeAlias = "list[int]"
 
@@ -34,7 +38,6 @@ def sweep(
     *,
     task: Task | None = None,
     device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
     threads: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -47,7 +50,6 @@ def sweep(
         recipe: how.
         task: data of one's own for all of them, in place of their teachers.
         device: where.
-        dtype: of the numbers in training. Measures are taken in float64.
         threads: on a CPU; one for each core if left out.
         out: a folder for checkpoints and the result.
         resume: go on with what is in the folder.
@@ -65,12 +67,15 @@ def sweep(
     where = _device(device)
     if not designs:
         raise InputError("designs: expected at least one network to train, got none")
+    if task is not None:
+        for design in designs:
+            design.check_fits(task.x.shape[1], task.y.shape[1])
     folder, tasks = _folder(designs, recipe, task, out, resume)
     groups = _groups(designs, tasks, where, folder)
     with ExitStack() as stack:
         show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
         board = _Board(show, sum(len(members) for members, _ in groups) * recipe.epochs)
-        work = _Work(designs, tasks, recipe, where, dtype, folder, board)
+        work = _Work(designs, tasks, recipe, where, folder, board)
         if where.type == "cpu":
             in_threads(lambda group: work.train(*group), groups, threads, work.stop.set)
         else:
@@ -80,7 +85,7 @@ def sweep(
     provenance = Provenance(
         model={"name": "LeakyResNet", "networks": len(designs)},
         data=tasks[0].description if len(set(map(id, tasks))) == 1 else {"tasks": len(set(map(id, tasks)))},
-        settings={"recipe": asdict(recipe), "dtype": str(dtype)},
+        settings={"recipe": asdict(recipe)},
         versions=versions(),
         device=describe_device(where),
         date=now(),
@@ -88,7 +93,12 @@ def sweep(
     )
     if folder is not None:
         folder.finish(provenance)
+    _warn_of(runs)
     return LeakySweep(runs, recipe, provenance)
+
+
+class _Stopped(Exception):  # noqa: N818 (nothing went wrong)
+    """Another network failed, or the user has had enough."""
 
 
 class _Board:
@@ -118,41 +128,47 @@ class _Work:
         tasks: Sequence[Task],
         recipe: Recipe,
         device: torch.device,
-        dtype: torch.dtype,
         folder: SweepFolder | None,
         board: _Board,
     ) -> None:
         self._designs, self._tasks, self._recipe = designs, tasks, recipe
-        self._device, self._dtype, self._folder, self._board = device, dtype, folder, board
+        self._device, self._folder, self._board = device, folder, board
         self.runs: dict[int, LeakyRun] = {}
         self.stop = threading.Event()
 
-    def train(self, members: Members, state: object = None) -> None:
+    def train(self, members: Members, state: TensorFile | None = None) -> None:
         """Train some networks to the end, or until someone says stop."""
         designs, tasks = [self._designs[n] for n in members], [self._tasks[n] for n in members]
-        training = Training(designs, tasks, self._recipe, self._device, self._dtype)
-        if isinstance(state, tuple):
-            training.restore(*state)
+        training = Training(designs, tasks, self._recipe, self._device)
+        if state is not None:
+            training.restore(state)
             self._board.add(training.done * len(members), training)
-        saved = time.perf_counter()
-        while not training.finished and not self.stop.is_set():
+        saved, interval = time.perf_counter(), CHECKPOINT_EVERY
+        while not training.finished:
             before = training.done
             training.advance()
-            self._board.add((training.done - before) * len(members), training)
-            if self._folder is not None and time.perf_counter() - saved > CHECKPOINT_EVERY:
-                self._folder.write_checkpoint(members, training.state())
+            try:
+                self._board.add((training.done - before) * len(members), training)
+                if self.stop.is_set() and not training.finished:
+                    raise _Stopped
+            except BaseException:
+                self._checkpoint(members, training)
+                raise
+            begun = time.perf_counter()
+            if begun - saved > interval:
+                self._checkpoint(members, training)
                 saved = time.perf_counter()
-        if not training.finished:
-            if self._folder is not None:
-                self._folder.write_checkpoint(members, training.state())
-            return
+                interval = max(CHECKPOINT_EVERY, RARELY * (saved - begun))
         self._board.add((self._recipe.epochs - training.done) * len(members), training)
         self._keep(members, training)
 
+    def _checkpoint(self, members: Members, training: Training) -> None:
+        if self._folder is not None:
+            self._folder.write_checkpoint(members, training.state())
+
     def _keep(self, members: Members, training: Training) -> None:
-        columns = ["epoch", "error", "decay", "crit"]
         for place, number in enumerate(members):
-            history = pd.DataFrame(training.history[place], columns=columns)
+            history = pd.DataFrame(training.history[place], columns=HISTORY)
             net, diverged = training.nets[place], training.diverged[place]
             run = LeakyRun(self._designs[number], self._tasks[number], net, history, diverged)
             self.runs[number] = run
@@ -199,9 +215,9 @@ def _drawn(designs: Sequence[Design]) -> list[Task]:
 
 def _groups(
     designs: Sequence[Design], tasks: Sequence[Task], device: torch.device, folder: SweepFolder | None
-) -> list[tuple[Members, object]]:
+) -> list[tuple[Members, TensorFile | None]]:
     """Which networks are trained together, with where they stand: those of a checkpoint stay together."""
-    groups: list[tuple[Members, object]] = list(folder.checkpoints()) if folder is not None else []
+    groups: list[tuple[Members, TensorFile | None]] = list(folder.checkpoints()) if folder is not None else []
     known = {number for members, _ in groups for number in members}
     shapes: dict[object, Members] = {}
     for number, (design, task) in enumerate(zip(designs, tasks, strict=True)):
@@ -222,6 +238,27 @@ def _collected(runs: dict[int, LeakyRun], folder: SweepFolder | None, count: int
             "scale x and y to size 1, or take a lower learning rate or more layers"
         )
     return found
+
+
+def _warn_of(runs: Sequence[LeakyRun]) -> None:
+    """Once for all networks, in the thread of the caller."""
+    diverged = [(number, run.diverged) for number, run in enumerate(runs) if run.diverged is not None]
+    if diverged:
+        which = ", ".join(f"network {number} at epoch {epoch}" for number, epoch in diverged[:5])
+        more = ", …" if len(diverged) > 5 else ""
+        warnings.warn(
+            f"{len(diverged)} of {len(runs)} networks diverged ({which}{more}): they are as they were when "
+            "their loss was last finite; take a lower learning rate or more layers",
+            stacklevel=3,
+        )
+    worst = [step_excess(run.net.steps, run.design.effective_depth) for run in runs]
+    long = [excess for excess in worst if excess >= 1]
+    if long:
+        warnings.warn(
+            f"{len(long)} of {len(runs)} networks have steps with ρL̃ ≥ 1, up to {max(long):.3g}: such a "
+            "layer turns what it leaks round (1 − ρL̃ ≤ 0), which does no harm inside the bottleneck alone",
+            stacklevel=3,
+        )
 
 
 def _device(device: str | torch.device) -> torch.device:

@@ -15,12 +15,15 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
+from fathometer.leaky.randomness import stream
+from fathometer.leaky.steps import check_whole
 
 TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
 Latents: TypeAlias = Literal["relu", "centred"]
 
 HIDDEN = 100  # width of a teacher's hidden layers
 BLOCKS = 4  # of a residual teacher
+_SINGULAR = 1e-12  # the share of a latent's variance that the others do not explain is at least this
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +71,25 @@ class Teacher:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        dimensions = tuple(self.dimensions)
-        if len(dimensions) < 3 or any(not isinstance(d, int) or d < 1 for d in dimensions):
+        dimensions = tuple(self.dimensions) if isinstance(self.dimensions, Sequence) else ()
+        if len(dimensions) < 3 or any(type(d) is not int or d < 1 for d in dimensions):
             raise InputError(
-                f"dimensions: expected at least three whole numbers from 1, as (30, 3, 30), got {dimensions}"
+                "dimensions: expected at least three whole numbers from 1, as (30, 3, 30), got "
+                f"{self.dimensions!r}"
             )
+        object.__setattr__(self, "dimensions", dimensions)
         ends, inner = (dimensions[0], dimensions[-1]), dimensions[1:-1]
         if min(inner) >= min(ends):
             raise InputError(
                 f"rank: expected inner dimensions below those of inputs and outputs, {min(ends)}, got "
                 f"{min(inner)}: there would be no bottleneck"
             )
+        if max(inner) > HIDDEN:
+            raise InputError(
+                f"dimensions: expected inner ones up to {HIDDEN}, the width of a teacher's hidden layers, "
+                f"got {max(inner)}; take a narrower teacher, or data of your own"
+            )
+        stream(self.seed, "teacher")  # complains of a bad seed
         for name, value, known in (("kind", self.kind, TeacherKind), ("latents", self.latents, Latents)):
             if value not in get_args(known):
                 raise InputError(f"{name}: expected {' or '.join(get_args(known))}, got {value!r}")
@@ -88,6 +99,16 @@ class Teacher:
         """k*, the least inner dimension."""
         return min(self.dimensions[1:-1])
 
+    def check_samples(self, samples: int, test_samples: int = 0) -> None:
+        """Complain of too few samples: n of them, demeaned, span n − 1 dimensions."""
+        check_samples(samples, test_samples)
+        widest = max(self.dimensions[1:-1])
+        if samples + test_samples <= widest:
+            raise InputError(
+                f"samples: expected more than {widest}, the widest inner dimension of the teacher, with the "
+                f"test's, got {samples} + {test_samples}; take more samples, or a narrower teacher"
+            )
+
     def task(self, samples: int, test_samples: int = 0) -> Task:
         """Standard normal inputs and what the teacher makes of them, both demeaned and normalised together.
 
@@ -96,10 +117,9 @@ class Teacher:
             >>> task.x.shape, task.y_test.shape, task.rank
             (torch.Size([100, 5]), torch.Size([20, 5]), 2)
         """
-        if samples < 2 or test_samples < 0:
-            raise InputError(f"samples: expected at least 2, got {samples} (and {test_samples} for the test)")
-        drawn = torch.Generator().manual_seed(self.seed)
-        x = _normal(drawn, samples + test_samples, self.dimensions[0])
+        self.check_samples(samples, test_samples)
+        x = _normal(stream(self.seed, "inputs"), samples + test_samples, self.dimensions[0])
+        drawn = stream(self.seed, "teacher")
         latent = x
         for number, (inward, outward) in enumerate(itertools.pairwise(self.dimensions)):
             latent = _random_network(drawn, inward, outward, self.kind)(latent)
@@ -115,6 +135,12 @@ class Teacher:
             self.rank,
             {"teacher": asdict(self), "samples": samples, "test_samples": test_samples},
         )
+
+
+def check_samples(samples: int, test_samples: int) -> None:
+    """Complain of what no task can have."""
+    for name, count, least in (("samples", samples, 2), ("test_samples", test_samples, 0)):
+        check_whole(name, count, least)
 
 
 def own_task(x: Tensor, y: Tensor, x_test: Tensor | None = None, y_test: Tensor | None = None) -> Task:
@@ -181,7 +207,13 @@ def _normal(drawn: torch.Generator, *shape: int) -> Tensor:
 def _whitened(values: Tensor) -> Tensor:
     """With mean 0 and the identity as covariance: every dimension counts, so that none can be left out."""
     centred = values - values.mean(0)
-    lower = torch.linalg.cholesky(centred.mT @ centred / (len(values) - 1))
+    covariance = centred.mT @ centred / (len(values) - 1)
+    lower, failed = torch.linalg.cholesky_ex(covariance)
+    if failed or bool((lower.diagonal().square() <= _SINGULAR * covariance.diagonal()).any()):
+        raise InputError(
+            f"teacher: expected {values.shape[1]} independent latents, got fewer from {len(values)} samples; "
+            "take more samples, or a narrower teacher"
+        )
     return torch.linalg.solve_triangular(lower, centred.mT, upper=False).mT
 
 

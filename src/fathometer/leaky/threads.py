@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import torch
 
+from fathometer.errors import InputError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,6 +28,8 @@ def in_threads(
         >>> in_threads(abs, [-1, 2, -3], threads=2)
         [1, 2, 3]
     """
+    if threads is not None and threads < 1:
+        raise InputError(f"threads: expected a whole number from 1, got {threads}")
     with _one_torch_thread() as before, ThreadPoolExecutor(threads or before) as pool:
         waiting = [pool.submit(work, item) for item in items]
         try:
@@ -41,8 +45,9 @@ def in_threads(
 def _one_torch_thread() -> Iterator[int]:
     """Each thread computes alone; how many torch used before, at least as many as there are cores."""
     threads = torch.get_num_threads()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(1)
     try:
-        yield max(threads, os.cpu_count() or 1)
+        yield max(threads, cores)
     finally:
         torch.set_num_threads(threads)

@@ -5,6 +5,7 @@ Between two of them losses are recorded, and a training can be put down and take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.stack import Parameters, Stack
 from fathometer.leaky.steps import rebalanced
 from fathometer.leaky.teacher import Task
+from fathometer.leaky.tensor_files import TensorFile
 
 SEGMENTS = 40  # of a phase
 LEAST_SEARCH = 200  # evaluations in a segment of L-BFGS, which begins each with an empty memory
@@ -33,12 +35,13 @@ class Training:
         tasks: the data of each.
         recipe: what to do.
         device: where.
-        dtype: of the numbers; a phase of L-BFGS is float64 whatever this is.
 
     Attributes:
-        nets: as they were at the end of the last segment in which their loss was finite.
-        history: for each network, a row a segment: epoch, error, decay, crit.
+        nets: as they were at the end of the last segment that counts: when they were critical enough, or when
+            their loss was last finite.
+        history: for each network, a row a segment up to there: epoch, error, decay, crit.
         diverged: for each network, the epoch at which its loss was found not to be finite, or None.
+        converged: for each network, the epoch at which `crit` was first within the tolerance, or None.
         done: epochs so far, over all phases.
     """
 
@@ -48,18 +51,18 @@ class Training:
         tasks: Sequence[Task],
         recipe: Recipe,
         device: torch.device,
-        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._designs, self._tasks, self.recipe = designs, tasks, recipe
-        self._device, self._dtype = device, dtype
+        self._device = device
         self.nets = [
             design.network(task.x.shape[1], task.y.shape[1])
             for design, task in zip(designs, tasks, strict=True)
         ]
         self.history: list[list[dict[str, float]]] = [[] for _ in designs]
         self.diverged: list[int | None] = [None for _ in designs]
+        self.converged: list[int | None] = [None for _ in designs]
         self._adaptive = torch.tensor([design.scheme == "adaptive" for design in designs], device=device)
-        self._phase, self._epoch, self._stopped = 0, 0, False
+        self._phase, self._epoch = 0, 0
         self._stack: Stack | None = None
         self._method: _Steps | _Search | None = None
 
@@ -71,7 +74,7 @@ class Training:
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        return self._stopped or self._phase >= len(self.recipe.phases)
+        return all(map(self._at_rest, range(len(self.nets)))) or self._phase >= len(self.recipe.phases)
 
     def advance(self) -> None:
         """Train for one segment, and record how it went."""
@@ -88,7 +91,7 @@ class Training:
 
     def _under_way(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
         if self._stack is None or self._method is None:
-            dtype = torch.float64 if phase.method == "lbfgs" else self._dtype
+            dtype = torch.float64 if phase.method == "lbfgs" else getattr(torch, self.recipe.precision)
             decays = [design.weight_decay for design in self._designs]
             self._stack = Stack(self.nets, self._tasks, decays, self._device, dtype)
             rates = [phase.rate(design) for design in self._designs]
@@ -102,26 +105,28 @@ class Training:
         better = rebalanced(steps.T, stack.moves().T).T
         stack.set_steps(torch.where(self._adaptive, better, steps).to(stack.steps))
 
+    def _at_rest(self, number: int) -> bool:
+        """Whether a network is what it will be. In a stack it is computed on, and nobody looks."""
+        return self.diverged[number] is not None or self.converged[number] is not None
+
     def _record(self, stack: Stack) -> None:
         crit = stack.criticality().tolist()
         error, decay = (part.tolist() for part in stack.losses())
-        finite = torch.tensor(error).isfinite() & torch.tensor(decay).isfinite()
-        stack.store(finite.tolist())
-        for number, good in enumerate(finite.tolist()):
-            if good:
-                row = {
-                    "epoch": self.done,
-                    "error": error[number],
-                    "decay": decay[number],
-                    "crit": crit[number],
-                }
-                self.history[number].append(row)
-            elif self.diverged[number] is None:
+        good = [False for _ in self.nets]
+        for number in range(len(self.nets)):
+            if self._at_rest(number):
+                continue
+            row = {"error": error[number], "decay": decay[number], "crit": crit[number]}
+            good[number] = math.isfinite(error[number]) and math.isfinite(decay[number])
+            if good[number]:
+                self.history[number].append({"epoch": self.done, **row})
+                if crit[number] <= self.recipe.tolerance:
+                    self.converged[number] = self.done
+            else:
                 self.diverged[number] = self.done
-        good_crit = [value for value, good in zip(crit, finite.tolist(), strict=True) if good]
-        self._stopped = not good_crit or max(good_crit) <= self.recipe.tolerance
+        stack.store(good)
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def state(self) -> TensorFile:
         """Everything needed to go on from here: tensors, and plain facts."""
         tensors: dict[str, Tensor] = {}
         for number, net in enumerate(self.nets):
@@ -132,28 +137,38 @@ class Training:
         facts = {
             "phase": self._phase,
             "epoch": self._epoch,
-            "stopped": self._stopped,
             "history": self.history,
             "diverged": self.diverged,
+            "converged": self.converged,
         }
-        return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, facts
+        return TensorFile({name: value.detach().cpu() for name, value in tensors.items()}, facts)
 
-    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Go on from a state; an error if it is that of other networks."""
+    def restore(self, state: TensorFile) -> None:
+        """Go on from a state; an error if it is that of other networks, or broken."""
         try:
-            for number, net in enumerate(self.nets):
-                prefix = f"{number}."
-                own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-                net.load_state_dict(own)
-            self._phase, self._epoch, self._stopped = facts["phase"], facts["epoch"], facts["stopped"]
-            self.history, self.diverged = facts["history"], facts["diverged"]
-            if any(name.startswith("stack.") for name in tensors):
-                stack, method = self._under_way(self.recipe.phases[self._phase])
-                for part, prefix in ((stack, "stack."), (method, "method.")):
-                    part.load({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
-        except (KeyError, IndexError, RuntimeError, TypeError) as error:
-            reason = str(error).strip().splitlines()[-1].strip()
+            self._restore(*state)
+        except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
             raise InputError(f"the checkpoint is one of other networks, or broken ({reason})") from error
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        phase, epoch = facts["phase"], facts["epoch"]
+        phases = self.recipe.phases
+        if type(phase) is not int or type(epoch) is not int or not 0 <= phase <= len(phases):
+            raise ValueError(f"phase {phase}, epoch {epoch}")
+        if not 0 <= epoch < (phases[phase].epochs if phase < len(phases) else 1):
+            raise ValueError(f"epoch {epoch} of phase {phase}")
+        for name in ("history", "diverged", "converged"):
+            if not isinstance(facts[name], list) or len(facts[name]) != len(self.nets):
+                raise ValueError(f"{name} of {len(self.nets)} networks")
+        for number, net in enumerate(self.nets):
+            net.load_state_dict(_below(tensors, f"{number}."))
+        self._phase, self._epoch = phase, epoch
+        self.history, self.diverged, self.converged = facts["history"], facts["diverged"], facts["converged"]
+        if epoch:
+            stack, method = self._under_way(phases[phase])
+            stack.load(_below(tensors, "stack."))
+            method.load(_below(tensors, "method."))
 
 
 class _Steps:
@@ -208,6 +223,10 @@ class _Search:
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         del tensors
+
+
+def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def flattened(parameters: Parameters) -> Tensor:

@@ -45,10 +45,14 @@ def find_blocks(calls: Sequence[Called], patterns: Iterable[str] | None = None) 
     return [calls[place] for place in found if not chosen.intersection(calls[place].inside)]
 
 
-def find_activation(blocks: Iterable[Called]) -> Activation | None:
-    """The activation that the blocks call most often, gates aside; of equals the last, beyond attention."""
-    called = [activation for block in blocks for activation in block.activations]
-    called = [activation for activation in called if activation.operator not in _GATES] or called
+def find_activation(blocks: Iterable[Called], *, gates: bool = True) -> Activation | None:
+    """The activation that the blocks call most often; of equals the last, beyond attention.
+
+    Gates count where nothing else is called, or not at all.
+    """
+    every = [activation for block in blocks for activation in block.activations]
+    called = [activation for activation in every if activation.operator not in _GATES]
+    called = called or (every if gates else [])
     counts = Counter(activation.operator for activation in called)
     return max(reversed(called), key=lambda activation: counts[activation.operator], default=None)
 

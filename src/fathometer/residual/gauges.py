@@ -3,40 +3,89 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import affinity_score, cost_of_identity, nonnegativity
 from fathometer.gauges.dimension import stable_rank_of
-from fathometer.gauges.registry import Gauge
+from fathometer.gauges.registry import Gauge, GaugeValue
 from fathometer.residual.trace import Activation, applied
 
 
-def path_gauges(activation: Activation | None, gamma: float) -> list[Gauge]:
-    """All of them; those of σ only if there is one."""
+class PathGauges:
+    """All gauges of a path.
 
-    def image(after: Tensor) -> Tensor:
-        assert activation is not None
-        try:
-            return applied(activation, after)
-        except Exception as error:  # a slope for each channel of another width, code of others
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(
-                f"the activation {activation.operator} cannot be applied to {list(after.shape)} ({reason}); "
-                "name another by sigma, such as relu"
-            ) from error
+    A gauge does not know at which block it is. So those of σ are read for every σ of the path, one or two in
+    most networks, and `choose` keeps that of the block.
 
-    def coi(_: Tensor, after: Tensor) -> Tensor:
-        return cost_of_identity(after, image(after), gamma=gamma)
+    Args:
+        sigmas: every σ of the path, the most common one first; none if no activation is known.
+        gamma: γ₀ of the cost of identity.
+    """
 
-    def affinity(_: Tensor, after: Tensor) -> float:
-        return float(affinity_score(after, image(after)))
+    def __init__(self, sigmas: Sequence[Activation], gamma: float) -> None:
+        self._sigmas, self._gamma = sigmas, gamma
+        self._failures: dict[tuple[str, int, int], InputError | NumericalError] = {}
 
-    coi.__name__ = "cost_of_identity"
-    of_sigma: list[Gauge] = [] if activation is None else [coi, affinity]
-    return [stable_rank, *of_sigma[:1], speed, *of_sigma[1:], _nonnegativity, rms, carriers]
+    def every(self) -> list[Gauge]:
+        """As `measure` takes them; those of σ only if there is one."""
+        of_sigma = [self.cost_of_identity, self.affinity] if self._sigmas else []
+        return [stable_rank, *of_sigma[:1], speed, *of_sigma[1:], _nonnegativity, rms, carriers]
+
+    def cost_of_identity(self, _: Tensor, after: Tensor) -> GaugeValue:
+        """Of A_l, under the number of each σ."""
+        return self._of_each(
+            "cost_of_identity", lambda image: cost_of_identity(after, image, gamma=self._gamma), after
+        )
+
+    def affinity(self, _: Tensor, after: Tensor) -> GaugeValue:
+        """The affinity score of each σ on A_l, under its number."""
+        return self._of_each("affinity", lambda image: float(affinity_score(after, image)), after)
+
+    def choose(self, records: pd.DataFrame, numbers: Mapping[str, int]) -> pd.DataFrame:
+        """The records of a sounding with the values of each site's own σ, by its number, and no others."""
+        if not self._sigmas:
+            return records
+        own = [numbers.get(site, 0) for site in records["site"]]
+        for gauge in ("cost_of_identity", "affinity"):
+            for site, width, number in zip(records["site"], records["d"], own, strict=True):
+                error = self._failures.get((gauge, number, int(width)))
+                if error is not None:
+                    raise type(error)(f"{site}: {gauge}: {error}") from error
+            columns = [f"{gauge}_{number}" for number in range(len(self._sigmas))]
+            values = records[columns].to_numpy()[range(len(own)), own]
+            records = records.rename(columns={columns[0]: gauge}).drop(columns=columns[1:])
+            records[gauge] = values
+        return records
+
+    def _of_each(self, gauge: str, value: Callable[[Tensor], float | Tensor], after: Tensor) -> GaugeValue:
+        found: dict[str, float | Tensor] = {}
+        for number, sigma in enumerate(self._sigmas):
+            try:
+                found[str(number)] = value(_image(sigma, after))
+            except (InputError, NumericalError) as error:
+                if len(self._sigmas) == 1:
+                    raise
+                self._failures[gauge, number, after.shape[-1]] = error  # unless it is the σ of another block
+                found[str(number)] = math.nan
+        return found
+
+
+def _image(sigma: Activation, after: Tensor) -> Tensor:
+    try:
+        return applied(sigma, after)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # a slope for each channel of another width, code of others
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"the activation {sigma.operator} cannot be applied to {list(after.shape)} ({reason}); "
+            "name another by sigma, such as relu"
+        ) from error
 
 
 def stable_rank(before: Tensor, after: Tensor) -> dict[str, Tensor]:

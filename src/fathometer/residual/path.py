@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from glob import escape
 from itertools import chain
@@ -18,8 +19,8 @@ from fathometer.feeding import Call, batches_of, pieces, run
 from fathometer.measure import Leftover, Progress, evaluating, measure
 from fathometer.models import LoadedModel
 from fathometer.residual.blocks import find_activation, find_blocks
-from fathometer.residual.gauges import check_gamma, path_gauges
-from fathometer.residual.trace import Activation, Called, traced
+from fathometer.residual.gauges import PathGauges, check_gamma
+from fathometer.residual.trace import Activation, Called, key_of, traced
 from fathometer.sounding import Sounding
 
 Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"
@@ -59,8 +60,9 @@ def residual_path(
         data: as for `measure`.
         blocks: the modules to measure, by patterns of names or classes; if left out, found by what is added
             to what in a forward pass on two samples.
-        sigma: σ, the name of an activation or a function; if left out, that which the blocks, or else the
-            network, call most often.
+        sigma: σ, the name of an activation or a function, for all blocks; if left out, each block has its
+            own: that which it calls most often, gates aside. Where it calls none, it has that of the other
+            blocks, or of the network.
         gamma: γ₀ of the cost of identity, relative to ‖K‖.
         samples: how many samples make a batch that is measured.
         batches: how many of these to measure; all that the data give if left out.
@@ -88,19 +90,23 @@ def residual_path(
         (['0', '1', '2'], 'relu')
     """
     check_gamma(gamma)
+    named = None if sigma is None else _named(sigma)
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
     given, data = _first_item(data, batch_size, seed)
     calls = _calls(network, given, call)
     found = find_blocks(calls, [blocks] if isinstance(blocks, str) else blocks)
-    whole = [called for called in calls if not called.path]
-    activation = find_activation(found) or find_activation(whole) if sigma is None else _named(sigma)
     paths = list(dict.fromkeys(block.path for block in found))
+    whole = [called for called in calls if not called.path]
+    usual = named or find_activation(found) or find_activation(whole)
+    own = {} if usual is None or named else _own_activations(calls, paths, usual)
+    sigmas = {key_of(each): each for each in (usual, *own.values()) if each}
+    gauges = PathGauges(list(sigmas.values()), gamma)
     sounding = measure(
         model,
         data,
         samples=samples,
         batches=batches,
-        gauges=path_gauges(activation, gamma),
+        gauges=gauges.every(),
         sites=[f"module:{escape(path)}" for path in paths],
         reduction=reduction,
         widths="any",
@@ -112,13 +118,19 @@ def residual_path(
         name=name,
         progress=progress,
     )
+    operators = {site.name: own.get(site.name, usual).operator for site in sounding.sites} if usual else {}
     facts = {
         "blocks": "found" if blocks is None else "given",
-        "sigma": activation and activation.operator,
+        "sigma": operators if len(set(operators.values())) > 1 else usual and usual.operator,
         "gamma": gamma,
     }
     settings = {**sounding.provenance.settings, "path": facts}
-    return replace(sounding, provenance=replace(sounding.provenance, settings=settings))
+    numbers = {site: list(sigmas).index(key_of(activation)) for site, activation in own.items()}
+    return replace(
+        sounding,
+        records=gauges.choose(sounding.records, numbers),
+        provenance=replace(sounding.provenance, settings=settings),
+    )
 
 
 class Bottleneck(NamedTuple):
@@ -195,6 +207,21 @@ def _calls(network: nn.Module, given: Any, call: Call | None) -> list[Called]:
     return calls
 
 
+def _own_activations(
+    calls: Sequence[Called], paths: Sequence[str], usual: Activation
+) -> dict[str, Activation]:
+    """The σ of each call of a block, by the name of its site."""
+    own: dict[str, Activation] = {}
+    counts: Counter[str] = Counter()
+    for called in calls:
+        if called.path in paths:
+            counts[called.path] += 1
+            number = counts[called.path]
+            site = called.path if number == 1 else f"{called.path}#{number}"
+            own[site] = find_activation([called], gates=False) or usual
+    return own
+
+
 def _first_item(data: Any, batch_size: int | None, seed: int) -> tuple[Any, Any]:
     """A few samples, and the data with them still in."""
     once = isinstance(data, Iterator)
@@ -208,6 +235,11 @@ def _first_item(data: Any, batch_size: int | None, seed: int) -> tuple[Any, Any]
 
 
 def _named(sigma: Sigma) -> Activation:
+    if isinstance(sigma, type) or not (callable(sigma) or isinstance(sigma, str)):
+        raise InputError(
+            f"sigma: expected a function or the name of an activation, got {sigma!r}; "
+            "give such as 'relu', torch.relu or nn.ReLU()"
+        )
     if callable(sigma):
         return Activation(getattr(sigma, "__name__", type(sigma).__name__), sigma)
     function = getattr(torch.nn.functional, sigma, None) or getattr(torch, sigma, None)

@@ -77,6 +77,8 @@ class _Tracer(TorchFunctionMode):
             self._lineage.begin(place, given)
 
     def end(self, module: nn.Module, _: Any, output: Any) -> None:
+        if is_composite(module):
+            self._activated(Activation(composite_name(module), module.forward))
         while self._stack:
             place = self._stack.pop()
             call = self.calls[place]
@@ -84,8 +86,6 @@ class _Tracer(TorchFunctionMode):
                 call.sum = self._lineage.end(place, next(tensors_in(output), None))
                 break
             self._lineage.end(place, None)  # it has failed, and the network went on without it
-        if is_composite(module):
-            self._activated(Activation(composite_name(module), module.forward))
 
     def __torch_function__(
         self,
@@ -126,6 +126,26 @@ def _again(
         *(new if value is old else value for value in args),
         **{key: new if value is old else value for key, value in kwargs.items()},
     )
+
+
+def key_of(activation: Activation) -> tuple[Any, ...]:
+    """What makes it the same as another: its name, slopes and options, not the tensor that it acted on."""
+    function = activation.function
+    if isinstance(function, partial) and function.func is _again:
+        _, args, kwargs, old = function.args
+        rest = {**dict(enumerate(args)), **kwargs}
+        return activation.operator, tuple(
+            (key, _value(value)) for key, value in rest.items() if value is not old and key != "inplace"
+        )
+    module = getattr(function, "__self__", None)
+    if isinstance(module, nn.Module):
+        state = tuple((key, _value(value)) for key, value in module.state_dict().items())
+        return activation.operator, type(module), repr(module), state
+    return activation.operator, id(function)
+
+
+def _value(value: Any) -> Any:
+    return (tuple(value.shape), tuple(value.flatten().tolist())) if isinstance(value, Tensor) else repr(value)
 
 
 def applied(activation: Activation, a: Tensor) -> Tensor:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 from fathometer.errors import InputError
+from fathometer.leaky.measures import measure_path
 from fathometer.leaky.path import RepresentationPath, path_through
 from fathometer.leaky.theory import (
     hamiltonian_identity,
     hamiltonian_is_conserved,
     proposition_5,
+    solved_path,
     theorem_4,
     three_terms,
     weights_from_momenta,
 )
-from tests.leaky.theory.conftest import critical_path, drawn
+from tests.leaky.theory.conftest import drawn
 
 
 def test_the_identity_is_exact_at_a_critical_point_however_few_the_layers() -> None:
     for steps, sigma in ((20, "relu"), (40, "softplus")):
-        path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.03), 1.0, steps, sigma)
+        path = solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.03), 1.0, steps, sigma)
         for gamma0 in (1e-3, 0.1):
             found = hamiltonian_identity(path, gamma0)
             assert found.holds
@@ -56,6 +59,12 @@ def test_theorem_4_on_a_trained_network(trained: RepresentationPath, gamma0: flo
     assert all(statement.holds for statement in theorem_4(trained, gamma0))
 
 
+@pytest.mark.parametrize("gamma", [-1.0, 0.0, math.nan, math.inf])
+def test_theorem_4_needs_a_positive_gamma(critical: RepresentationPath, gamma: float) -> None:
+    with pytest.raises(InputError, match="gamma: expected a finite number > 0, got"):
+        theorem_4(critical, gamma=gamma)
+
+
 def test_theorem_4_has_the_root_of_the_product(critical: RepresentationPath) -> None:
     below = theorem_4(critical, gamma=0.1)[0]
     c, length = below.details["momentum2_max"], below.details["length"]
@@ -76,7 +85,7 @@ def test_three_terms_have_the_cross_term_once(trained: RepresentationPath) -> No
 
 
 def test_dead_layers_are_left_out_and_counted() -> None:
-    path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 40)
+    path = solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 40)
     assert path.images[-2].max() == 0
     for found in (hamiltonian_identity(path), *theorem_4(path)):
         assert found.holds, found
@@ -96,6 +105,19 @@ def test_proposition_5_sees_a_trend() -> None:
     assert found.holds
     assert found.details["rank_correlation"] == pytest.approx(-1)
     assert found.details["at_half_4"] > found.details["at_half_8"] > found.details["at_half_16"]
+
+
+def test_proposition_5_has_the_shares_of_the_measures() -> None:
+    path = slow(16.0, 0.01)
+    found = proposition_5([slow(4.0, 0.3), slow(8.0, 0.1), path])
+    assert found.right == measure_path(path, affinity=False).points["negative"][:-1].min()
+
+
+def test_what_is_nowhere_negative_has_nothing_to_lose() -> None:
+    found = proposition_5([slow(depth, -1.0) for depth in (4.0, 8.0, 16.0)])
+    assert found.holds
+    assert found.slack == 0.05
+    assert not proposition_5([slow(depth, 0.02) for depth in (4.0, 8.0, 16.0)]).holds
 
 
 @pytest.mark.parametrize("shares", [(0.01, 0.1, 0.3), (0.9, 0.8, 0.7), (0.02, 0.01, 0.03)])

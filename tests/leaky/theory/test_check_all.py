@@ -8,11 +8,12 @@ from dataclasses import asdict
 import pytest
 
 from fathometer.errors import InputError
+from fathometer.leaky import Design, Phase, Recipe, Teacher, sweep
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
-from fathometer.leaky.theory import check_all
+from fathometer.leaky.theory import check_all, solved_path
 from fathometer.leaky.theory.statement import at_least, equal
-from tests.leaky.theory.conftest import critical_path, drawn
+from tests.leaky.theory.conftest import drawn
 
 
 def test_everything_holds_of_a_trained_network(trained: RepresentationPath) -> None:
@@ -35,23 +36,54 @@ def test_what_needs_training_fails_without(untrained: RepresentationPath) -> Non
 
 @pytest.mark.parametrize("sigma", ["identity", "softplus"])
 def test_other_nonlinearities_are_given_what_applies(sigma: str) -> None:
-    found = check_all(critical_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 20, sigma))
+    found = check_all(solved_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 20, sigma))
     names = {statement.name for statement in found}
     assert ("Footnote 1" in names) == (sigma == "identity")
     assert not any(name.startswith("Proposition 1") for name in names)
     assert all(statement.holds for statement in found if statement.name != "Section 1.5, H is conserved")
 
 
+@pytest.mark.parametrize("sigma", ["relu", "identity", "softplus"])
+def test_a_plain_resnet_is_given_what_applies(sigma: str) -> None:
+    """At L̃ = 0 there is no Hamiltonian; representations, symmetries and W = Bσᵀ are left."""
+    net = LeakyResNet(4, 4, width=13, effective_depth=0.0, steps=6, sigma=sigma).double()
+    x = drawn(0, 20, 4)
+    found = check_all(path_of(net, x, x.flip(1), 0.1))
+    verdicts = {statement.name: statement.holds for statement in found}
+    expected = {f"Section 1.2, integration range, {part}" for part in ("network", "flow", "norm")}
+    expected |= {"Section 1.5, weights"}
+    if sigma != "softplus":
+        expected |= {f"Section 1.2, output scaling, {part}" for part in ("network", "flow")}
+    if sigma == "identity":
+        expected |= {"Footnote 1"}
+    if sigma == "relu":
+        expected |= {"Proposition 1", "Proposition 1 with γ", "Proposition 2 with γ"}
+        expected |= {f"Proposition 3, {part}" for part in ("constant cost", "zero rows", "no minimum")}
+    assert set(verdicts) == expected
+    assert not verdicts.pop("Section 1.5, weights")
+    assert all(verdicts.values())
+
+
+def test_a_trained_plain_resnet_has_the_weights_of_its_momenta() -> None:
+    design = Design(0.0, 6, 8, 0.3, teacher=Teacher((4, 2, 4)), samples=20, test_samples=1)
+    recipe = Recipe((Phase("adam", 600, 1e-2), Phase("lbfgs", 400)), precision="float64")
+    found = sweep(design, recipe, threads=1).runs[0]
+    weights = next(s for s in check_all(found.path) if s.name == "Section 1.5, weights")
+    assert weights.holds
+    assert weights.right < 0.05
+    assert weights.right == pytest.approx(found.history["crit"].iloc[-1], abs=0.01)
+
+
 def test_proposition_5_comes_with_other_paths(trained: RepresentationPath) -> None:
     start, momentum = drawn(0, 6, 10), drawn(1, 6, 10, scale=0.03)
-    others = [critical_path(start, momentum, depth, 40) for depth in (1.0, 2.0)]
+    others = [solved_path(start, momentum, depth, 40) for depth in (1.0, 2.0)]
     assert check_all(trained, others=others)[-1].name == "Proposition 5"
 
 
-def test_the_momenta_of_path_of_are_those_of_the_critical_path() -> None:
+def test_the_momenta_of_path_of_are_those_of_the_solved_path() -> None:
     """The loss with the target Y = A_L + λNd/2 · B_L has exactly this critical point."""
     net = LeakyResNet(6, 6, width=6, effective_depth=2.0, steps=32, maps="identity").double()  # 1/32 is exact
-    path = critical_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 32)
+    path = solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, 32)
     assert path.weights is not None
     assert path.momenta is not None
     net.weights.data.copy_(path.weights)

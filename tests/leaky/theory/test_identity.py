@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fathometer.errors import InputError
+from fathometer.leaky.measures import measure_path
+from fathometer.leaky.path import path_through
 from fathometer.leaky.theory import (
     added_neuron,
     constant_cost_path,
     path_to_a_saddle,
     stable_rank_bound,
 )
-from fathometer.leaky.theory.cost import cost_of
+from fathometer.leaky.theory.identity import cost_of
 from tests.leaky.theory.conftest import drawn
 
 SEEDS = st.integers(0, 10_000)
@@ -50,6 +52,19 @@ def test_the_pseudo_inverse_alone_violates_proposition_1() -> None:
 def test_the_cost_of_a_non_negative_representation_is_its_rank() -> None:
     a = drawn(0, 9, 3).abs() @ drawn(1, 3, 7).abs()
     assert cost_of(a) == pytest.approx(3, abs=1e-8)
+
+
+@pytest.mark.parametrize("negative", [1e-4, 1e-8, 1e-12, 0.0])
+def test_there_is_one_exact_cost(negative: float) -> None:
+    a = torch.cat([drawn(0, 3, 9).abs(), torch.full((1, 9), -negative).double()])
+    table = measure_path(path_through(a.expand(2, -1, -1)), affinity=False).points
+    expected = math.inf if negative > 1e-10 else 3.0
+    assert stable_rank_bound(a).left == table["cost_of_identity_exact"][0] == pytest.approx(expected)
+
+
+def test_a_negative_gamma_is_refused() -> None:
+    with pytest.raises(InputError, match="gamma"):
+        stable_rank_bound(drawn(0, 3, 4), -1.0)
 
 
 def test_a_bias_would_break_proposition_1() -> None:

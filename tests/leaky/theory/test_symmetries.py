@@ -12,9 +12,9 @@ from scipy.linalg import expm
 from fathometer.errors import InputError
 from fathometer.leaky.nonlinearity import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.theory import integration_range, linear_flow, middle_term, output_scaling
+from fathometer.leaky.theory import integration_range, linear_flow, middle_term, output_scaling, solved_path
 from fathometer.leaky.theory.piecewise import through_layer
-from tests.leaky.theory.conftest import critical_path, drawn
+from tests.leaky.theory.conftest import drawn
 
 
 @pytest.mark.parametrize("stretch", [0.3, 1.0, 3.0, 100.0])
@@ -36,7 +36,7 @@ def test_the_outputs_scale_with_the_leak(trained: RepresentationPath) -> None:
 def test_the_network_tends_to_the_exponential() -> None:
     gaps = []
     for steps in (50, 100, 200):
-        path = critical_path(drawn(0, 4, 6), drawn(1, 4, 6, scale=0.05), 1.0, steps)
+        path = solved_path(drawn(0, 4, 6), drawn(1, 4, 6, scale=0.05), 1.0, steps)
         gaps.append(output_scaling(path)[0].details["kappa_from_exponential"])
     assert gaps[0] / gaps[1] == pytest.approx(2, rel=0.1)
     assert gaps[1] / gaps[2] == pytest.approx(2, rel=0.1)
@@ -47,7 +47,7 @@ def test_biases_break_the_scaling(trained: RepresentationPath) -> None:
 
 
 def test_a_nonlinearity_that_is_not_homogeneous_breaks_the_scaling() -> None:
-    path = critical_path(drawn(0, 4, 6), drawn(1, 4, 6, scale=0.05), 1.0, 20, "softplus")
+    path = solved_path(drawn(0, 4, 6), drawn(1, 4, 6, scale=0.05), 1.0, 20, "softplus")
     assert [found.holds for found in output_scaling(path)] == [False, False]
     assert all(found.holds for found in integration_range(path))
 
@@ -55,8 +55,12 @@ def test_a_nonlinearity_that_is_not_homogeneous_breaks_the_scaling() -> None:
 def test_bad_shifts_are_refused(trained: RepresentationPath) -> None:
     with pytest.raises(InputError, match="take c <"):
         output_scaling(trained, 20.0)
-    with pytest.raises(InputError, match="stretch"):
-        integration_range(trained, 0.0)
+    for stretch in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="stretch: expected a finite c > 0"):
+            integration_range(trained, stretch)
+    for shift in (-math.inf, math.inf, math.nan):
+        with pytest.raises(InputError, match="shift: expected a finite c"):
+            output_scaling(trained, shift)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -110,9 +114,9 @@ def test_a_change_of_rank_is_refused() -> None:
 
 
 def test_the_middle_term_along_a_linear_network() -> None:
-    path = critical_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 10, "identity")
+    path = solved_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 10, "identity")
     found = linear_flow(path)
     assert found.holds
     assert found.details["error"] < 1e-10
     with pytest.raises(InputError, match="linear networks"):
-        linear_flow(critical_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 10))
+        linear_flow(solved_path(drawn(0, 5, 8), drawn(1, 5, 8, scale=0.05), 1.0, 10))

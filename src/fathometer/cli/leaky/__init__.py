@@ -6,8 +6,9 @@ import typer
 
 from fathometer.cli.leaky.figures import figures
 from fathometer.cli.leaky.measure import measure
+from fathometer.cli.leaky.sweep import sweep
 from fathometer.cli.leaky.theory import theory
-from fathometer.cli.leaky.train import sweep, train
+from fathometer.cli.leaky.train import train
 
 leaky = typer.Typer(
     name="leaky",

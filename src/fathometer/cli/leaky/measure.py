@@ -7,7 +7,7 @@ from rich.console import Console
 
 from fathometer.cli.leaky.options import NetworkOption, RunArgument, TableOption
 from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
-from fathometer.cli.options import ForceOption
+from fathometer.cli.options import ForceOption, GammaOption
 from fathometer.cli.outputs import check_table, write_table
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
@@ -16,6 +16,7 @@ from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 def measure(
     run: RunArgument,
     network: NetworkOption = None,
+    gamma: GammaOption = 1e-3,
     out: TableOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -24,7 +25,7 @@ def measure(
     One network is shown along its path, a sweep with a row for each design. The Hamiltonian is given as
     −2H/L̃, in units of dimensions: near the bottleneck rank where the network is critical.
     """
-    found = load_sweep(run)
+    found = load_sweep(run).with_gamma(gamma)
     one = only_network(found, network) if network is not None or len(found.runs) == 1 else None
     check_table(out, force)
     console = Console(emoji=False)

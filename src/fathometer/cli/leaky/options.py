@@ -28,15 +28,20 @@ DecayOption: TypeAlias = Annotated[
 ]
 
 # What it learns.
+SigmaOption: TypeAlias = Annotated[
+    Literal["relu", "softplus", "identity"],
+    typer.Option(metavar="NAME", help="The nonlinearity: relu, softplus, or identity for linear networks."),
+]
 TeacherOption: TypeAlias = Annotated[
-    TeacherKind,
-    typer.Option(metavar="KIND", help="The random networks that make the task: fcnn or resnet."),
+    TeacherKind | None,
+    typer.Option(metavar="KIND", help="The random networks that make the task: fcnn (default) or resnet."),
 ]
 LatentsOption: TypeAlias = Annotated[
-    Latents,
+    Latents | None,
     typer.Option(
         metavar="KIND",
-        help="What lies between these networks: relu or centred. From centred ones, rank k + 1 is learned.",
+        help="What lies between these networks: relu (default) or centred. From centred ones, rank k + 1 is "
+        "learned.",
     ),
 ]
 OwnDataOption: TypeAlias = Annotated[
@@ -55,6 +60,10 @@ TaskSamplesOption: TypeAlias = Annotated[
 # How it is trained.
 EpochsOption: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Of the first phase. Default: of the preset.", min=1)
+]
+LearningRateOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="η", help="Of the first phase, in units of the weights, L̃. Default: of the preset."),
 ]
 SecondOrderOption: TypeAlias = Annotated[
     int,

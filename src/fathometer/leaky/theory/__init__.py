@@ -1,7 +1,7 @@
 """Every statement of the paper as a function that measures both of its sides.
 
 Functions of one representation: `stable_rank_bound`, `added_neuron`, `path_to_a_saddle`. Of a path with
-momenta: the rest. `check_all` runs what applies.
+momenta: the rest. `check_all` runs what applies. `solved_path` gives a path that is critical to rounding.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fathometer.leaky.theory.bottleneck import (
     proposition_5,
     theorem_4,
 )
-from fathometer.leaky.theory.cost import cost_of
-from fathometer.leaky.theory.identity import added_neuron, stable_rank_bound
+from fathometer.leaky.theory.identity import added_neuron, cost_of, stable_rank_bound
 from fathometer.leaky.theory.lagrangian import three_terms, weights_from_momenta
 from fathometer.leaky.theory.linear import linear_flow, middle_term
 from fathometer.leaky.theory.saddle import ConstantCostPath, constant_cost_path, path_to_a_saddle
+from fathometer.leaky.theory.solved import solved_path
 from fathometer.leaky.theory.statement import Statement
 from fathometer.leaky.theory.symmetries import integration_range, output_scaling
 
@@ -45,6 +45,7 @@ __all__ = [
     "output_scaling",
     "path_to_a_saddle",
     "proposition_5",
+    "solved_path",
     "stable_rank_bound",
     "theorem_4",
     "three_terms",
@@ -61,7 +62,7 @@ def check_all(
 
     Propositions 1 to 3 are about ReLU and a single representation: they are checked at the layer in the
     middle, the third for its first few samples. Those about critical points hold as far as the network has
-    been trained.
+    been trained. A plain ResNet, L̃ = 0, has no energies: what is about them is left out.
 
     Args:
         path: of a network, with momenta and weights.
@@ -79,17 +80,21 @@ def check_all(
         []
     """
     path.require_momenta()
+    homogeneous, leaky = path.sigma.name in HOMOGENEOUS, path.effective_depth > 0
     statements: list[Statement] = []
     if path.sigma.name == "relu":
         statements += _of_one_representation(path, gamma0)
-    if path.sigma.name in HOMOGENEOUS:
+    if homogeneous and leaky:
         statements += balancedness(path)
-    statements += [three_terms(path, gamma0), weights_from_momenta(path)]
-    statements += [hamiltonian_identity(path, gamma0), hamiltonian_is_conserved(path, gamma0)]
-    statements += theorem_4(path, gamma0)
+    if leaky:
+        statements.append(three_terms(path, gamma0))
+    statements.append(weights_from_momenta(path))
+    if leaky:
+        statements += [hamiltonian_identity(path, gamma0), hamiltonian_is_conserved(path, gamma0)]
+        statements += theorem_4(path, gamma0)
     statements += integration_range(path)
     room = 1 / path.steps.max().item() - path.effective_depth
-    if room > 0 and path.sigma.name in HOMOGENEOUS:
+    if room > 0 and homogeneous:
         statements += output_scaling(path, min(0.5, room / 2))
     if path.sigma.name == "identity":
         statements.append(linear_flow(path))

@@ -6,17 +6,19 @@ T_l is Tr[B_lA_lᵀ], and H_l is H(A_{l−1}, B_l).
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from fathometer.leaky.critical import balance
 from fathometer.leaky.energy import hamiltonians, require_depth
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.theory.statement import Statement, equal, relative
+from fathometer.leaky.theory.statement import TRAINED, Statement, equal, relative
 
-TOLERANCE = 0.05  # a trained network is critical to a few per cent
+NEGLIGIBLE = 1e-9  # of the largest ‖W‖²: a growth by biases below this is 0, or drowns in rounding
 
 
-def balancedness(path: RepresentationPath, tolerance: float = TOLERANCE) -> list[Statement]:
+def balancedness(path: RepresentationPath, tolerance: float = TRAINED) -> list[Statement]:
     """Proposition 9, corrected, and what is exact of it in a network: three statements.
 
     They are `bias_balance`, `norm_balance` and `norm_growth`.
@@ -24,32 +26,33 @@ def balancedness(path: RepresentationPath, tolerance: float = TOLERANCE) -> list
     return [bias_balance(path, tolerance), norm_balance(path, tolerance), norm_growth(path, tolerance)]
 
 
-def bias_balance(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
     """T_l − T_{l−1} = ρ_l ‖b_l‖² / L̃ in every layer, at a critical point.
 
     For any weights the left side is ρ_l b_l·(B_l 1), since σ'(A) ⊙ A = σ(A) for ReLU; at a critical point
-    b_l = L̃ B_l 1. It is the discrete ∂_p Tr[BAᵀ] = ‖b‖²/L̃. Sides are sums over the layers.
+    b_l = L̃ B_l 1. It is the discrete ∂_p Tr[BAᵀ] = ‖b‖²/L̃. Sides are sums over the layers. Without biases the
+    difference is measured by the largest ‖W‖²/L̃².
     """
     found = balance(path)
     momenta, weights = path.require_momenta()
     gains, claimed = found.changes, found.expected_changes
     always = path.steps * (weights[..., -1] * momenta[1:].sum(2)).sum(1)
-    largest = claimed.max().item()
-    still = largest == 0
+    still = _nothing(path.effective_depth**2 * claimed.sum(), found.norms)
+    scale = found.norms.max().item() / path.effective_depth**2 if still else claimed.max().item()
     return equal(
         "Proposition 9, biases",
         "Tr[B_lA_lᵀ] − Tr[B_{l−1}A_{l−1}ᵀ] = ρ_l‖b_l‖²/L̃ in every layer",
         gains.sum().item(),
         claimed.sum().item(),
-        error=0.0 if still else (gains - claimed).abs().max().item() / largest,
+        error=_share((gains - claimed).abs().max().item(), scale),
         tolerance=tolerance,
-        measure="the largest difference of a layer over the largest right side",
-        details={"off_for_any_weights": 0.0 if still else (gains - always).abs().max().item() / largest},
+        measure=f"the largest difference of a layer over the largest {'‖W‖²/L̃²' if still else 'right side'}",
+        details={"off_for_any_weights": _share((gains - always).abs().max().item(), scale)},
         note="all biases are zero: so are both sides, trained or not" if still else "",
     )
 
 
-def norm_balance(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+def norm_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
     """(1 + ρ_lL̃) ‖W_l‖² = 2L̃² T_l + 2L̃ (1 − ρ_lL̃) H_l in every layer, at a critical point.
 
     It follows from H_l = ‖W_l‖²/(2L̃) − L̃ Tr[B_lA_{l−1}ᵀ] and T_l = (1 − ρL̃) Tr[B_lA_{l−1}ᵀ] + ρ‖W_l‖²/L̃, and
@@ -63,13 +66,13 @@ def norm_balance(path: RepresentationPath, tolerance: float = TOLERANCE) -> Stat
         "(1 + ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l in every layer",
         left.mean().item(),
         right.mean().item(),
-        error=((left - right).abs().max() / left.max()).item(),
+        error=_share((left - right).abs().max().item(), left.max().item()),
         tolerance=tolerance,
         measure="the largest difference of a layer over the largest left side",
     )
 
 
-def norm_growth(path: RepresentationPath, tolerance: float = TOLERANCE) -> Statement:
+def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
     """Proposition 9: ‖W_p‖² = ‖W_0‖² + 2L̃ ∫‖b‖² dq. The paper has L̃ in the place of 2L̃.
 
     H = ‖W‖²/(2L̃) − L̃ Tr[BAᵀ] is constant and ∂_p Tr[BAᵀ] = ‖b‖²/L̃, so ∂_p‖W‖² = 2L̃‖b‖². The paper varies
@@ -82,7 +85,8 @@ def norm_growth(path: RepresentationPath, tolerance: float = TOLERANCE) -> State
     (1 + ρL̃)(‖W_l‖² − ‖W_1‖²) − 2L̃(1 − ρL̃)(H_l − H_1) = 2L̃ Σ ρ_i‖b_i‖² over i = 2 … l, here with equal ρ.
     Sides are those of this equation at the last layer. The details hold `factor`, the fit of the left side to
     L̃Σρ‖b‖² over all layers, which is to be 2; `factor_with_drift`, that of ‖W_l‖² − ‖W_1‖² alone; and both
-    sides of the paper's equation at the last layer.
+    sides of the paper's equation at the last layer. Without biases there is nothing to fit a factor to: the
+    difference of the sides, in the worst layer, is measured by the largest ‖W‖².
     """
     depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
     found = balance(path)
@@ -91,28 +95,34 @@ def norm_growth(path: RepresentationPath, tolerance: float = TOLERANCE) -> State
     left = terms - terms[0]
     integral = depth**2 * found.expected_changes.cumsum(0)
     integral = integral - integral[0]  # of the layers after the first
-    factor, drifting = _fit(left, integral), _fit(grown, integral)
     measured, paper = grown[-1].item(), integral[-1].item()
+    if still := _nothing(integral[-1], found.norms):
+        error = _share((left - 2 * integral).abs().max().item(), found.norms.max().item())
+        factors = {}
+    else:
+        factors = {"factor": _fit(left, integral), "factor_with_drift": _fit(grown, integral)}
+        error = abs(factors["factor"] / 2 - 1)
     return equal(
         "Proposition 9",
         "‖W_p‖² = ‖W_0‖² + 2L̃∫‖b‖²dq; in a network with the drift of H, and 1 + ρL̃",
         left[-1].item(),
         2 * paper,
-        error=abs(factor / 2 - 1),
+        error=error,
         tolerance=tolerance,
-        measure="|factor/2 − 1|, the factor fitted over all layers,",
+        measure="the largest |left − right| of a layer over the largest ‖W‖²"
+        if still
+        else "|factor/2 − 1|, the factor fitted over all layers,",
         details={
-            "factor": factor,
-            "factor_with_drift": drifting,
+            **factors,
             "largest_leak": leak.max().item(),
             "paper_left": measured,
             "paper_right": paper,
             "paper_relative_gap": relative(measured, paper),
             "corrected_relative_gap": relative(measured, 2 * paper),
         },
-        note="the paper has the factor 1; it is 2 for the flow, and 1 only where ρL̃ = 1"
-        if paper
-        else "all biases are zero: there is no growth to fit a factor to",
+        note="all biases after the first are zero: there is no growth to fit a factor to"
+        if still
+        else "the paper has the factor 1; it is 2 for the flow, and 1 only where ρL̃ = 1",
     )
 
 
@@ -122,6 +132,15 @@ def _overlaps(path: RepresentationPath) -> Tensor:
     return (momenta[1:] * path.representations[1:]).sum((1, 2))
 
 
+def _nothing(growth: Tensor, norms: Tensor) -> bool:
+    """Whether L̃Σρ‖b‖² is nothing beside ‖W‖²."""
+    return bool(growth <= NEGLIGIBLE * norms.max())
+
+
+def _share(off: float, scale: float) -> float:
+    """A difference over the size of what differs; 0 where both are 0."""
+    return off / scale if scale > 0 else 0.0 if off == 0 else math.inf
+
+
 def _fit(values: Tensor, to: Tensor) -> float:
-    size = to.square().sum().item()
-    return (values * to).sum().item() / size if size > 0 else float("nan")
+    return ((values * to).sum() / to.square().sum()).item()

@@ -7,10 +7,10 @@ holds the bias's row of ones, without which there would be no Hamiltonian.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
@@ -23,17 +23,17 @@ from fathometer.leaky.energy import (
     require_depth,
     stable_identity,
 )
+from fathometer.leaky.measures import measure_path
 from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.theory.statement import Statement, at_least, equal
+from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal
 
-TOLERANCE = 0.05  # a trained network is critical to a few per cent
 MUCH_LESS = 0.02  # a spread that is called much less than another
-RISING, VANISHED = -0.8, 0.05  # Proposition 5: rank correlation with L̃, and the last negative share
+FALLING, VANISHED = -0.8, 0.05  # Proposition 5: rank correlation with L̃, and the last negative share
 
 
 def hamiltonian_identity(
-    path: RepresentationPath, gamma0: float = GAMMA, tolerance: float = TOLERANCE
+    path: RepresentationPath, gamma0: float = GAMMA, tolerance: float = TRAINED
 ) -> Statement:
     """Appendix A.2: −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI, in every layer.
 
@@ -91,8 +91,10 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
     Args:
         path: of a trained network.
         gamma0: γ₀, for γ_p = γ₀‖K_p‖_op.
-        gamma: one γ for all p instead, as the theorem has it.
+        gamma: one γ > 0 for all p instead, as the theorem has it.
     """
+    if gamma is not None and not 0 < gamma < math.inf:
+        raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
     terms = _terms(path, gamma0, gamma)
     depth, root = path.effective_depth, terms.bound.sqrt().item()
     value, least = terms.energy.median().item(), int(terms.cost.argmin())
@@ -156,10 +158,10 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
     """Proposition 5: where a path is slow, A becomes non-negative as L̃ → ∞.
 
     The limit cannot be seen; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of least cost of
-    identity has a rank correlation (Spearman) with L̃ of −.8 at most, and is below .05 at the largest L̃.
-    Left is the limit .05, right the ratio at the largest L̃. The details hold the ratios there, at p = 1/2
-    and at the layer of least speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the chosen layer: the
-    Proposition asks that it be bounded.
+    identity has a rank correlation (Spearman) with L̃ of −.8 at most, and is below .05 at the largest L̃; or
+    it is 0 at all of them. Left is the limit .05, right the ratio at the largest L̃. The details hold the
+    ratios there, at p = 1/2 and at the layer of least speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the
+    chosen layer: the Proposition asks that it be bounded.
 
     Args:
         paths: of networks trained alike, at three effective depths or more.
@@ -168,36 +170,41 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
     depths = [path.effective_depth for path in paths]
     if len(set(depths)) < 3:
         raise InputError(f"Proposition 5: expected paths at three effective depths or more, got {depths}")
-    ordered = sorted(paths, key=lambda path: path.effective_depth)
     details: dict[str, float] = {}
     chosen = []
-    for path in ordered:
-        shares = _negative_share(path.representations[:-1])
+    for path in sorted(paths, key=lambda path: path.effective_depth):
+        points = measure_path(path, gamma0=gamma0, affinity=False, warn=False).points[:-1]
+        shares, cost = points["negative"].tolist(), points["cost_of_identity"].tolist()
         speed = (path.velocities.norm(dim=(1, 2)) / path.representations[:-1].norm(dim=(1, 2))).tolist()
-        cost = kernel_norm2(path.representations[:-1], path.images[:-1], gamma_of(path.images[:-1], gamma0))
-        least, slowest = int(cost.argmin()), min(range(len(speed)), key=speed.__getitem__)
+        least, slowest = (min(range(len(speed)), key=values.__getitem__) for values in (cost, speed))
         half = int((path.places[:-1] - 0.5).abs().argmin())
-        chosen.append(shares[least].item())
+        chosen.append(shares[least])
         at = f"{path.effective_depth:g}"
         details |= {
-            f"at_least_cost_{at}": shares[least].item(),
-            f"at_half_{at}": shares[half].item(),
-            f"at_least_speed_{at}": shares[slowest].item(),
+            f"at_least_cost_{at}": shares[least],
+            f"at_half_{at}": shares[half],
+            f"at_least_speed_{at}": shares[slowest],
             f"boundedness_{at}": speed[least],
         }
-    trend = _spearman(chosen)
-    last = chosen[-1]
+    trend, last, nowhere = _rank_correlation(sorted(depths), chosen), chosen[-1], max(chosen) == 0
     return Statement(
         "Proposition 5",
         "‖A₋‖/‖A‖ → 0 in the slow layers as L̃ grows",
         VANISHED,
         last,
-        min(VANISHED - last, RISING - trend),
-        bool(trend <= RISING and last < VANISHED),
-        f"rank correlation with L̃ ≤ {RISING:g}, and ‖A₋‖/‖A‖ < {VANISHED:g} at the largest L̃",
+        VANISHED if nowhere else min(VANISHED - last, FALLING - trend),
+        bool(nowhere or (trend <= FALLING and last < VANISHED)),
+        f"rank correlation with L̃ ≤ {FALLING:g}, and ‖A₋‖/‖A‖ < {VANISHED:g} at the largest L̃; or 0 at all L̃",
         {"rank_correlation": trend, **details},
         "a trend over finitely many L̃, not the limit",
     )
+
+
+def _rank_correlation(depths: Sequence[float], values: Sequence[float]) -> float:
+    """Spearman's; 0 where the values are all the same."""
+    from scipy.stats import spearmanr  # slow to import, and of use here alone
+
+    return float(spearmanr(depths, values).statistic) if len(set(values)) > 1 else 0.0
 
 
 class _Terms(NamedTuple):
@@ -214,7 +221,7 @@ def _terms(path: RepresentationPath, gamma0: float, gamma: float | None) -> _Ter
     depth = require_depth(path.effective_depth)
     momenta, _ = path.require_momenta()
     images = path.images[:-1]
-    ridge = gamma_of(images, gamma0) if gamma is None else torch.full((len(images),), float(gamma)).double()
+    ridge = gamma_of(images, gamma0) if gamma is None else images.new_full(images.shape[:1], gamma)
     kept = alive(ridge)
     kernel, ridge = with_ones(images[kept]), ridge[kept]
     momentum = momenta[1:][kept].square().sum((1, 2))
@@ -235,14 +242,3 @@ def alive(gamma: Tensor) -> Tensor:
     if not bool(kept.any()):
         raise InputError("σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train")
     return kept
-
-
-def _negative_share(a: Tensor) -> Tensor:
-    return a.clamp(max=0).norm(dim=(1, 2)) / a.norm(dim=(1, 2)).clamp(min=1e-300)
-
-
-def _spearman(values: Sequence[float]) -> float:
-    """Of the values with their order, by ranks; no ties are expected of real numbers."""
-    ranks = torch.tensor(values).argsort().argsort().double()
-    order = torch.arange(len(values), dtype=torch.float64)
-    return torch.corrcoef(torch.stack([ranks, order]))[0, 1].item()

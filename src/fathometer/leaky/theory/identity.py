@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.theory.cost import cost_of
+from fathometer.leaky.energy import exact_cost, kernel_norm2
 from fathometer.leaky.theory.statement import Statement, at_least, equal
 
 CLOSED_FORM = 1e-5  # agreement of differences with a closed form
@@ -39,11 +39,11 @@ def stable_rank_bound(a: Tensor, gamma: float = 0.0) -> Statement:
     a = checked(a)
     s = a.relu()
     nuclear = torch.linalg.svdvals(a).sum().item()
+    cost = cost_of(a, gamma)
     if gamma == 0:
-        cost, below = cost_of(a), a.square().sum().item()
-        claim = "COI ≥ ‖A‖*² / ‖A‖_F²"
+        below, claim = a.square().sum().item(), "COI ≥ ‖A‖*² / ‖A‖_F²"
     else:
-        cost, below = cost_of(a, gamma), s.square().sum().item() + gamma * a.shape[1]
+        below = s.square().sum().item() + gamma * a.shape[1]
         claim = "COI_γ ≥ ‖A‖*² / (‖σ(A)‖_F² + γN)"
     literal = (a @ torch.linalg.pinv(s)).square().sum().item()
     return at_least(
@@ -119,6 +119,12 @@ def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> St
         if not gamma
         else "",
     )
+
+
+def cost_of(a: Tensor, gamma: float = 0.0) -> float:
+    """COI_γ of one representation, and the exact COI for γ = 0; σ is ReLU, without a row of ones."""
+    s = a.relu()
+    return (exact_cost(a, s) if gamma == 0 else kernel_norm2(a, s, gamma)).item()
 
 
 def checked(a: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from fathometer.leaky.critical import criticality
 from fathometer.leaky.energy import GAMMA, Energies, energies, gamma_of, kernel_norm2, require_depth
+from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.bottleneck import alive
 from fathometer.leaky.theory.statement import Statement, equal, relative
 
 ALGEBRA = 1e-8
-CRITICAL = 0.1
 
 
 def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
@@ -47,13 +47,15 @@ def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
 def weights_from_momenta(path: RepresentationPath, tolerance: float = CRITICAL) -> Statement:
     """Section 1.5: W_l = L̃ B_l σ(A_{l−1})ᵀ at a critical point. All about Hamiltonians rests on it.
 
+    In a plain ResNet it is W_l = B_l σ(A_{l−1})ᵀ; see `criticality`.
+
     Left is the tolerance, right the median over the layers of ‖W_l − L̃B_lσ(A_{l−1})ᵀ‖ / ‖W_l‖.
     """
     off = criticality(path)
     median = off.median().item()
     return equal(
         "Section 1.5, weights",
-        "W_l = L̃B_lσ(A_{l−1})ᵀ",
+        "W_l = L̃B_lσ(A_{l−1})ᵀ" if path.effective_depth else "W_l = B_lσ(A_{l−1})ᵀ",
         tolerance,
         median,
         error=median,

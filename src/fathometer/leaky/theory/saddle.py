@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.theory.cost import cost_of
+from fathometer.leaky.energy import exact_cost
 from fathometer.leaky.theory.identity import added_neuron, checked
 from fathometer.leaky.theory.statement import Statement, at_least, equal, relative
 
@@ -88,10 +88,10 @@ def path_to_a_saddle(a: Tensor, points: int = 11) -> list[Statement]:
         True
     """
     path = constant_cost_path(a)
-    if not math.isfinite(cost_of(path.start)):
+    stops = torch.stack([path.at(t) for t in torch.linspace(0, 1, points).tolist()])
+    costs = exact_cost(stops, stops.relu()).tolist()
+    if not math.isfinite(costs[0]):
         raise InputError("the cost of A is infinite (Im Aᵀ ⊄ Im σ(A)ᵀ): take other samples, or fewer")
-    stops = [path.at(t) for t in torch.linspace(0, 1, points).tolist()]
-    costs = [cost_of(stop) for stop in stops]
     drift = max(_gram_gap(stop, path.start) for stop in stops)
     drift_sigma = max(_gram_gap(stop.relu(), path.start.relu()) for stop in stops)
     end = stops[-1]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ROUNDING = 1e-9  # how far, relative to its sides, rounding may push an inequality
+TRAINED = 0.05  # tolerance of an equation of critical points: trained networks are critical to a few per cent
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ constant within a layer, which is integrated layer by layer to rounding.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -27,10 +29,10 @@ def integration_range(path: RepresentationPath, stretch: float = 3.0) -> list[St
 
     Args:
         path: a path with weights; both networks start at its A_0.
-        stretch: c > 0.
+        stretch: c, finite and > 0.
     """
-    if not stretch > 0:
-        raise InputError(f"stretch: expected c > 0, got {stretch!r}")
+    if not 0 < stretch < math.inf:
+        raise InputError(f"stretch: expected a finite c > 0, got {stretch!r}")
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], stretch
     plain = _layers(start, weights, rho, depth, path.sigma)
@@ -70,6 +72,8 @@ def output_scaling(path: RepresentationPath, shift: float = 0.5, bias: bool = Fa
         shift: c, with ρ_l (L̃ + c) < 1 for all layers.
         bias: keep the biases, against the assumption: the symmetry is then lost.
     """
+    if not math.isfinite(shift):
+        raise InputError(f"shift: expected a finite c, got {shift!r}")
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], shift
     if not bool((rho * max(depth + c, depth) < 1).all()):

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS = {"equidistant": (SEA, "o"), "irregular": (PALETTE[2], "s"), "adaptive": (BUOY, "^")}
+_LOOKS = {
+    "equidistant": (SEA, "o"),
+    "irregular": (PALETTE[2], "s"),
+    "adaptive": (BUOY, "^"),
+    "given": (PALETTE[3], "D"),
+}
 
 
 def plot_errors(sweep: LeakySweep) -> Figure:
@@ -168,7 +173,7 @@ def _comparable(sweep: LeakySweep, layers: int | None, seed: int | None) -> list
         asked = f" for L = {layers}, seed = {seed}" if (layers, seed) != (None, None) else ""
         raise InputError(
             f"paths: expected two schemes with the same L and seed, got none{asked}; "
-            "train grid(design, scheme=['equidistant', 'adaptive'], seeds=…)"
+            "train `fathometer leaky sweep --schemes equidistant,adaptive`, or grid(design, scheme=[…])"
         )
     check_alike(every, "layers", "scheme")
     runs = enough[min(enough)]

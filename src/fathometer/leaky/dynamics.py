@@ -35,7 +35,7 @@ _LOST = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Flow:
     """A solution of the Hamiltonian dynamics, seen at p_0 = 0 … p_L = 1.
 
@@ -58,6 +58,9 @@ class Flow:
     evaluations: int
     method: Method
     tolerance: float
+
+    def __repr__(self) -> str:
+        return f"Flow({self.path!r}, drift {self.drift:.1e}, {self.evaluations} evaluations, {self.method})"
 
 
 def flow(

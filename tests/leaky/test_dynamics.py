@@ -8,8 +8,8 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.critical import criticality
+from fathometer.leaky.dynamics import flow, velocities
 from fathometer.leaky.energy import gamma_of, hamiltonian, stable_identity
-from fathometer.leaky.flow import flow, velocities
 from fathometer.leaky.nonlinearity import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.steps import given
@@ -128,7 +128,7 @@ def test_a_flow_that_leaves_for_infinity() -> None:
 
 
 def test_a_flow_that_turns_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fathometer.leaky.flow.MOST", 50)
+    monkeypatch.setattr("fathometer.leaky.dynamics.MOST", 50)
     with pytest.raises(NumericalError, match="smaller momenta"):
         flow(*start(), 3.0)
 

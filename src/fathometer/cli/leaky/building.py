@@ -1,0 +1,128 @@
+"""From options to designs, a recipe, and trained networks."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from fathometer.subject import check_device
+from fathometer.cli.leaky.own_data import read_own_task
+from fathometer.cli.leaky.tables import rank_lines
+from fathometer.errors import InputError
+from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, preset
+from fathometer.leaky import sweep as train_networks
+from fathometer.leaky.run_files import PLAN
+from fathometer.leaky.teacher import Latents, TeacherKind
+from fathometer.progress import progress_bar
+
+
+def build_design(
+    name: str,
+    width: int | None,
+    decay: float | None,
+    sigma: str,
+    samples: int | None,
+    kind: TeacherKind | None,
+    latents: Latents | None,
+    inner: tuple[int, ...],
+) -> Design:
+    """That of a preset, with what was asked for."""
+    base = preset(name).design
+    assert base.teacher is not None
+    ends = base.teacher.dimensions[0], base.teacher.dimensions[-1]
+    return replace(
+        base,
+        width=width or base.width,
+        decay=base.decay if decay is None else decay,
+        sigma=sigma,
+        samples=samples or base.samples,
+        test_samples=samples or base.test_samples,
+        teacher=Teacher((ends[0], *inner, ends[1]), kind or "fcnn", latents or "relu"),
+    )
+
+
+def build_recipe(
+    name: str, epochs: int | None, learning_rate: float | None, second_order: int, tolerance: float
+) -> Recipe:
+    """That of a preset, with what was asked for."""
+    first, *rest = preset(name).recipe.phases
+    rate = first.learning_rate if learning_rate is None else learning_rate
+    phases = (replace(first, epochs=epochs or first.epochs, learning_rate=rate), *rest)
+    if second_order:
+        phases += (Phase("lbfgs", second_order),)
+    return Recipe(phases, tolerance)
+
+
+def check_task_options(data: Path | None, **options: object) -> None:
+    """What describes a random task has no say in one's own."""
+    given = [name for name, value in options.items() if value is not None]
+    if data is not None and given:
+        names = " and ".join(f"--{name}" for name in given)
+        raise InputError(f"{names}: expected for a random task alone, got --data as well; leave one out")
+
+
+def train_all(
+    designs: list[Design], recipe: Recipe, data: Path | None, device: str, out: Path, resume: bool
+) -> LeakySweep:
+    """Train, with a progress bar; an interruption says how to go on."""
+    _check_folder(out, resume)
+    task = None if data is None else read_own_task(data)
+    if task is not None:
+        designs = [
+            replace(design, teacher=None, samples=len(task.x), test_samples=len(task.x_test))
+            for design in designs
+        ]
+    where = check_device(device)
+    try:
+        with progress_bar("training") as progress:
+            return train_networks(
+                designs, recipe, task=task, device=where, out=out, resume=resume, progress=progress
+            )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command with --resume goes on", err=True)
+        raise
+
+
+def say_what_was_found(console: Console, found: LeakySweep) -> None:
+    """The time it took, and the bottleneck rank as the last line."""
+    facts, count = found.provenance, len(found.runs)
+    networks = "1 network" if count == 1 else f"{count} networks"
+    console.print(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}", highlight=False)
+    for line in rank_lines(found.runs):
+        console.print(line, highlight=False)
+
+
+def numbers(option: str, text: str, kind: type) -> list[float]:
+    """`1,2.5,3`."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError as error:
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(f"{option}: expected {what} with commas, got {text!r}") from error
+
+
+def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
+    """`2,3` or `6x3`."""
+    try:
+        found = [tuple(int(inner) for inner in part.split("x")) for part in ranks.split(",")]
+        if min(itertools.chain(*found)) < 1:
+            raise ValueError
+    except ValueError as error:
+        raise InputError(
+            f"--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3, got {ranks!r}"
+        ) from error
+    return found
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    """Networks are written into a folder of their own, or where they were begun."""
+    if resume or not out.is_dir():
+        return
+    if (out / PLAN).exists():
+        raise InputError(f"{out} holds a training; --resume goes on with it, or give another --out")
+    if any(out.iterdir()):
+        raise InputError(f"{out} is not empty; give another --out")

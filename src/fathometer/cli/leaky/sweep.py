@@ -1,0 +1,112 @@
+"""`fathometer leaky sweep`: many networks in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fathometer.cli.leaky.building import (
+    build_design,
+    build_recipe,
+    check_task_options,
+    inner_dimensions,
+    numbers,
+    say_what_was_found,
+    train_all,
+)
+from fathometer.cli.leaky.options import (
+    DecayOption,
+    EpochsOption,
+    LatentsOption,
+    LearningRateOption,
+    OwnDataOption,
+    PresetOption,
+    SecondOrderOption,
+    SigmaOption,
+    TaskSamplesOption,
+    TeacherOption,
+    ToleranceOption,
+    WidthOption,
+)
+from fathometer.cli.leaky.tables import sweep_view
+from fathometer.cli.options import DeviceOption, ResumeOption
+from fathometer.leaky import grid
+
+
+def sweep(
+    depths: Annotated[
+        str, typer.Option(metavar="L̃,…", help="Effective depths, with commas. The default is the paper's.")
+    ] = "1,2,3,5,7,10,14,19",
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="k*,…",
+            help="Bottlenecks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3.",
+        ),
+    ] = None,
+    layers: Annotated[
+        str | None, typer.Option(metavar="L,…", help="How many, with commas. Default: of the preset.")
+    ] = None,
+    schemes: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="How the steps ρ are laid: some of equidistant, irregular, adaptive, with commas.",
+        ),
+    ] = "equidistant",
+    seeds: Annotated[int, typer.Option(metavar="N", help="How many of them, from 0.", min=1)] = 3,
+    preset_name: PresetOption = "paper",
+    width: WidthOption = None,
+    decay: DecayOption = None,
+    sigma: SigmaOption = "relu",
+    teacher: TeacherOption = None,
+    latents: LatentsOption = None,
+    data: OwnDataOption = None,
+    samples: TaskSamplesOption = None,
+    epochs: EpochsOption = None,
+    learning_rate: LearningRateOption = None,
+    second_order: SecondOrderOption = 0,
+    tolerance: ToleranceOption = 0.0,
+    device: DeviceOption = "auto",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")] = Path("leaky-sweep"),
+    resume: ResumeOption = False,
+) -> None:
+    """Train many Leaky ResNets together: every depth, rank, number of layers, scheme and seed.
+
+    On a GPU all networks of one shape are one stack, on a CPU there is one in each thread. An interrupted
+    sweep goes on with `--resume` to the same result.
+
+    For instance:
+
+    - Figures 1 and 3: `fathometer leaky sweep --depths 1,2,3,5,7,10,14,19`
+
+    - Figure 2: `fathometer leaky sweep --depths 3 --layers 6,10,18 --ranks 6x3 --teacher resnet
+      --schemes equidistant,irregular,adaptive --seeds 16`
+
+    - Four ranks, quickly: `fathometer leaky sweep --preset quick --depths 8 --ranks 2,3,4,5`
+    """
+    check_task_options(data, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
+    designs = []
+    for inner in inner_dimensions(ranks or "3"):
+        base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
+        designs += grid(
+            base,
+            effective_depth=numbers("--depths", depths, float),
+            layers=numbers("--layers", layers, int) if layers else [base.layers],
+            scheme=[name.strip() for name in schemes.split(",")],
+            seeds=seeds,
+        )
+    found = train_all(
+        designs,
+        build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
+        data,
+        device,
+        out,
+        resume,
+    )
+    console = Console(emoji=False)
+    console.print(sweep_view(found, console))
+    say_what_was_found(console, found)
