@@ -16,9 +16,10 @@ LAYERS = [
     {"gauges", "capture", "provenance"},
     {"activations", "models", "data", "feeding", "journal", "leaky"},
     {"sounding"},
+    {"compare"},
     {"sounding_file", "report"},
-    {"measure"},
-    {"residual"},
+    {"measure", "subject"},
+    {"residual", "survey"},
     {"cli"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -37,6 +37,7 @@ from fathometer.provenance import Provenance
 from fathometer.residual import residual_path
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
+from fathometer.survey.atlas import atlas
 from fathometer.transport import Ridge
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ __all__ = [
     "affinity",
     "affinity_score",
     "affinity_scores",
+    "atlas",
     "cka",
     "cost_of_identity",
     "entropy",

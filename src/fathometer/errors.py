@@ -9,6 +9,10 @@ class InputError(FathometerError, ValueError):
     """The input cannot be measured: wrong shape, dtype, option, or no variation to measure."""
 
 
+class TooFewSamplesError(InputError):
+    """The data end before the first batch is full."""
+
+
 class NumericalError(FathometerError, ArithmeticError):
     """A decomposition failed, and so did its slower stand-in."""
 

@@ -46,13 +46,15 @@ def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
     return data
 
 
-def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool) -> Iterator[Piece]:
+def pieces(
+    items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool, before: int = 0
+) -> Iterator[Piece]:
     """The inputs, cut at the ends of sample batches and to at most `batch_size`.
 
     A sample batch is full with `samples` inputs; with `tokens`, with the input that brings the number
-    of its tokens to `samples`.
+    of its tokens to `samples`. So many inputs came `before`.
     """
-    batch, filled = 0, 0
+    batch, filled = divmod(before, samples)
     for item in items:
         value = _as_tensors(item)
         count = _count(value)

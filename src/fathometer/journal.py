@@ -19,8 +19,9 @@ class Journal:
     A line that was cut short by the interruption is dropped: its batch is measured again.
     """
 
-    def __init__(self, path: Path, fingerprint: dict[str, Any]) -> None:
-        self._path, self._fingerprint = path, fingerprint
+    def __init__(self, path: Path, fingerprint: dict[str, Any], first_batch: int = 0) -> None:
+        self._path, self._first = path, first_batch
+        self._fingerprint = {**fingerprint, "first_batch": first_batch}
         self.batches: list[dict[str, Any]] = []
         if not path.parent.is_dir():
             raise InputError(f"{path}: cannot be written, there is no such folder")
@@ -61,7 +62,7 @@ class Journal:
                 batch = json.loads(line) if line.endswith("\n") else None
             except ValueError:
                 batch = None
-            if not isinstance(batch, dict) or batch.get("batch") != len(self.batches):
+            if not isinstance(batch, dict) or batch.get("batch") != self._first + len(self.batches):
                 break
             self.batches.append(batch)
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, Widths, unwrapped, watch
-from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError
+from fathometer.data import DataSource
+from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError, TooFewSamplesError
 from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
 from fathometer.journal import Journal
@@ -44,6 +45,7 @@ def measure(
     *,
     samples: int = 512,
     batches: int | None = None,
+    first_batch: int = 0,
     gauges: str | Gauge | Iterable[str | Gauge] = "standard",
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
@@ -68,6 +70,8 @@ def measure(
         data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of tensors, `(tensor, label)` or dicts.
         samples: how many samples make a batch that is measured.
         batches: how many of these to measure; all that the data give if left out.
+        first_batch: the number of the first; those before are counted, but not run. The values are those of
+            the same batches in a whole run, so that a data set can be measured in ranges.
         gauges: `"standard"` (all but `affinity_sample`), `"all"`, names, functions of (X, Y) of your own, or
             a list of names and functions.
         sites: which activation calls, or which whole modules, to measure (`SiteFilter`).
@@ -97,7 +101,7 @@ def measure(
     network, model_facts = _network(model, name)
     chosen = choose_gauges(gauges)
     reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
-    _check(samples, batches, batch_size, leftover, widths)
+    _check(samples, batches, first_batch, batch_size, leftover, widths)
     if reduction.sample_axis != 0 and call is None:
         raise InputError(
             "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
@@ -121,7 +125,8 @@ def measure(
         log = None
         if journal is not None:
             facts = {**model_facts, "sha256": hashing.result()}
-            log = Journal(Path(journal), {"model": facts, "data": data_facts, "settings": settings})
+            wanted = {"model": facts, "data": data_facts, "settings": settings}
+            log = Journal(Path(journal), wanted, first_batch)
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
@@ -135,13 +140,17 @@ def measure(
                 widths=widths,
             )
         )
-        cut = pieces(items, samples, batch_size, tokens=reduction.pooling == "tokens")
-        loop = _Loop(network, seen, chosen, samples, where, call, log, batches)
-        in_all = None if reduction.pooling == "tokens" else _in_all(data, samples, batches, leftover)
+        tokens = reduction.pooling == "tokens"
+        if first_batch and not tokens and isinstance(data, DataSource):
+            seen.samples, rest = data.beginning_at(first_batch * samples)
+            items = iter(rest)
+        cut = pieces(items, samples, batch_size, tokens=tokens, before=seen.samples)
+        loop = _Loop(network, seen, chosen, samples, where, call, log, batches, first_batch)
+        in_all = None if tokens else _in_all(data, samples, batches, first_batch, leftover)
         used, over = loop.over(cut, leftover, in_all, show)
         model_facts["sha256"] = hashing.result()
     return Sounding(
-        *_sites_and_records(loop.finished, seen, used, over, samples),
+        *_sites_and_records(loop.finished, seen, used, over, samples, first_batch),
         Provenance(
             model=model_facts,
             data={
@@ -150,7 +159,7 @@ def measure(
                 "samples_left_over": over,
                 "skipped": len(getattr(data, "skipped", ())),
             },
-            settings={**settings, "batches": batches, "batch_size": batch_size},
+            settings={**settings, "batches": batches, "first_batch": first_batch, "batch_size": batch_size},
             versions=versions(),
             device=describe_device(where),
             date=now(),
@@ -172,12 +181,13 @@ class _Loop:
         call: Call | None,
         log: Journal | None,
         batches: int | None,
+        first: int,
     ) -> None:
         self.finished: list[dict[str, Any]] = [] if log is None else log.batches[:batches]
         for row in (row for batch in self.finished for row in batch["rows"]):
             site = row["site"]
             seen.site(site["module"], site["operator"], site["call"], own=site["own"])  # in the same order
-        self._batches = batches
+        self._first, self._stop = first, None if batches is None else first + batches
         self._network, self._seen, self._gauges, self._samples = network, seen, gauges, samples
         self._device, self._call, self._log = device, call, log
 
@@ -190,20 +200,20 @@ class _Loop:
     ) -> tuple[int, int]:
         """Go over the data; how many samples were measured, and how many were left over."""
         used, fresh = 0, 0  # samples of full batches, and those of the batch that is not full yet
-        known, current = len(self.finished), 0
+        known, current = self._first + len(self.finished), 0
         for piece in cut:
             current = piece.batch
-            fresh += piece.samples
-            if piece.batch < known:
+            fresh += piece.samples if current >= self._first else 0
+            if current < known:
                 self._seen.samples += piece.samples  # random positions depend on the place in the data
             else:
                 self._forward(piece)
             show(used + fresh, in_all)
             if piece.completes:
                 used, fresh = used + fresh, 0
-                if piece.batch >= known:
-                    self._finish(piece.batch)
-                if self._batches is not None and piece.batch + 1 >= self._batches:
+                if current >= known:
+                    self._finish(current)
+                if self._stop is not None and current + 1 >= self._stop:
                     break
         if fresh > 1 and leftover == "keep":
             if current >= known:
@@ -269,10 +279,13 @@ def _data_facts(data: Any, first: Tensor | None) -> dict[str, Any]:
     return {**facts, "sample_shape": list(first.shape), "first_sample_sha256": tensor_hash(first)}
 
 
-def _check(samples: int, batches: int | None, batch_size: int | None, leftover: str, widths: str) -> None:
+def _check(
+    samples: int, batches: int | None, first_batch: int, batch_size: int | None, leftover: str, widths: str
+) -> None:
     for option, value, least in (
         ("samples", samples, 2),
         ("batches", batches, 1),
+        ("first_batch", first_batch, 0),
         ("batch_size", batch_size, 1),
     ):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
@@ -315,7 +328,7 @@ def evaluating(network: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def _in_all(data: Any, samples: int, batches: int | None, leftover: Leftover) -> int | None:
+def _in_all(data: Any, samples: int, batches: int | None, first_batch: int, leftover: Leftover) -> int | None:
     """How many samples there will be, if that is known."""
     loader = getattr(data, "dataset", data)
     try:
@@ -324,18 +337,20 @@ def _in_all(data: Any, samples: int, batches: int | None, leftover: Leftover) ->
         return None if batches is None else samples * batches
     if isinstance(data, list | tuple):
         return None if batches is None else samples * batches
-    whole = length if leftover == "keep" else max(length // samples * samples, 1)
+    whole = length if leftover == "keep" else length // samples * samples
+    whole = max(whole - first_batch * samples, 1)
     return whole if batches is None else min(whole, samples * batches)
 
 
 def _sites_and_records(
-    finished: Sequence[dict[str, Any]], seen: Watch, used: int, over: int, samples: int
+    finished: Sequence[dict[str, Any]], seen: Watch, used: int, over: int, samples: int, first_batch: int
 ) -> tuple[tuple[Site, ...], pd.DataFrame]:
     for name, shapes in seen.unequal.items():
         warnings.warn(f"{name} is not measured: its width changes ({shapes})", stacklevel=3)
     if not finished:
-        raise InputError(
-            f"data: expected at least {samples} samples to fill a batch, got {used + over}; "
+        where = f" after the first {first_batch} batches" if first_batch else ""
+        raise TooFewSamplesError(
+            f"data: expected at least {samples} samples{where} to fill a batch, got {used + over}; "
             "ask for fewer samples, or keep what is left over (leftover='keep', --leftover keep)"
         )
     rows = [(batch["batch"], row) for batch in finished for row in batch["rows"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,23 @@ def load(path: str | Path) -> Sounding:
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: expected a sounding, a file that ends in {' or '.join(_FORMATS)}")
     _, read = _FORMATS[path.suffix.lower()]
+    return _checked(str(path), lambda: read(path))
+
+
+def to_json(sounding: Sounding) -> str:
+    """The text of a `.json` file."""
+    columns = {key: [_plain(value) for value in values] for key, values in _columns(sounding).items()}
+    return json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n"
+
+
+def from_json(text: str, name: str = "sounding") -> Sounding:
+    """A sounding from the text of a `.json` file, which errors call by `name`."""
+    return _checked(name, lambda: _parsed(text))
+
+
+def _checked(path: str, read: Callable[[], tuple[Any, dict[str, list[Any]]]]) -> Sounding:
     try:
-        head, columns = read(path)
+        head, columns = read()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
@@ -123,14 +138,15 @@ def _plain(value: Any) -> Any:
 
 
 def _write_json(sounding: Sounding, path: Path) -> None:
-    columns = {key: [_plain(value) for value in values] for key, values in _columns(sounding).items()}
-    path.write_text(
-        json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n", "utf-8"
-    )
+    path.write_text(to_json(sounding), "utf-8")
 
 
 def _read_json(path: Path) -> tuple[Any, dict[str, list[Any]]]:
-    content = json.loads(path.read_text("utf-8"))
+    return _parsed(path.read_text("utf-8"))
+
+
+def _parsed(text: str) -> tuple[Any, dict[str, list[Any]]]:
+    content = json.loads(text)
     columns = content.pop("records", {}) if isinstance(content, dict) else {}
     return content, columns if isinstance(columns, dict) else {}
 

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from fathometer import __version__
 from fathometer.cli.activations import activations
+from fathometer.cli.compare import compare
 from fathometer.cli.leaky import leaky
 from fathometer.cli.measure import measure
 from fathometer.cli.models import models
 from fathometer.cli.path import path
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
+from fathometer.cli.survey import survey
 from fathometer.errors import FathometerError
 
 app = typer.Typer(
@@ -28,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
-for verb in (measure, path, show, sites, models, activations):
+for verb in (measure, path, show, compare, sites, models, activations, survey):
     app.command()(verb)
 
 

@@ -20,13 +20,13 @@ from fathometer.activations import (
 )
 from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
-from fathometer.cli.device import check_device
 from fathometer.cli.options import DeviceOption, ForceOption, PictureOption, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
 from fathometer.report import activations as pictures
 from fathometer.report.figures import save_figure
+from fathometer.subject import check_device
 from fathometer.transport import DEFAULT_RIDGE, Ridge
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from fathometer.capture import Reduction
-from fathometer.cli.loading import load_subject, skipped_line, slug
+from fathometer.cli.naming import skipped_line, slug
 from fathometer.cli.options import (
     ActivationOption,
     BatchesOption,
@@ -38,6 +38,7 @@ from fathometer.errors import InputError
 from fathometer.gauges.registry import GAUGES, Gauge
 from fathometer.measure import measure as measure_network
 from fathometer.progress import progress_bar
+from fathometer.subject import load_subject
 from fathometer.user_code import import_by_name
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.files import complete_file
-from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib
+from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
@@ -63,3 +68,39 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 def _check_suffix(out: Path, *known: str) -> None:
     if out.suffix.lower() not in known:
         raise InputError(f"--out {out}: expected a name that ends in {' or '.join(known)}")
+
+
+class ResultFolder:
+    """Tables and pictures of one command in one folder, or nowhere; written together at the end."""
+
+    def __init__(self, folder: Path | None, force: bool) -> None:
+        self._folder, self._force = folder, force
+        self._tables: dict[str, pd.DataFrame] = {}
+        self._pictures: dict[str, Callable[[], Figure]] = {}
+        if folder is not None:
+            require_matplotlib()
+            if folder.is_file():
+                raise InputError(f"--out {folder}: expected a folder, got a file")
+            if folder.is_dir() and any(folder.iterdir()) and not force:
+                raise InputError(
+                    f"--out {folder}: is not empty; give another folder, or --force to write into it"
+                )
+            check_writable(folder / "statistics.csv", force=True)
+
+    def add(self, name: str, table: pd.DataFrame) -> None:
+        """A CSV, with its index."""
+        self._tables[name] = table
+
+    def draw(self, name: str, figure: Callable[[], Figure]) -> None:
+        """A picture, drawn only if there is a folder."""
+        self._pictures[name] = figure
+
+    def write(self) -> list[Path]:
+        """Everything; the files that were written."""
+        if self._folder is None:
+            return []
+        for name, table in self._tables.items():
+            write_table(table.reset_index(), self._folder / name)
+        for name, figure in self._pictures.items():
+            save_figure(figure(), self._folder / name)
+        return [self._folder / name for name in (*self._tables, *self._pictures)]

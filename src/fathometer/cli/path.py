@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fathometer.capture import Reduction
-from fathometer.cli.loading import load_subject, skipped_line, slug
+from fathometer.cli.naming import skipped_line, slug
 from fathometer.cli.options import (
     BatchesOption,
     BatchSizeOption,
@@ -41,6 +41,7 @@ from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save
 from fathometer.report.path import plot_path
 from fathometer.residual import bottleneck, residual_path
 from fathometer.sounding import Sounding
+from fathometer.subject import load_subject
 
 _COLUMNS = {  # as many as there is room for
     "cost_of_identity": "COI",

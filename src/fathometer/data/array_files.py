@@ -60,6 +60,8 @@ def array_samples(path: Path, inputs: Inputs, length: int | None = None) -> Samp
 
 
 class _FloatArray(Samples):
+    all_readable = True
+
     def __init__(self, values: _Array, labels: _Array | None, description: dict[str, object]) -> None:
         self._values, self._labels, self.description = values, labels, description
 

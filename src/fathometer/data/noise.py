@@ -16,6 +16,8 @@ NOISE_COUNT = 50_000
 class Noise(Samples):
     """Floats from N(0, 1), or tokens uniform below the vocabulary; sample i depends on (seed, i) alone."""
 
+    all_readable = True
+
     def __init__(self, source: str, inputs: Inputs, seed: int, length: int | None = None) -> None:
         self._count = _count(source)
         self._seed = seed

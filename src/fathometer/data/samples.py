@@ -32,6 +32,8 @@ class Samples(ABC):
 
     description: dict[str, object]
     """What they are, JSON-able and without absolute paths: at least `kind` and `name`."""
+    all_readable: bool = False
+    """Whether none of them can turn out to be unreadable."""
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -42,6 +43,8 @@ class DataSource:
 
     Attributes:
         description: what the data are, JSON-able: kind, name, count, labels, shuffle, seed and more.
+        all_readable: whether every sample is taken to be readable, so that one can begin in the middle. True
+            for noise, numbers and tokens, and in strict mode; set it for images that are known to be.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class DataSource:
             "shuffle": shuffle,
             "seed": seed,
         }
+        self.all_readable = samples.all_readable or strict
         self._samples, self._inputs = samples, inputs
         self._batch_size, self._workers, self._strict, self._seed = batch_size, workers, strict, seed
         self._order: Sequence[int] = range(len(samples))
@@ -97,6 +101,16 @@ class DataSource:
                 f"{self.description['name']}: expected at least one readable image, got none of {len(self)}; "
                 f"the first: {lost.name} ({lost.reason})"
             )
+
+    def beginning_at(self, sample: int) -> tuple[int, Iterable[Batch]]:
+        """The batches from the one with that sample on, and how many samples come before it.
+
+        Without `all_readable` these are all batches: how many samples lie before one is only known then.
+        """
+        before = sample // self._batch_size * self._batch_size if self.all_readable else 0
+        rest = copy(self)
+        rest._order = self._order[before:]
+        return before, rest
 
     def _skip(self, unreadable: Sequence[Unreadable]) -> None:
         for name, reason in unreadable:

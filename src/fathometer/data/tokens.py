@@ -22,6 +22,8 @@ class Blocks(Samples):
     is dropped.
     """
 
+    all_readable = True
+
     def __init__(self, ids: Ids, length: int, description: dict[str, object]) -> None:
         self._ids, self._length = ids, length
         rest = len(ids) % length

@@ -9,7 +9,6 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from fathometer.cli.device import check_device
 from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.cli.leaky.tables import rank_lines
 from fathometer.errors import InputError
@@ -18,6 +17,7 @@ from fathometer.leaky import sweep as train_networks
 from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
 from fathometer.progress import progress_bar
+from fathometer.subject import check_device
 
 
 def build_design(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from fathometer.cli.device import check_device
 from fathometer.data import DataSource, open_data
+from fathometer.errors import InputError
 from fathometer.models import LoadedModel, load_model
 
-_DTYPES = {
+DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
     "bfloat16": torch.bfloat16,
@@ -53,7 +51,7 @@ def load_subject(
     torch.manual_seed(seed)  # of random weights
     loaded = load_model(model, weights)
     if dtype:
-        loaded.module.to(_DTYPES[dtype])
+        loaded.module.to(DTYPES[dtype])
     source = open_data(
         data,
         loaded.inputs,
@@ -67,14 +65,13 @@ def load_subject(
     return Subject(loaded, source, device)
 
 
-def slug(name: str) -> str:
-    """`resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`, `random` for `random:600`."""
-    last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
-    stem = Path(last).name.removesuffix(Path(last).suffix if Path(last).is_file() else "")
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "data"
-
-
-def skipped_line(skipped: list[str]) -> str:
-    """What could not be read: how many, and the first of them."""
-    names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
-    return f"skipped {len(skipped)} unreadable: {names}"
+def check_device(name: str) -> str:
+    """`name`, if work can be done there; for `auto`, a GPU if there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.ones(1, device=name).sum().item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"--device {name}: not usable here ({reason}); try cpu") from error
+    return name

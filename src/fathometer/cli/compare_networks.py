@@ -1,0 +1,169 @@
+"""What `fathometer compare` shows and writes of networks side by side."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+from rich.console import Console
+
+from fathometer.cli.outputs import ResultFolder
+from fathometer.cli.tables import frame_view
+from fathometer.compare import (
+    Clustering,
+    best_predictors,
+    correlations,
+    family_agreement,
+    family_table,
+    predictors,
+    signatures,
+    stability,
+    statistics,
+)
+from fathometer.compare.families import in_words
+from fathometer.errors import InputError
+from fathometer.report.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.sounding import Sounding
+
+_FEW = 8  # networks whose distance matrix fits a terminal
+_SHOWN = ["sites", "min", "median", "max", "spread", "skewness", "ashman", "p", "bimodal"]
+
+
+def compare_networks(
+    named: dict[str, Sounding],
+    tree: Clustering,
+    facts: pd.DataFrame,
+    clusters: int | None,
+    draws: int,
+    results: ResultFolder,
+    console: Console,
+) -> None:
+    """Statistics in the order of the tree, families, stability, correlations, predictors.
+
+    Args:
+        named: soundings that can be compared.
+        tree: of their distances.
+        facts: network × family, accuracy and the like, as far as known.
+        clusters: into how many the tree is cut; as many as families if left out.
+        draws: of the bootstrap over batches; 0 for none.
+        results: where tables and pictures go.
+        console: where tables are shown.
+    """
+    gauge, metric = tree.distances.gauge, tree.distances.metric
+    members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
+    several = len(set(members.values())) > 1
+    count = min(clusters or max(2, len(set(members.values()))), len(named))
+    numbers = statistics(named, gauge).loc[list(tree.names)]
+    cut = tree.cut(count)
+    results.add("distances.csv", tree.distances.frame.rename_axis("network"))
+    results.add("statistics.csv", numbers.assign(cluster=cut))
+    if len(named) <= _FEW:
+        console.print(frame_view(tree.ordered.rename_axis("network"), f"{metric} distances of {gauge}"))
+    shown = numbers[_SHOWN].rename(columns={"ashman": "D"})
+    shown.insert(0, "cluster", cut)
+    if members:
+        shown.insert(1, "family", [members.get(name) for name in shown.index])
+    note = "bimodal: D > 2, p < 0.05 that one mode would do, each mode with a tenth of the sites"
+    console.print(frame_view(shown, f"{gauge}, in the order of the tree ({metric}, {tree.method})", note))
+    console.print(f"cophenetic correlation {tree.cophenetic:.3f}", highlight=False)
+    if several:
+        agreement = family_agreement(tree.distances, members)
+        results.add("families.csv", agreement.set_index("network"))
+        _print_agreement(agreement, console)
+    if draws:
+        _stability(named, tree, count, draws, results, console)
+    _relate(named, gauge, members, results, console)
+    _predict(numbers, facts, members, results, console)
+    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members))
+    results.draw("distributions.png", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
+
+
+def _print_agreement(agreement: pd.DataFrame, console: Console) -> None:
+    judged = agreement[agreement["same"].notna()]
+    astray = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
+    console.print(
+        f"nearest neighbour in the own family: {len(judged) - len(astray)} of {len(judged)} networks; "
+        f"mean silhouette {judged['silhouette'].mean():.2f}",
+        highlight=False,
+    )
+    for row in astray.itertuples():
+        console.print(
+            f"  {row.network} ({row.family}) is nearest to {row.nearest} ({row.nearest_family})",
+            highlight=False,
+            markup=False,
+        )
+
+
+def _stability(
+    named: dict[str, Sounding],
+    tree: Clustering,
+    count: int,
+    draws: int,
+    results: ResultFolder,
+    console: Console,
+) -> None:
+    distances = tree.distances
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what differs was told before
+        found = stability(
+            named,
+            distances.gauge,
+            distances.metric,
+            method=tree.method,
+            clusters=count,
+            draws=draws,
+            anyway=True,
+        )
+    results.add("merges.csv", found.merges.set_index("members"))
+    results.add("pairs.csv", found.pairs.rename_axis("network"))
+    returns = found.merges["returns"]
+    console.print(
+        f"batches drawn anew {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters come back "
+        f"in 95 % of the draws, the weakest in {100 * returns.min():.0f} %",
+        highlight=False,
+    )
+    if found.unvaried:
+        console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}", markup=False)
+
+
+def _relate(
+    named: dict[str, Sounding],
+    gauge: str,
+    members: dict[str, str],
+    results: ResultFolder,
+    console: Console,
+) -> None:
+    try:
+        table = correlations(named, gauge)
+    except InputError:
+        return  # no companion was measured: nothing to relate
+    results.add("correlations.csv", table)
+    by_family = family_table(table, members)
+    flat = by_family.set_axis(["_".join(column) for column in by_family.columns], axis=1)
+    results.add("correlations_by_family.csv", flat)
+    title = f"Pearson correlation with {gauge} over sites"
+    if members:
+        console.print(frame_view(in_words(by_family), title, "mean ± population std (Table 1)"))
+    else:
+        console.print(frame_view(table, title, "Table 2", 2))
+
+
+def _predict(
+    numbers: pd.DataFrame,
+    facts: pd.DataFrame,
+    members: dict[str, str],
+    results: ResultFolder,
+    console: Console,
+) -> None:
+    if "accuracy" not in facts or not facts["accuracy"].notna().any():
+        return
+    try:
+        best = best_predictors(numbers, facts, members)
+    except InputError as error:
+        console.print(f"no predictor of accuracy: {error}", highlight=False, markup=False)
+        return
+    results.add("predictors.csv", predictors(numbers, facts, members).set_index("family"))
+    results.add("best_predictors.csv", best.set_index("family"))
+    note = "left out: of networks that the line has not seen; chance: as good with accuracies shuffled"
+    console.print(frame_view(best.set_index("family"), "Best single predictor of accuracy (Figure 4)", note))
+    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members))

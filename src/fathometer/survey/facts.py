@@ -1,0 +1,83 @@
+"""What torchvision says of its weights: accuracy, parameters, GFLOPS; and a depth that is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from fathometer.errors import MissingExtraError
+from fathometer.models.sources import import_optional
+
+_LAYERS = (
+    nn.Linear,
+    nn.Bilinear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+
+
+def torchvision_weights(model: str) -> list[str]:
+    """The names that torchvision has for the weights of a model; none for other models."""
+    return [entry.name for entry in _entries(model)]
+
+
+def default_weights(model: str) -> str | None:
+    """The name of torchvision's default weights."""
+    entries = _entries(model)
+    return entries.DEFAULT.name if entries else None
+
+
+def torchvision_facts(model: str, weights: str) -> dict[str, float]:
+    """`accuracy` (top-1 on ImageNet-1K, %), `parameters`, `gflops`; no accuracy where the weights are others.
+
+    Example:
+        >>> torchvision_facts("torchvision:resnet18", "IMAGENET1K_V1")
+        {'parameters': 11689512, 'gflops': 1.814, 'accuracy': 69.758}
+        >>> sorted(torchvision_facts("torchvision:resnet18", "none"))
+        ['gflops', 'parameters']
+    """
+    entries = _entries(model)
+    if not entries:
+        return {}
+    file = Path(weights).name
+    entry = next(
+        (
+            e
+            for e in entries
+            if weights == e.name
+            or e.url.endswith("/" + file)
+            or (weights == "default" and e == entries.DEFAULT)
+        ),
+        None,
+    )
+    meta = (entry or entries.DEFAULT).meta
+    facts: dict[str, float] = {"parameters": meta["num_params"], "gflops": meta["_ops"]}
+    accuracy = meta["_metrics"].get("ImageNet-1K", {}).get("acc@1")
+    return facts if entry is None or accuracy is None else {**facts, "accuracy": accuracy}
+
+
+def depth_of(module: nn.Module) -> int:
+    """How many convolutions and linear layers a network has.
+
+    torchvision's metadata have no depth. This counts shortcuts and heads, too: 21 for ResNet-18.
+    """
+    return sum(isinstance(layer, _LAYERS) for layer in module.modules())
+
+
+def _entries(model: str) -> Any:
+    source, _, name = model.partition(":")
+    if source != "torchvision":
+        return []
+    try:
+        models = import_optional(
+            "torchvision", "models", extra="vision", purpose="a torchvision: model"
+        ).models
+    except MissingExtraError:
+        return []
+    return models.get_model_weights(name)

@@ -1,0 +1,215 @@
+"""A plan: models × weights × data × settings × seeds, in a TOML file that is checked before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from fathometer.data.noise import Noise, is_noise
+from fathometer.errors import InputError
+from fathometer.inputs import Inputs
+from fathometer.survey.lines import Lines
+from fathometer.survey.members import Member, find_members, find_weights
+from fathometer.survey.section import Section
+from fathometer.survey.settings import RunOptions, Settings, read_run_options, read_settings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_TOP = ("seeds", "weights", "models", "without", "data", "settings", "run", "families", "facts")
+_FAMILY = ("models", "without", "weights")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models under one name.
+
+    Attributes:
+        name: empty for models that belong to none.
+        members: the models with their weights.
+        run: how they are run.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    run: RunOptions = field(default_factory=RunOptions)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a survey measures.
+
+    Attributes:
+        families: of models.
+        data: name to path, or to `random:N`.
+        settings: name to settings; the name is empty where there is one of them.
+        seeds: of random weights, of the order of the data, of noise and random positions.
+        facts: of models, such as `accuracy`, by name.
+    """
+
+    families: tuple[Family, ...]
+    data: Mapping[str, str]
+    settings: Mapping[str, Settings]
+    seeds: tuple[int, ...] = (0,)
+    facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many soundings it asks for."""
+        models = sum(len(family.members) for family in self.families)
+        return models * len(self.data) * len(self.settings) * len(self.seeds)
+
+
+def read_plan(path: str | Path) -> Plan:
+    """The plan in a TOML file. Paths in it are relative to the file.
+
+    Raises:
+        InputError: with the line, for an unknown key, model, data set, gauge, or a value that does not fit.
+    """
+    path = Path(path).expanduser()
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); fathometer survey --paper FILE writes an example"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected a plan in TOML, got other bytes (at {error.start})") from error
+    return parse_plan(text, path.parent, path.name)
+
+
+def parse_plan(text: str, folder: str | Path = ".", name: str = "plan") -> Plan:
+    """The plan in a TOML text, with paths relative to `folder`.
+
+    Example:
+        >>> plan = parse_plan('''
+        ... models = ["torchvision:resnet1?", "torchvision:alexnet"]
+        ... weights = "none"
+        ... [data]
+        ... noise = "random:64"
+        ... ''')
+        >>> len(plan), [member.model for member in plan.families[0].members]
+        (2, ['torchvision:resnet18', 'torchvision:alexnet'])
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: not TOML: {error}") from error
+    section = Section(values, name, Lines(text))
+    section.only(_TOP)
+    folder = Path(folder)
+    run = _run(section)
+    settings = _settings(section)  # quick to check, so before the models
+    data = _data(section, folder)
+    seeds = _seeds(section)
+    families = _families(section, folder, run)
+    return Plan(families, data, settings, seeds, _facts(section, families))
+
+
+def _run(section: Section) -> RunOptions:
+    table = section.section("run")
+    table.only(option.name for option in fields(RunOptions))
+    return read_run_options(table, RunOptions())
+
+
+def _settings(section: Section) -> dict[str, Settings]:
+    table = section.section("settings")
+    named = [key for key, value in table.values.items() if isinstance(value, dict)]
+    if not named:
+        return {"": read_settings(table)}
+    loose = [key for key in table.values if key not in named]
+    if loose:
+        raise table.error(
+            f"{loose[0]}: stands beside [settings.{named[0]}]; write it into each of the named settings",
+            loose[0],
+        )
+    return {key: read_settings(table.section(key)) for key in named}
+
+
+def _data(section: Section, folder: Path) -> dict[str, str]:
+    table = section.section("data")
+    if not table.values:
+        raise section.error('no data; expected a table such as [data] with photos = "photos/" in it', "data")
+    found: dict[str, str] = {}
+    for key, value in table.values.items():
+        if not isinstance(value, str) or not value:
+            raise table.error(f"{key}: expected a path or random:1000, got {value!r}", key)
+        if is_noise(value):
+            try:
+                Noise(value, Inputs("tensor", (1,)), 0)
+            except InputError as error:
+                raise table.error(f"{key}: {error}", key) from error
+            found[key] = value
+            continue
+        place = folder / Path(value).expanduser()
+        if not place.exists():
+            hint = "; did you mean random?" if value.lower().startswith(("ran", "noise")) else ""
+            raise table.error(f"{key}: {value!r}: no such file or folder{hint or _nearby(place)}", key)
+        found[key] = str(place)
+    return found
+
+
+def _nearby(place: Path) -> str:
+    """What the folder has instead."""
+    from difflib import get_close_matches
+
+    try:
+        near = get_close_matches(place.name, [entry.name for entry in place.parent.iterdir()], n=1)
+    except OSError:
+        return "; paths are relative to the plan"
+    return f"; did you mean {near[0]}?" if near else "; paths are relative to the plan"
+
+
+def _seeds(section: Section) -> tuple[int, ...]:
+    seeds: Any = section.values.get("seeds", [0])
+    if not isinstance(seeds, list) or not seeds:
+        raise section.error(f"seeds: expected a list of whole numbers, got {seeds!r}", "seeds")
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise section.error(f"seeds: expected whole numbers from 0, got {seed!r}", "seeds")
+    return tuple(dict.fromkeys(seeds))
+
+
+def _families(section: Section, folder: Path, run: RunOptions) -> tuple[Family, ...]:
+    usual = section.words("weights", ("default",))
+    tables = section.section("families")
+    sections = [("", section)] if "models" in section.values else []
+    sections += [(name, tables.section(name)) for name in tables.values]
+    if not sections:
+        raise section.error('no models; expected models = ["torchvision:resnet*"] or [families.NAME] with it')
+    families: list[Family] = []
+    owner: dict[Member, str] = {}
+    for name, table in sections:
+        if name:
+            table.only((*_FAMILY, *(option.name for option in fields(RunOptions))))
+        members = []
+        for model in find_members(table, folder):
+            for weights in find_weights(table, usual, model, folder):
+                member = Member(model.label, weights.label, model.load_as, weights.load_as, weights.is_file)
+                if member in owner and owner[member] != name:
+                    raise table.error(
+                        f"{member.model} is in {owner[member] or 'models'} already, a model has one family; "
+                        f'without = ["{member.model}"] leaves it out',
+                        "models",
+                    )
+                owner[member] = name
+                members.append(member)
+        families.append(
+            Family(name, tuple(dict.fromkeys(members)), read_run_options(table, run) if name else run)
+        )
+    return tuple(families)
+
+
+def _facts(section: Section, families: tuple[Family, ...]) -> dict[str, dict[str, float]]:
+    table = section.section("facts")
+    known = dict.fromkeys(member.model for family in families for member in family.members)
+    table.only(known)
+    found: dict[str, dict[str, float]] = {}
+    for model in table.values:
+        entry = table.section(model)
+        found[model] = {key: float(entry.number(key, None, -1e300)) for key in entry.values}
+    return found

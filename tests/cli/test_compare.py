@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer.cli import main
+from tests.compare.soundings import sounding
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two families of three, far apart, with a companion."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    (tmp_path / "nets").mkdir()
+    for family, level, length in (("flat", 0.9, 8), ("bent", 0.5, 12)):
+        for size in (1, 2, 3):
+            trend = 0.02 * size * np.linspace(0, 1, length + size)[:, None]
+            values = level + trend + 0.01 * RNG.random((length + size, 3))
+            made = sounding(f"{family}{size}", values, cka=1 - values)
+            made.save(tmp_path / "nets" / f"{family}{size}.json")
+    facts = ["network,family,accuracy,depth"]
+    facts += [f"{f}{s},{f.upper()},{70 + 5 * s},{10 * s}" for f in ("flat", "bent") for s in (1, 2, 3)]
+    (tmp_path / "facts.csv").write_text("\n".join(facts))
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["fathometer", "compare", *args])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def test_everything_into_a_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "nets", "--families", "facts.csv", "--draws", "10", "--out", "out") == 0
+    shown = capsys.readouterr().out
+    assert "nearest neighbour in the own family: 6 of 6 networks" in shown
+    assert "batches drawn anew 10 times" in shown
+    assert "-1.00 ± 0.00" in shown  # the companion is one minus the score
+    written = {path.name for path in (folder / "out").iterdir()}
+    assert written == {
+        *("distances.csv", "statistics.csv", "families.csv", "merges.csv", "pairs.csv", "correlations.csv"),
+        *("correlations_by_family.csv", "predictors.csv", "best_predictors.csv"),
+        *("dendrogram.png", "distributions.png", "predictors.png"),
+    }
+    distances: Any = pd.read_csv(folder / "out" / "distances.csv", index_col="network")
+    assert distances.shape == (6, 6)
+    assert distances.loc["flat1", "flat2"] < 0.2 < distances.loc["flat1", "bent1"]
+    clusters = pd.read_csv(folder / "out" / "statistics.csv", index_col="network")["cluster"]
+    assert clusters.groupby(lambda name: name[:4]).nunique().to_list() == [1, 1]
+    assert clusters.nunique() == 2
+    assert min((folder / "out" / name).stat().st_size for name in written if name.endswith("png")) > 5000
+    best = pd.read_csv(folder / "out" / "best_predictors.csv")
+    assert set(best["family"]) == {"FLAT", "BENT"}
+    assert run(monkeypatch, "nets", "--out", "out") == 2
+    assert "--out out: is not empty" in capsys.readouterr().err
+    assert run(monkeypatch, "nets", "--out", "out", "--force") == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_families_by_pattern_and_the_order_forgotten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["nets", "--family", "F=flat*", "--family", "B=bent[12]", "--metric", "wasserstein"]
+    assert run(monkeypatch, *given, "--clusters", "3") == 0
+    shown = capsys.readouterr().out
+    assert "wasserstein distances of affinity" in shown
+    assert "5 of 5 networks" in shown
+    assert run(monkeypatch, *given, "--family", "X=x*") == 2
+    assert "family X: no network fits 'x*'" in capsys.readouterr().err
+    assert run(monkeypatch, *given, "--family", "flat*") == 2
+    assert "--family flat*: expected NAME=PATTERN" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_cannot_be_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sounding("odd", RNG.random(5), data="noise", cka=RNG.random(5)).save(folder / "odd.json")
+    assert run(monkeypatch, "nets", "odd.json") == 2
+    assert "data: photos in most, but not in odd (noise)" in capsys.readouterr().err
+    assert run(monkeypatch, "nets", "odd.json", "--anyway", "--draws", "2") == 0
+    streams = capsys.readouterr()
+    assert streams.err.count("compared anyway: data: photos in most") == 1
+    assert "of one batch, and so never redrawn: odd" in streams.out
+    assert run(monkeypatch, "nets", "--gauge", "rank") == 2
+    assert "'rank' was measured in none of these" in capsys.readouterr().err
+    assert run(monkeypatch, "nets", "--metric", "euclidean") == 2
+    assert "expected signatures of one length, but bent1 has 13 sites and bent2 14" in capsys.readouterr().err
+    assert run(monkeypatch, "nets/flat1.json") == 2
+    assert "at least two networks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["absent.json"], "absent.json: cannot be read"),
+        (["facts.csv"], "expected a sounding, a file that ends in"),
+        (["empty"], "no .json or .parquet file in this folder"),
+        (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
+        (["nets", "--families", "others.csv"], "none of its networks is here"),
+        (["nets", "--out", "facts.csv"], "expected a folder, got a file"),
+        (["nets", "--over", "seed", "--criteria"], "ask one at a time"),
+        (["nets", "--clusters", "0"], "Invalid value"),
+        (["nets", "--metric", "cosine"], "Invalid value"),
+    ],
+)
+def test_bad_requests(
+    args: list[str],
+    words: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "others.csv").write_text("network,family\nother,A\n")
+    assert run(monkeypatch, *args) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_other_data_other_settings_other_trainings(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sounding("a", [0.5, 0.6], data="images").save(folder / "1.json")
+    sounding("a", [0.5, 0.9], data="noise").save(folder / "2.json")
+    sounding("a", [0.4, 0.6], data="images", sha256="init").save(folder / "3.json")
+    assert run(monkeypatch, "1.json", "2.json", "--reference", "images", "--out", "d") == 0
+    assert "0.300" in capsys.readouterr().out
+    assert pd.read_csv(folder / "d" / "deviation.csv")["noise"].to_list() == pytest.approx([0.3])
+    assert run(monkeypatch, "1.json", "3.json", "--over", "weights", "--out", "w") == 0
+    assert pd.read_csv(folder / "w" / "over.csv")["largest"].to_list() == pytest.approx([0.1])
+    assert pd.read_csv(folder / "w" / "signatures.csv").shape == (2, 3)
+    assert run(monkeypatch, "1.json", "3.json", "--criteria", "--out", "c") == 0
+    assert pd.read_csv(folder / "c" / "criteria.csv")["std"].to_list() == pytest.approx([0.025])
+    assert run(monkeypatch, "1.json", "2.json", "--reference", "cifar") == 2
+    assert "expected a sounding on the reference data 'cifar'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_help_teaches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--help") == 0
+    shown = capsys.readouterr().out
+    for word in (
+        "--families",
+        "--reference",
+        "--over",
+        "--criteria",
+        "--draws",
+        "fathometer compare soundings/",
+    ):
+        assert word in shown

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fathometer.cli import main
+from fathometer.cli.survey import _View
+from fathometer.survey import Event, tasks_of
+from tests.survey.making import plan, plan_text
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*args: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fathometer", "survey", *args])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        told = capsys.readouterr()
+        return int(stop.value.code or 0), told.out, told.err
+
+    return run
+
+
+def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(plan_text("small", "bad"))
+    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    assert (code, "│ Tiny   │         2 │        0 │      0 │     2 │" in out) == (0, True)
+    code, out, err = command("plan.toml", "--out", "results")
+    assert code == 1
+    assert "1 of 2: tests.survey.nets:small · none · noise: measured in" in err
+    assert "2 of 2: tests.survey.nets:bad · none · noise: failed: the network failed on its input" in err
+    assert "failed: tests.survey.nets:bad" in out
+    assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
+    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    assert (code, "│ Tiny   │         2 │        1 │      1 │     0 │" in out) == (0, True)
+    (tmp_path / "plan.toml").write_text(plan_text("small"))
+    code, out, _ = command("plan.toml", "--out", "results")
+    assert (code, out) == (0, "results: 0 measured, 1 kept, 0 failed\n")
+
+
+def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "val").mkdir()
+    assert command("--paper", "paper.toml", "--imagenet", "val")[:2] == (0, "wrote paper.toml\n")
+    assert "torchvision:convnext_large" in (tmp_path / "paper.toml").read_text()
+    code, out, _ = command("paper.toml", "--status")
+    assert (code, "all          │        36 │        0 │      0 │    36" in out) == (0, True)
+    code, _, err = command("--paper", "paper.toml")
+    assert (code, "paper.toml exists" in err) == (2, True)
+
+
+def test_refusals(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(plan_text("smal"))
+    for args, message in (
+        ((), "error: expected a plan"),
+        (("plan.toml",), "plan.toml, line 14: models: tests.survey.nets has no 'smal'; did you mean small"),
+        (("no.toml",), "no.toml: cannot be read"),
+        (("plan.toml", "--address", "x:1"), "--address x:1: is of a Ray cluster"),
+        (("plan.toml", "--on", "moon"), "'moon' is not one of 'here', 'ray'"),
+    ):
+        code, out, err = command(*args)
+        assert (code, out) == (2, "")
+        assert message in err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_the_live_table() -> None:
+    console = Console(width=100, force_terminal=True, file=StringIO())
+    first, second, third = tasks_of(plan("small", "other", "bad"))
+    view = _View([first, second, third], console)
+    for event, head in (
+        (Event(first, "under way", share=0.25), "0 of 3 soundings, time left not known yet"),
+        (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),
+        (Event(second, "kept"), "2 of 3 soundings, 0:00:"),
+        (Event(third, "failed", message="[red]why\nnot"), "3 of 3 soundings, 0:00:00 left"),
+    ):
+        view.tell(event)
+        with console.capture() as text:
+            console.print(view.table())
+        assert head in text.get()
+    assert "measured in 2.0 s" in text.get()
+    assert "failed: [red]why" in text.get()
+
+
+def test_help_shows_a_plan(command: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = command("--help")
+    assert code == 0
+    assert "[families.ResNet]" in out

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import silhouette_samples
+
+from fathometer import InputError
+from fathometer.compare import Distances, cluster, family_agreement, signature_distances, stability
+from tests.compare.soundings import sounding
+
+RNG = np.random.default_rng(2)
+LINE = {name: np.array([value]) for name, value in {"a": 0.0, "far": 10.0, "b": 1.0, "c": 3.0}.items()}
+
+
+def test_four_points_on_a_line() -> None:
+    tree = cluster(signature_distances(LINE))
+    assert tree.linkage[:, 2].tolist() == [1.0, 2.5, pytest.approx((10 + 9 + 7) / 3)]
+    assert tree.merges == [frozenset("ab"), frozenset("abc"), frozenset(["a", "b", "c", "far"])]
+    assert tree.names in (("a", "b", "c", "far"), ("far", "c", "b", "a"))
+    cut = tree.cut(2)
+    assert cut["a"] == cut["b"] == cut["c"] != cut["far"]
+    assert sorted(cut.unique()) == [1, 2]
+    assert (
+        tree.ordered.to_numpy().tolist()
+        == tree.distances.frame.loc[list(tree.names), list(tree.names)].to_numpy().tolist()
+    )
+
+
+@pytest.mark.parametrize("method", ["average", "complete", "single", "ward"])
+def test_it_is_scipys(method: str) -> None:
+    points = RNG.random((12, 3))
+    condensed = pdist(points)
+    square = squareform(condensed)
+    tree = cluster(Distances(tuple("abcdefghijkl"), square, "dtw", "affinity"), method)  # type: ignore[arg-type]
+    expected = linkage(condensed, method)
+    assert np.allclose(tree.linkage[:, 2], expected[:, 2], rtol=1e-12)
+    assert tree.cophenetic == pytest.approx(cophenet(expected, condensed)[0], abs=1e-12)
+    assert np.allclose(tree.distances.condensed, condensed)
+
+
+def test_few_networks_and_bad_requests() -> None:
+    pair = signature_distances({"a": np.zeros(1), "b": np.ones(1)})
+    assert math.isnan(cluster(pair).cophenetic)
+    with pytest.raises(InputError, match="at least two"):
+        cluster(signature_distances({"a": np.zeros(1)}))
+    with pytest.raises(InputError, match="method"):
+        cluster(pair, "median")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="1 to 2, got 3"):
+        cluster(pair).cut(3)
+
+
+def test_families_that_come_together_and_one_that_goes_astray() -> None:
+    values = {"a1": 0.0, "a2": 1.0, "b1": 10.0, "b2": 12.0, "astray": 9.0, "single": 30.0}
+    families = {name: name[0] for name in values} | {"astray": "a", "single": "s"}
+    found: Any = family_agreement(
+        signature_distances({k: np.array([v]) for k, v in values.items()}), families
+    )
+    table: Any = found.set_index("network")
+    assert table["nearest"].to_dict() == {
+        "a1": "a2", "a2": "a1", "b1": "astray", "b2": "b1", "astray": "b1", "single": "b2"
+    }  # fmt: skip
+    assert table["same"].to_list() == [True, True, False, True, False, None]
+    points = np.array(list(values.values()))[:, None]
+    theirs = silhouette_samples(points, list(families.values()))
+    ours = table["silhouette"].to_numpy()
+    assert np.allclose(ours[:-1], theirs[:-1])
+    assert math.isnan(ours[-1])
+    with pytest.raises(InputError, match="two families"):
+        family_agreement(signature_distances(LINE), {"a": "x", "b": "x"})
+
+
+def test_stability_sees_what_is_noise() -> None:
+    """Two networks far away, and three whose order is a matter of batches."""
+    noisy = {n: sounding(n, 0.5 + 0.01 * RNG.standard_normal((6, 8))) for n in ("x", "y", "z")}
+    sure = {n: sounding(n, v + 1e-6 * RNG.random((6, 8))) for n, v in (("far", 0.9), ("near", 0.91))}
+    found: Any = stability({**noisy, **sure}, draws=60, clusters=2)
+    returns = {
+        frozenset(m.split(", ")): r
+        for m, r in zip(found.merges["members"], found.merges["returns"], strict=True)
+    }
+    assert returns[frozenset({"far", "near"})] == 1
+    assert returns[frozenset({"x", "y", "z"})] == 1
+    (pair,) = (r for members, r in returns.items() if len(members) == 2 and "far" not in members)
+    assert 0.2 < pair < 0.95
+    assert found.pairs.loc["x", "y"] == 1
+    assert found.pairs.loc["x", "far"] == 0
+    assert found.unvaried == ()
+    again = stability({**noisy, **sure}, draws=60, clusters=2)
+    assert again.merges.equals(found.merges)
+    assert not stability({**noisy, **sure}, draws=60, seed=1).merges.equals(found.merges)
+
+
+def test_one_batch_is_said_and_all_of_one_refused() -> None:
+    a, b = sounding("a", [0.1, 0.2]), sounding("b", [0.3, 0.5])
+    many = sounding("c", RNG.random((2, 3)))
+    assert stability([a, b, many], draws=3).unvaried == ("a", "b")
+    with pytest.raises(InputError, match="several batches"):
+        stability([a, b])
+    with pytest.raises(InputError, match="draws"):
+        stability([a, many], draws=0)
+
+
+def test_a_site_that_some_batches_miss_is_drawn_all_the_same() -> None:
+    holed = RNG.random((3, 4))
+    holed[1, :3] = np.nan
+    found: Any = stability([sounding("a", holed), sounding("b", RNG.random((3, 4)))], draws=20)
+    assert found.merges["returns"].to_list() == [1.0]

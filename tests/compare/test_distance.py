@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+from fathometer import InputError
+from fathometer.compare import Distances, by_name, comparable, distances, signature_distances, signatures
+from tests.compare.soundings import sounding
+
+RNG = np.random.default_rng(1)
+
+
+def test_euclidean_and_wasserstein_in_closed_form() -> None:
+    given = {"a": np.array([0.0, 0.0]), "b": np.array([3.0, 4.0]), "c": np.array([4.0, 3.0])}
+    assert signature_distances(given, "euclidean").frame.loc["a", "b"] == 5
+    found: Any = signature_distances(given, "wasserstein").frame
+    assert found.loc["a", "b"] == 3.5
+    assert found.loc["b", "c"] == 0  # order is forgotten
+
+
+def test_wasserstein_is_scipys_for_any_lengths() -> None:
+    given = {str(n): RNG.random(n) for n in (3, 7, 20)}
+    found: Any = signature_distances(given, "wasserstein").matrix
+    assert found[0, 2] == wasserstein_distance(given["3"], given["20"])
+    # A metric: the triangle inequality holds.
+    assert found[0, 2] <= found[0, 1] + found[1, 2] + 1e-15
+
+
+def test_euclidean_wants_one_length_and_names_who_has_another() -> None:
+    with pytest.raises(InputError, match=r"a has 2 sites and long 3; use the metric dtw"):
+        signature_distances({"a": np.ones(2), "long": np.ones(3)}, "euclidean")
+
+
+def test_distances_of_soundings_are_of_their_means() -> None:
+    a, b = RNG.random((5, 4)), RNG.random((7, 2))
+    found = distances([sounding("a", a), sounding("torchvision:b", b)])
+    assert found.names == ("a", "b")
+    assert found.gauge == "affinity"
+    assert found.matrix[0, 1] == signature_distances({"a": a.mean(1), "b": b.mean(1)}).matrix[0, 1]
+
+
+def test_any_gauge() -> None:
+    found = distances([sounding("a", [1, 1], rank=[1, 2]), sounding("b", [1, 1], rank=[1, 4])], "rank")
+    assert found.matrix[0, 1] == 2
+
+
+def test_a_matrix_that_is_none_is_refused() -> None:
+    for bad, words in (
+        (np.zeros((2, 3)), "2 × 2"),
+        (np.array([[0, 1], [2, 0]]), "symmetric"),
+        (np.eye(2), "symmetric matrix with 0"),
+        (np.array([[0, np.nan], [np.nan, 0]]), "finite"),
+        (np.array([[0, -1], [-1, 0]]), "≥ 0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Distances(("a", "b"), bad, "dtw", "affinity")
+    with pytest.raises(ValueError, match="read-only"):
+        signature_distances({"a": np.ones(2), "b": np.ones(2)}).matrix[0, 0] = 1
+    with pytest.raises(InputError, match="metric"):
+        signature_distances({"a": np.ones(2)}, "cosine")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"data": "noise"}, r"data: photos in most, but not in odd \(noise\)"),
+        ({"pooling": "sum"}, r"pooling: mean in most, but not in odd \(sum\)"),
+        ({"samples": 7}, r"samples: 100 in most, but not in odd \(7\)"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(change: dict[str, object], words: str) -> None:
+    three = [sounding("a", [1, 2]), sounding("b", [1, 3]), sounding("odd", [1, 4], **change)]  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=words):
+        distances(three)
+    with pytest.warns(UserWarning, match=words):
+        assert distances(three, anyway=True).names == ("a", "b", "odd")
+
+
+def test_a_missing_gauge_is_named_or_left_out() -> None:
+    some = [sounding("a", [1, 2], cka=[1, 2]), sounding("b", [1, 2], cka=[2, 2]), sounding("bare", [1, 2])]
+    with pytest.raises(InputError, match="'cka' was not measured in bare"):
+        distances(some, "cka")
+    with pytest.warns(UserWarning, match="left out: 'cka' was not measured in bare"):
+        assert distances(some, "cka", anyway=True).names == ("a", "b")
+    with pytest.raises(InputError, match="none of these"):
+        comparable(some, "rank", anyway=True)
+
+
+def test_a_site_without_value_is_named() -> None:
+    with pytest.raises(InputError, match="gap: 'affinity' has no finite value at relu1"):
+        signatures([sounding("gap", [1.0, np.nan])])
+
+
+def test_names_tell_soundings_of_one_network_apart() -> None:
+    again = [
+        sounding("hub:net", [1], data="x"),
+        sounding("net", [1], data="y"),
+        sounding("net", [1], data="y", samples=5),
+        sounding("other", [1]),
+        sounding("other", [1]),
+    ]
+    assert list(by_name(again)) == ["net, x", "net, y, 100", "net, y, 5", "other", "other #2"]
+    assert list(by_name({"mine": again[0]})) == ["mine"]
+    with pytest.raises(InputError, match="at least one"):
+        by_name([])
+    with pytest.raises(InputError, match="expected a Sounding, got str"):
+        by_name(["file.json"])  # type: ignore[list-item]

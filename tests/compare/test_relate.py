@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress, pearsonr
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+from fathometer import InputError
+from fathometer.compare import (
+    best_predictors,
+    correlations,
+    families_by_pattern,
+    family_table,
+    predictors,
+    statistics,
+)
+from fathometer.compare.families import in_words
+from tests.compare.soundings import sounding
+
+HERE = Path(__file__).parent
+RNG = np.random.default_rng(4)
+ROUNDING = 0.01  # half a digit in Table 2, which a mean and a std pass on whole, and half a digit in Table 1
+
+
+def test_pearson_over_sites_of_the_means_over_batches() -> None:
+    a, b = RNG.random((9, 3)), RNG.random((9, 3))
+    found: Any = correlations([sounding("net", a, cka=b, norm=-a)])
+    assert found.columns.to_list() == ["cka", "norm"]
+    assert found.loc["net", "cka"] == pytest.approx(pearsonr(a.mean(1), b.mean(1))[0], abs=1e-14)
+    assert found.loc["net", "norm"] == pytest.approx(-1, abs=1e-15)
+
+
+def test_no_correlation_where_there_is_none() -> None:
+    a = RNG.random(6)
+    some = [
+        sounding("flat", a, cka=np.full(6, 0.1) + 1e-17 * a),
+        sounding("holed", a, cka=np.where(np.arange(6) < 4, np.nan, a)),
+        sounding("without", a),
+        sounding("two", a[:2], cka=a[:2]),
+        sounding("most", a, cka=np.where(np.arange(6) < 1, np.inf, 2 * a)),
+    ]
+    found: Any = correlations(some)["cka"]
+    assert found.isna().to_list() == [True, True, True, True, False]
+    assert found["most"] == pytest.approx(1)
+
+
+def test_companions_are_checked() -> None:
+    with pytest.raises(InputError, match="none of the paper"):
+        correlations([sounding("bare", [1, 2, 3])])
+    with pytest.raises(InputError, match="typo was measured in no network, but affinity, cka"):
+        correlations([sounding("a", [1, 2], cka=[1, 2])], companions=["typo"])
+    with pytest.raises(InputError, match="a: 'rank' was not measured"):
+        correlations([sounding("a", [1, 2])], "rank")
+
+
+def paper() -> tuple[Any, Any]:
+    """What family averaging makes of Table 2, and Table 1 as printed."""
+    two = pd.read_csv(HERE / "paper_table_2.csv").set_index("network")
+    families = two.pop("family").dropna().to_dict()
+    one = pd.read_csv(HERE / "paper_table_1.csv").set_index("family")
+    one.columns = pd.MultiIndex.from_tuples([tuple(column.split("_")) for column in one.columns])
+    return family_table(two, families, overall="Average"), one
+
+
+@pytest.mark.parametrize("family", ["VGGs", "ResNets", "ViTs", "Swins", "Convnexts"])
+def test_table_1_follows_from_table_2(family: str) -> None:
+    ours, printed = paper()
+    for column in printed.columns:
+        assert abs(ours.loc[family, column] - printed.loc[family, column]) <= ROUNDING + 1e-9, column
+
+
+def test_a_sample_standard_deviation_would_not_do() -> None:
+    ours, printed = paper()
+    n = ours.loc["VGGs", ("cka", "count")]
+    assert n == 4
+    sample = ours.loc["VGGs", ("cka", "std")] * math.sqrt(n / (n - 1))
+    assert abs(sample - printed.loc["VGGs", ("cka", "std")]) > ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("family", "column"),
+    [
+        ("DenseNets", "cka"),
+        ("DenseNets", "norm"),
+        ("DenseNets", "r2"),
+        ("EfficientNets", "sparsity"),
+        ("Average", "cka"),
+    ],
+)
+def test_rows_that_do_not_follow(family: str, column: str) -> None:
+    """As the documents say; should one follow some day, the data here are wrong."""
+    ours, printed = paper()
+    assert abs(ours.loc[family, (column, "mean")] - printed.loc[family, (column, "mean")]) > ROUNDING
+
+
+def test_two_networks_of_table_2_are_one() -> None:
+    two = pd.read_csv(HERE / "paper_table_2.csv").set_index("network")
+    assert two.loc["densenet161"].equals(two.loc["densenet169"])
+    assert len(two) == 32
+
+
+def test_families_by_hand() -> None:
+    values: Any = pd.DataFrame({"x": [1.0, 3.0, np.nan, 5.0]}, index=["a1", "a2", "a3", "b1"])
+    found: Any = family_table(values, {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "absent": "C"})
+    assert found["x"].to_dict("index") == {
+        "A": {"mean": 2, "std": 1, "count": 2},
+        "B": {"mean": 5, "std": 0, "count": 1},
+        "all": {"mean": 3, "std": pytest.approx(math.sqrt(8 / 3)), "count": 3},
+    }
+    assert in_words(found)["x"].to_list() == ["2.00 ± 1.00", "5.00 ± 0.00", "3.00 ± 1.63"]
+    with pytest.raises(InputError, match="name of the row over all"):
+        family_table(values, {"a1": "all"})
+    with pytest.raises(InputError, match=r"family VGG: no network fits 'vgg\*'; there are a, b"):
+        families_by_pattern(["a", "b"], {"VGG": "vgg*"})
+
+
+def family_of(count: int) -> tuple[Any, Any, dict[str, str]]:
+    names = [f"net{i}" for i in range(count)]
+    numbers = statistics({name: sounding(name, RNG.random(12)) for name in names})
+    facts = pd.DataFrame(RNG.random((count, 3)), index=names, columns=["accuracy", "depth", "gflops"])
+    return numbers, facts, dict.fromkeys(names, "F")
+
+
+def test_lines_are_scikit_learns_left_out_ones_too() -> None:
+    numbers, facts, families = family_of(6)
+    found: Any = predictors(numbers, facts, families).set_index("predictor")
+    assert set(found.index) == {
+        "min",
+        "max",
+        "mean",
+        "median",
+        "std",
+        "spread",
+        "skewness",
+        "depth",
+        "gflops",
+    }
+    y = facts["accuracy"].to_numpy()
+    for name, kind, source in (("median", "signature", numbers), ("depth", "characteristic", facts)):
+        x = source[name].to_numpy()
+        line = linregress(x, y)
+        assert found.loc[name, "kind"] == kind
+        assert found.loc[name, "r2"] == pytest.approx(line.rvalue**2, abs=1e-12)
+        assert found.loc[name, "slope"] == pytest.approx(line.slope, rel=1e-10)
+        guessed = cross_val_predict(LinearRegression(), x[:, None], y, cv=LeaveOneOut())
+        means = np.array([np.delete(y, i).mean() for i in range(len(y))])
+        expected = 1 - ((y - guessed) ** 2).sum() / ((y - means) ** 2).sum()
+        assert found.loc[name, "r2_left_out"] == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_best_of_four_random_networks_looks_good_and_is_chance() -> None:
+    numbers, facts, families = family_of(4)
+    best: Any = best_predictors(numbers, facts, families).set_index("kind")
+    lines: Any = predictors(numbers, facts, families)
+    for kind in ("signature", "characteristic"):
+        assert best.loc[kind, "r2"] == lines.loc[lines["kind"] == kind, "r2"].max()
+    row = best.loc["signature"]
+    x = numbers[["min", "max", "mean", "median", "std", "spread", "skewness"]].to_numpy()
+    reached = [
+        max(pearsonr(x[:, k], y)[0] ** 2 for k in range(x.shape[1]))
+        for y in map(np.array, permutations(facts["accuracy"]))
+    ]
+    assert row["chance"] == pytest.approx(np.mean(np.array(reached) >= row["r2"] - 1e-9))
+    assert row["chance"] >= 1 / 24
+
+
+def test_a_true_predictor_is_found_among_many_members() -> None:
+    numbers, facts, families = family_of(10)
+    facts["accuracy"] = 70 - 5 * numbers["min"] + 0.01 * RNG.random(10)
+    best: Any = best_predictors(numbers, facts, families).set_index("kind").loc["signature"]
+    assert best["predictor"] == "min"
+    assert best["slope"] == pytest.approx(-5, rel=0.05)
+    assert best["r2_left_out"] > 0.99
+    assert best["chance"] < 0.01
+
+
+def test_small_families_unknown_accuracies_and_constants() -> None:
+    numbers, facts, families = family_of(5)
+    facts.loc["net0", "accuracy"] = np.nan
+    facts["depth"] = 7.0
+    facts["gflops"] = [1, np.nan, 3, 4, 5]
+    found: Any = predictors(numbers, facts, families).set_index("predictor")
+    assert (found["members"] == 4).all()
+    assert found.loc["depth", "r2"] == 0
+    assert math.isnan(found.loc["depth", "r2_left_out"])
+    assert "gflops" not in found.index
+    with pytest.raises(InputError, match="at least 3 members"):
+        predictors(numbers.iloc[:2], facts, families)
+    with pytest.raises(InputError, match="expected a column 'accuracy', got depth"):
+        predictors(numbers, facts[["depth"]], families)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fathometer import InputError
+from fathometer.compare import (
+    criteria_spread,
+    data_deviation,
+    facts_of,
+    known_facts,
+    read_facts,
+    robustness,
+    signature_table,
+    torchvision_facts,
+    training_change,
+)
+from tests.compare.soundings import sounding
+
+
+def test_deviation_from_the_reference_data() -> None:
+    some = [
+        sounding("a", [0, 0], data="images"),
+        sounding("a", [3, 4], data="noise"),
+        sounding("a", [0, 1], data="cifar"),
+        sounding("b", [1, 1, 1], data="noise"),
+        sounding("b", [1, 1, 2], data="images"),
+    ]
+    found: Any = data_deviation(some, "images")
+    assert found.loc["a"].to_dict() == {"noise": 5, "cifar": 1}
+    assert found.loc["b", "noise"] == 1
+    assert np.isnan(found.loc["b", "cifar"])
+    assert data_deviation(some[:3], "images", metric="dtw").loc["a", "cifar"] == 1
+    assert data_deviation(some[:3], "images", metric="wasserstein").loc["a", "noise"] == 3.5
+
+
+def test_a_deviation_needs_a_reference_and_the_same_network() -> None:
+    images, noise = sounding("a", [1], data="images"), sounding("a", [2], data="noise")
+    with pytest.raises(InputError, match="a: expected a sounding on the reference data 'cifar', got images"):
+        data_deviation([images, noise], "cifar")
+    with pytest.raises(InputError, match="other data than 'images'"):
+        data_deviation([images], "images")
+    retrained = sounding("a", [2], data="noise", sha256="other")
+    with pytest.raises(InputError, match="trained other: expected a sounding on the reference"):
+        data_deviation([images, retrained], "images")
+    with pytest.raises(InputError, match="two soundings with data noise"):
+        data_deviation([images, noise, noise], "images")
+    with pytest.raises(InputError, match="samples: "):
+        data_deviation([images, sounding("a", [2], data="noise", samples=9)], "images")
+
+
+def test_robustness_over_samples() -> None:
+    some = [
+        sounding("a", [[0.1, 0.3], [0.5, 0.5]], samples=10),
+        sounding("a", [[0.4, 0.4], [0.5, 0.5]], samples=20),
+        sounding("b", [0.5], samples=10),
+        sounding("b", [0.5], samples=20),
+    ]
+    found: Any = robustness(some, "samples")
+    row = found.loc["a"]
+    assert row["values"] == 2
+    assert row["std"] == pytest.approx(0.05)  # sites: 0.1 and 0
+    assert row["largest"] == pytest.approx(0.2)
+    assert row["batch_std"] == pytest.approx(np.std([0.1, 0.3], ddof=1) / 4)
+    assert found.loc["b", "std"] == 0
+    table: Any = signature_table(some[:2], "samples")
+    assert table.to_dict() == {
+        "10": {"relu0": pytest.approx(0.2), "relu1": 0.5},
+        "20": {"relu0": pytest.approx(0.4), "relu1": 0.5},
+    }
+
+
+@pytest.mark.parametrize("over", ["seed", "pooling", "weights", "data"])
+def test_robustness_over_anything(over: str) -> None:
+    change = {"seed": 1, "pooling": "sum", "sha256": "1", "data": "noise"}
+    key = "sha256" if over == "weights" else over
+    some = [sounding("a", [0.5, 0.7]), sounding("a", [0.6, 0.7], **{key: change[key]})]  # type: ignore[arg-type]
+    assert robustness(some, over).loc["a", "largest"] == pytest.approx(0.1)
+
+
+def test_what_does_not_fit_is_said() -> None:
+    a = sounding("a", [1, 2])
+    with pytest.raises(InputError, match="expected one of data, pooling"):
+        robustness([a], "colour")
+    with pytest.raises(InputError, match="a: expected soundings that differ in seed, got one"):
+        robustness([a], "seed")
+    with pytest.raises(InputError, match="a: two soundings with seed 0"):
+        robustness([a, sounding("a", [1, 2])], "seed")
+    with pytest.raises(InputError, match="got 2 and 3, first apart at relu2"):
+        robustness([a, sounding("a", [1, 2, 3], seed=1)], "seed")
+    with pytest.raises(InputError, match="data: "):
+        robustness([a, sounding("a", [1, 2], seed=1, data="noise")], "seed")
+    with pytest.raises(InputError, match="one network, got a, b"):
+        signature_table([a, sounding("b", [1])], "seed")
+
+
+def test_training_site_by_site() -> None:
+    found: Any = training_change(sounding("a", [0.9, 1.0]), sounding("a", [0.5, 0.75], sha256="1"))
+    assert found["change"].to_list() == pytest.approx([-0.4, -0.25])
+    with pytest.raises(InputError, match="data: "):
+        training_change(sounding("a", [1]), sounding("a", [1], data="noise"))
+
+
+def test_criteria_over_trainings() -> None:
+    some = [
+        sounding("a", [[0.2, 0.4], [0.6, 0.8]], norm=[100, 300], own=[1, 1]),
+        sounding("a", [0.7, 0.7], norm=[400, 400], sha256="1"),
+    ]
+    found: Any = criteria_spread(some)
+    assert found.index.to_list() == ["affinity", "norm"]
+    assert found.loc["affinity"].to_list() == pytest.approx([0.6, 0.1, 1 / 6, 2])
+    assert found.loc["norm"].to_list() == pytest.approx([300, 100, 1 / 3, 2])
+    with pytest.raises(InputError, match="own was not measured in all of these; they share affinity, norm"):
+        criteria_spread(some, ["own"])
+    with pytest.raises(InputError, match="at least two"):
+        criteria_spread(some[:1])
+
+
+def test_facts_of_torchvisions_own_weights() -> None:
+    some = {
+        "trained": sounding("torchvision:resnet18", [1], weights="IMAGENET1K_V1"),
+        "file": sounding("torchvision:resnet18", [1], weights="resnet18-f37072fd.pth"),
+        "random": sounding("torchvision:resnet18", [1], weights="none"),
+        "mine": sounding("my.module:resnet18", [1], weights="IMAGENET1K_V1"),
+    }
+    found: Any = torchvision_facts(some)
+    assert found.index.to_list() == ["trained", "file", "random"]
+    assert found["accuracy"].iloc[:2].to_list() == [69.758, 69.758]
+    assert np.isnan(found.loc["random", "accuracy"])
+    assert found["family"].to_list() == ["resnet"] * 3
+    assert found.loc["random", "parameters"] == 11689512
+    assert found.loc["random", "gflops"] == pytest.approx(1.814)
+
+
+def test_what_a_survey_wrote_goes_first() -> None:
+    surveyed = sounding("torchvision:resnet18", [1], weights="IMAGENET1K_V1")
+    surveyed.provenance.model.update(family="R", facts={"accuracy": 1, "depth": "deep", "colour": "red"})
+    some = {"surveyed": surveyed, "plain": sounding("torchvision:vgg11", [1]), "mine": sounding("m", [1])}
+    found: Any = known_facts(some)
+    assert found.index.to_list() == ["surveyed", "plain"]
+    assert found["family"].to_list() == ["R", "vgg"]
+    assert found.loc["surveyed", "accuracy"] == 1
+    assert np.isnan(found.loc["surveyed", "depth"])
+    assert "colour" not in found
+    assert known_facts({"mine": some["mine"]}).empty
+
+
+def test_facts_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("network,family,accuracy,colour\nnet,A,70.5,red\nother,,,\n")
+    found: Any = facts_of([sounding("x:net", [1]), sounding("unknown", [1])], read_facts(path))
+    assert found.to_dict("index") == {"net": {"family": "A", "accuracy": 70.5, "colour": "red"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("name,family\na,b\n", "expected a column 'network', got name"),
+        ("network,accuracy\na,high\n", "column 'accuracy': expected numbers, got 'high'"),
+        ("network,family\na,b\na,c\n", "'a' stands there twice"),
+        ("", "not a CSV"),
+        ("network\na,b,c\nd,e,f,g,h\n", "not a CSV"),
+    ],
+)
+def test_a_file_of_facts_that_is_wrong(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        read_facts(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_facts(tmp_path / "absent.csv")

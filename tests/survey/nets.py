@@ -1,0 +1,84 @@
+"""Networks for plans, by name.
+
+With LOG set, every forward pass leaves a line in that file; with KILL=name:5, the fifth of a network kills
+the process, as `kill -9` does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fathometer.inputs import Inputs
+
+IMAGE = Inputs("image", (3, 8, 8))
+
+
+class Noted(nn.Sequential):
+    """Leaves a line for each forward pass, and takes its time."""
+
+    def __init__(self, name: str, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.name = name
+
+    def forward(self, x: Tensor) -> Tensor:
+        if log := os.environ.get("LOG"):
+            with open(log, "a") as file:
+                file.write(f"{self.name} {len(x)}\n")
+            name, _, count = os.environ.get("KILL", "").partition(":")
+            if name == self.name and Path(log).read_text().count(name) == int(count):
+                os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(float(os.environ.get("SLOW", "0")))
+        for layer in self:
+            x = layer(x)
+        return x
+
+
+def small() -> tuple[nn.Module, Inputs]:
+    return Noted("small", nn.Conv2d(3, 5, 3), nn.ReLU(), nn.Conv2d(5, 4, 3), nn.SiLU()), IMAGE
+
+
+def other() -> tuple[nn.Module, Inputs]:
+    return Noted("other", nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Conv2d(4, 6, 3), nn.GELU()), IMAGE
+
+
+def bad() -> tuple[nn.Module, Inputs]:
+    return nn.Conv2d(4, 4, 3), IMAGE
+
+
+class Mood(nn.Module):
+    """Its sites depend on the data: which batch sees which first is not the same everywhere."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for i, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
+            x = function(x) if float(x[0, 0, i, 0]) > 0.3 else x
+        return torch.sigmoid(x)
+
+
+def moody() -> tuple[nn.Module, Inputs]:
+    return Mood(), IMAGE
+
+
+class Deadly(nn.Module):
+    """Kills its process once, in the middle, and then no more."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mark = Path(os.environ["DEADLY"])
+        with mark.open("a") as file:
+            file.write(".")
+        if len(mark.read_text()) == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.relu(x)
+
+
+def deadly() -> tuple[nn.Module, Inputs]:
+    return Deadly(), IMAGE
+
+
+def gap(x: Tensor, y: Tensor) -> Tensor:
+    return (x - y).abs().max()

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fathometer
+from fathometer import InputError, load
+from fathometer.survey import run_survey
+from tests.survey.making import plan
+
+
+def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
+    facts = '[facts."tests.survey.nets:other"]\naccuracy = 71.5\nyear = 2020\n'
+    run_survey(plan("small", "other", change=("[families", f"{facts}[families")), tmp_path)
+    table = fathometer.atlas(tmp_path)
+    assert len(table) == 2
+    row = table[table["model"] == "tests.survey.nets:other"].iloc[0]
+    expected = ("Tiny", "none", "noise", 16, 3, 71.5, 2020, 2, 2)
+    names = ["family", "weights", "data", "samples", "batches", "accuracy", "year", "depth", "sites"]
+    assert tuple(row[names]) == expected
+    sounding = load(tmp_path / row["file"])
+    assert row["affinity"] == pytest.approx(sounding.signature.mean())
+    assert row["affinity_spread"] == pytest.approx(sounding.summary()["spread"])
+    sites = fathometer.atlas(tmp_path, per="site")
+    assert len(sites) == 4
+    assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
+
+
+def test_an_empty_folder_a_broken_file_a_wrong_word(tmp_path: Path) -> None:
+    assert len(fathometer.atlas(tmp_path)) == 0
+    assert "model" in fathometer.atlas(tmp_path)
+    (tmp_path / "a.json").write_text("{")
+    with pytest.warns(UserWarning, match="left out: .*broken"):
+        assert len(fathometer.atlas(tmp_path)) == 0
+    assert (tmp_path / "a.json").exists()
+    with pytest.raises(InputError, match="per: expected 'sounding' or 'site'"):
+        fathometer.atlas(tmp_path, per="layer")  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fathometer.errors import InputError
+from fathometer.survey import Event, Store, run_survey, tasks_of
+from tests.survey.making import assert_same, plan, plan_text, start
+
+PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
+
+
+def test_measured_once_and_kept(tmp_path: Path) -> None:
+    told: list[Event] = []
+    both = run_survey(plan("small", "other"), tmp_path, tell=told.append)
+    assert [len(both.measured), len(both.kept), len(both.failed)] == [2, 0, 0]
+    assert [event.state for event in told if event.state != "under way"] == ["begun", "measured"] * 2
+    assert any(event.share == 1.0 for event in told)
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.json")}
+    more = run_survey(plan("small", "other", change=("[data]", '[data]\nmore = "random:40"')), tmp_path)
+    assert [len(more.measured), len(more.kept)] == [2, 2]
+    assert all(file.stat().st_mtime_ns == before for file, before in times.items())
+
+
+def test_a_failed_model_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
+    whole = plan("bad", "small")
+    first = run_survey(whole, tmp_path)
+    ((task, failure),) = first.failed
+    assert len(first.measured) == 1
+    assert failure.kind == "ForwardError"
+    assert "4 channels" in failure.message
+    assert "Traceback" in failure.trace
+    again = run_survey(whole, tmp_path)
+    assert again.failed == [(task, failure)]
+    assert (again.measured, len(again.kept)) == ([], 1)
+    retried = run_survey(whole, tmp_path, retry_failed=True)
+    assert retried.failed[0][1].message == failure.message
+    store = Store(tmp_path)
+    store.keep(task, store.soundings()[0][1])  # once it succeeds, the failure is history
+    assert store.failure(task) is None
+
+
+def test_an_engine_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="on: expected 'here' or 'ray'"):
+        run_survey(plan("small"), tmp_path, on="cloud")  # type: ignore[arg-type]
+
+
+def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("LOG", str(log))
+    run_survey(plan("small"), tmp_path / "whole")
+    assert len(log.read_text().splitlines()) == PASSES
+    log.unlink()
+
+    def interrupt(event: Event) -> None:
+        if event.share is not None and event.share > 0.7:  # in the third batch
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_survey(plan("small"), tmp_path / "cut", tell=interrupt)
+    before = len(log.read_text().splitlines())
+    run_survey(plan("small"), tmp_path / "cut")
+    after = len(log.read_text().splitlines()) - before
+    assert before < PASSES
+    assert after == PASSES - 8  # two batches of four passes are not run again
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+    assert not list((tmp_path / "cut" / "work").iterdir())
+
+
+def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
+    (task,) = tasks_of(plan("small"))
+    journal = Store(tmp_path).journal(task)
+    assert journal is not None
+    journal.write_text("nonsense")
+    assert run_survey([task], tmp_path).measured == [task]
+
+
+def test_killed_in_the_middle_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = plan_text("small", "other", "moody")
+    (tmp_path / "plan.toml").write_text(text)
+    log = tmp_path / "log"
+    run_survey(tmp_path / "plan.toml", tmp_path / "whole")
+    process = start(tmp_path, "killed", LOG=str(log), KILL="other:6")  # in its second batch
+    process.communicate(timeout=120)
+    assert process.returncode == -9
+    finished = {file: file.stat().st_mtime_ns for file in (tmp_path / "killed").glob("*.json")}
+    assert len(finished) == 1
+    log.unlink()
+    monkeypatch.setenv("LOG", str(log))
+    outcome = run_survey(tmp_path / "plan.toml", tmp_path / "killed")
+    assert [len(outcome.measured), len(outcome.kept)] == [2, 1]
+    assert all(file.stat().st_mtime_ns == before for file, before in finished.items())
+    assert log.read_text().count("small") == 0
+    assert log.read_text().count("other") == PASSES - 4  # its first batch was finished
+    assert_same(tmp_path / "whole", tmp_path / "killed")
+    assert not list((tmp_path / "killed" / "work").iterdir())
+
+
+def test_two_surveys_share_a_folder(tmp_path: Path) -> None:
+    text = plan_text("small", "other").replace("weights", "seeds = [0, 1]\nweights", 1)
+    (tmp_path / "plan.toml").write_text(text)
+    log = tmp_path / "log"
+    run_survey(tmp_path / "plan.toml", tmp_path / "alone")
+    surveys = [start(tmp_path, "shared", LOG=str(log), SLOW="0.05") for _ in range(2)]
+    told = [survey.communicate(timeout=120) for survey in surveys]
+    counts = [[int(word) for word in out.split()] for out, _ in told]
+    assert sum(measured for measured, _, _ in counts) == 4, told
+    assert all(measured + kept == 4 and failed == 0 for measured, kept, failed in counts)
+    assert len(log.read_text().splitlines()) == 4 * PASSES  # nothing was done twice
+    assert_same(tmp_path / "alone", tmp_path / "shared")
