@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fathometer.compare.gathering import Soundings, by_name, short_name
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.sources import import_optional
-from fathometer.sounding import Sounding
+from fathometer.errors import InputError
+from fathometer.models.torchvision_facts import torchvision_facts as published_facts
+from fathometer.models.torchvision_facts import torchvision_family
 
 NUMBERS = ("accuracy", "depth", "parameters", "gflops", "year")
 
@@ -68,20 +67,18 @@ def torchvision_facts(soundings: Soundings) -> pd.DataFrame:
 
     Accuracy (top-1 on ImageNet, percent) is that of the weights which were measured, by their name or the
     name of their file; with other or random weights it is missing. Depth is not in the metadata. Networks
-    that torchvision does not know have no row. Needs the extra `vision`; nothing is downloaded.
+    that torchvision does not know have no row, nor has any without the extra `vision`. Nothing is downloaded.
     """
-    named = {name: s for name, s in by_name(soundings).items() if _is_torchvisions(s)}
     rows: dict[str, dict[str, Any]] = {}
-    if named:  # else there is nothing to ask it
-        models = import_optional("torchvision", "models", extra="vision", purpose="torchvision_facts").models
-        known = set(models.list_models(module=models))
-        rows = {
-            name: _row(models, short_name(sounding), str(sounding.provenance.model.get("weights", "")))
-            for name, sounding in named.items()
-            if short_name(sounding) in known
-        }
+    for name, sounding in by_name(soundings).items():
+        model = str(sounding.provenance.model.get("name", ""))
+        family = torchvision_family(model)
+        if family is not None:
+            weights = str(sounding.provenance.model.get("weights", ""))
+            rows[name] = {"family": family, **published_facts(model, weights)}
     columns = ["family", "accuracy", "parameters", "gflops"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("network")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("network")
+    return table.astype(dict.fromkeys(columns[1:], float))
 
 
 def known_facts(soundings: Soundings) -> pd.DataFrame:
@@ -106,25 +103,5 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
     for column in own.columns.intersection(list(NUMBERS)):
         own[column] = pd.to_numeric(own[column], errors="coerce")
     rest = {name: s for name, s in by_name(soundings).items() if name not in rows}
-    try:
-        theirs = torchvision_facts(rest) if rest else own.iloc[:0]
-    except MissingExtraError:
-        return own
+    theirs = torchvision_facts(rest) if rest else own.iloc[:0]
     return pd.concat([part for part in (own, theirs) if len(part)]) if len(own) + len(theirs) else own
-
-
-def _is_torchvisions(sounding: Sounding) -> bool:
-    return str(sounding.provenance.model.get("name", "")).startswith("torchvision:")
-
-
-def _row(models: Any, network: str, weights: str) -> dict[str, Any]:
-    entries = models.get_model_weights(network)
-    used = next((e for e in entries if weights and weights in (e.name, e.url.rpartition("/")[2])), None)
-    meta = (used or entries.DEFAULT).meta
-    accuracy = meta["_metrics"].get("ImageNet-1K", {}).get("acc@1") if used else None
-    return {
-        "family": models.get_model_builder(network).__module__.rpartition(".")[2],
-        "accuracy": np.nan if accuracy is None else float(accuracy),
-        "parameters": float(meta["num_params"]),
-        "gflops": float(meta["_ops"]),
-    }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fathometer.data.noise import is_noise
 from fathometer.errors import InputError
-from fathometer.survey.facts import default_weights
+from fathometer.models.torchvision_facts import default_weights
 from fathometer.survey.members import Member
 from fathometer.user_code import current_folder_on_path
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.models import list_models
 from fathometer.models.loading import SOURCES
-from fathometer.survey.facts import torchvision_weights
+from fathometer.models.torchvision_facts import torchvision_weights
 from fathometer.survey.section import Section, suggestion
 from fathometer.user_code import import_by_name
 

@@ -16,10 +16,10 @@ import torch
 
 from fathometer.capture import Reduction
 from fathometer.measure import measure
+from fathometer.models.torchvision_facts import depth_of, torchvision_facts
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import VERSION
 from fathometer.subject import Subject, load_subject
-from fathometer.survey.facts import depth_of, torchvision_facts
 from fathometer.survey.identity import data_identity, weights_identity
 from fathometer.survey.members import Member
 from fathometer.survey.plan import Plan

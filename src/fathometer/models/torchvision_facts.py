@@ -62,6 +62,18 @@ def torchvision_facts(model: str, weights: str) -> dict[str, float]:
     return facts if entry is None or accuracy is None else {**facts, "accuracy": accuracy}
 
 
+def torchvision_family(model: str) -> str | None:
+    """The file of torchvision that builds it: `resnet`, `densenet`; none for other models.
+
+    Example:
+        >>> torchvision_family("torchvision:wide_resnet50_2")
+        'resnet'
+    """
+    models = _torchvision(model)
+    known = models is not None and _name(model) in models.list_models(module=models)
+    return models.get_model_builder(_name(model)).__module__.rpartition(".")[2] if known else None
+
+
 def depth_of(module: nn.Module) -> int:
     """How many convolutions and linear layers a network has.
 
@@ -71,13 +83,19 @@ def depth_of(module: nn.Module) -> int:
 
 
 def _entries(model: str) -> Any:
-    source, _, name = model.partition(":")
-    if source != "torchvision":
-        return []
+    models = _torchvision(model)
+    return [] if models is None else models.get_model_weights(_name(model))
+
+
+def _name(model: str) -> str:
+    return model.partition(":")[2]
+
+
+def _torchvision(model: str) -> Any:
+    """Torchvision's models, if it is one of them and installed."""
+    if not model.startswith("torchvision:"):
+        return None
     try:
-        models = import_optional(
-            "torchvision", "models", extra="vision", purpose="a torchvision: model"
-        ).models
+        return import_optional("torchvision", "models", extra="vision", purpose="a torchvision: model").models
     except MissingExtraError:
-        return []
-    return models.get_model_weights(name)
+        return None
