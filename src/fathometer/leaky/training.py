@@ -61,7 +61,8 @@ class Training:
         self.history: list[list[dict[str, float]]] = [[] for _ in designs]
         self.diverged: list[int | None] = [None for _ in designs]
         self.converged: list[int | None] = [None for _ in designs]
-        self._adaptive = torch.tensor([design.scheme == "adaptive" for design in designs], device=device)
+        adaptive = [design.scheme == "adaptive" for design in designs]
+        self._adaptive, self._rebalances = torch.tensor(adaptive, device=device), any(adaptive)
         self._phase, self._epoch = 0, 0
         self._stack: Stack | None = None
         self._method: _Steps | _Search | None = None
@@ -82,7 +83,7 @@ class Training:
         stack, method = self._under_way(phase)
         stop = min(self._epoch + _segment(phase), phase.epochs)
         while self._epoch < stop:
-            if bool(self._adaptive.any()) and _may_rebalance(self._phase, phase, self._epoch):
+            if self._rebalances and _may_rebalance(self._phase, phase, self._epoch):
                 self._rebalance(stack)
             self._epoch += method.go(self._epoch, stop)
         self._record(stack)
