@@ -6,8 +6,25 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fathometer.errors import InputError
+
+
+def check_format(head: Any, schema: str, version: int, path: object, what: str) -> dict[str, Any]:
+    """The head of a results file, if it is of this schema and not newer than `version`.
+
+    `what` says what was expected, and who writes it.
+    """
+    if not isinstance(head, dict) or head.get("schema") != schema:
+        raise InputError(f"{path}: not {what}")
+    found = head.get("version")
+    if not isinstance(found, int) or found > version:
+        raise InputError(
+            f"{path}: written by a newer fathometer (format {found}, this one reads up to {version}); "
+            "update with pip install -U fathometer"
+        )
+    return head
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.files import complete_file
+from fathometer.files import check_format, complete_file
 from fathometer.provenance import Provenance
 from fathometer.sounding import KEYS, Sounding
 
@@ -58,13 +58,7 @@ def _checked(path: str, read: Callable[[], tuple[Any, dict[str, list[Any]]]]) ->
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken, or not a sounding ({error})") from error
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-        raise InputError(f"{path}: not a sounding; `fathometer measure` writes them")
-    if not isinstance(head.get("version"), int) or head["version"] > VERSION:
-        raise InputError(
-            f"{path}: written by a newer fathometer (format {head.get('version')}, this one reads up to "
-            f"{VERSION}); update with pip install -U fathometer"
-        )
+    check_format(head, SCHEMA, VERSION, path, "a sounding; `fathometer measure` writes them")
     try:
         return _assembled(head, columns)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:

@@ -68,7 +68,7 @@ def test_two_nodes_give_the_values_of_one_process(cluster: Two, tmp_path: Path) 
     assert [len(outcome.measured), len(outcome.failed)] == [6, 2]
     assert "4 channels" in outcome.failed[0][1].message
     assert_same(tmp_path / "here", tmp_path / "ray")
-    assert not list((tmp_path / "ray" / "work").iterdir())
+    assert not list((tmp_path / "ray" / "pending").iterdir())
     assert {event.share for event in told} >= {1 / 3, 1.0}
     again = run_survey(split, tmp_path / "ray", on="ray", address=cluster.address)
     assert [len(again.measured), len(again.kept), len(again.failed)] == [0, 6, 2]

@@ -65,7 +65,7 @@ def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pyt
     assert before < PASSES
     assert after == PASSES - 8  # two batches of four passes are not run again
     assert_same(tmp_path / "whole", tmp_path / "cut")
-    assert not list((tmp_path / "cut" / "work").iterdir())
+    assert not list((tmp_path / "cut" / "pending").iterdir())
 
 
 def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_killed_in_the_middle_and_continued(tmp_path: Path, monkeypatch: pytest.
     assert log.read_text().count("small") == 0
     assert log.read_text().count("other") == PASSES - 4  # its first batch was finished
     assert_same(tmp_path / "whole", tmp_path / "killed")
-    assert not list((tmp_path / "killed" / "work").iterdir())
+    assert not list((tmp_path / "killed" / "pending").iterdir())
 
 
 def test_two_surveys_share_a_folder(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_claim_is_held_by_one(tmp_path: Path, task: Task) -> None:
             assert (first, second) == (True, False)
     with two.claimed(task) as later:
         assert later
-    assert not list((tmp_path / "work").iterdir())
+    assert not list((tmp_path / "pending").iterdir())
 
 
 def test_a_folder_by_fsspec(task: Task) -> None:

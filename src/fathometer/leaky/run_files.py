@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.files import complete_file
+from fathometer.files import check_format, complete_file
 from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
 from fathometer.leaky.steps import given
@@ -216,14 +216,7 @@ def _plan(folder: Path) -> dict[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken ({error})") from error
-    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
-        raise InputError(f"{path}: not a sweep; `fathometer leaky` writes them")
-    if not isinstance(plan.get("version"), int) or plan["version"] > VERSION:
-        raise InputError(
-            f"{path}: written by a newer fathometer (format {plan.get('version')}, this one reads up to "
-            f"{VERSION}); update with pip install -U fathometer"
-        )
-    return plan
+    return check_format(plan, SCHEMA, VERSION, path, "a sweep; `fathometer leaky` writes them")
 
 
 def _design(entry: dict[str, Any]) -> Design:

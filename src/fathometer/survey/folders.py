@@ -177,7 +177,7 @@ class RemoteFolder(Folder):
     def write(self, name: str, text: str) -> None:
         """A file, which appears once it is complete."""
         path = f"{self._root}/{name}"
-        part = f"{self._root}/work/{uuid.uuid4().hex}.part"
+        part = f"{self._root}/pending/{uuid.uuid4().hex}.part"
         for folder in (path, part):
             self._files.makedirs(folder.rpartition("/")[0], exist_ok=True)
         self._files.pipe_file(part, text.encode())

@@ -3,7 +3,7 @@
 NAME-ADDRESS.json         a sounding; the address is a hash of everything that decides its values
 failed/NAME-ADDRESS.json  why one could not be taken
 broken/…                  files that could not be read, set aside
-work/…                    claims, finished batches and ranges of soundings that are not finished
+pending/…                 claims, finished batches and ranges of soundings that are not finished
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class Store:
 
     def claimed(self, task: Task) -> AbstractContextManager[bool]:
         """A context that is true if no other survey is at work on the sounding, and false otherwise."""
-        claim: AbstractContextManager[bool] = self.folder.claimed(f"work/{task.stem}.lock")
+        claim: AbstractContextManager[bool] = self.folder.claimed(f"pending/{task.stem}.lock")
         return claim
 
     def journal(self, task: Task) -> Path | None:
         """Where finished batches are kept until the sounding is; none where that is not on this machine."""
-        return self.folder.local(f"work/{task.stem}.journal")
+        return self.folder.local(f"pending/{task.stem}.journal")
 
     def part(self, task: Task, part: Range) -> Sounding | None:
         """A range of batches that was finished before."""
@@ -140,12 +140,12 @@ class Store:
         )
 
     def _forget_work(self, task: Task) -> None:
-        self.folder.remove(f"work/{task.stem}.journal")
-        for name in self.folder.names("work"):
+        self.folder.remove(f"pending/{task.stem}.journal")
+        for name in self.folder.names("pending"):
             if name.startswith(f"{task.stem}."):
-                self.folder.remove(f"work/{name}")
+                self.folder.remove(f"pending/{name}")
 
 
 def _part_name(task: Task, part: Range) -> str:
     last = "end" if part.batches is None else part.first + part.batches
-    return f"work/{task.stem}.{part.first}-{last}{'-all-read' if part.reads_all else ''}.json"
+    return f"pending/{task.stem}.{part.first}-{last}{'-all-read' if part.reads_all else ''}.json"
