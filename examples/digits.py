@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import Sounding, measure
 from fathometer.progress import progress_bar
-from fathometer.report.figures import BUOY, SEA, new_figure, save_figure
+from fathometer.report.figures.style import BUOY, SEA, new_figure, save_figure
 
 WIDTH, BLOCKS = 16, 8  # 17 ReLU calls: one after the stem, two in each block
 TRAINING, SAMPLES = 1000, 128  # of 1797 images; the other 797 make 6 batches to measure, 29 are left over

@@ -30,8 +30,8 @@ from fathometer.leaky import (
 )
 from fathometer.leaky.compare_schemes import paired_differences
 from fathometer.progress import progress_bar
-from fathometer.report.figures import save_figure
-from fathometer.report.leaky import leaky_figures
+from fathometer.report.figures.leaky import leaky_figures
+from fathometer.report.figures.style import save_figure
 
 PAPER, QUICK = preset("paper"), preset("quick")
 DEPTHS = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 19.0]

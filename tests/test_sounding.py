@@ -10,7 +10,7 @@ from torch import nn
 
 from fathometer import InputError, Sounding, load, measure
 from fathometer.capture import Site
-from fathometer.report.soundings import plot_soundings
+from fathometer.report.figures.soundings import plot_soundings
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ class Sounding:
 
     def plot(self, gauge: str = "affinity") -> Figure:
         """The gauge along depth, with error bars over batches. `figure.savefig("signature.png")` keeps it."""
-        from fathometer.report.soundings import plot_soundings
+        from fathometer.report.figures.soundings import plot_soundings
 
         return plot_soundings([self], gauge)
 

@@ -346,7 +346,7 @@ def test_language_models(kind: str, blocks: str, activation: str) -> None:
 
 
 def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
-    from fathometer.report.path import plot_path
+    from fathometer.report.figures.path import plot_path
 
     figure = plot_path([path])
     assert [axes.get_ylabel() for axes in figure.axes] == ["stable rank", "cost of identity", "speed"]

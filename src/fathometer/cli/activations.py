@@ -24,8 +24,8 @@ from fathometer.cli.options import DeviceOption, ForceOption, PictureOption, usa
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
-from fathometer.report import activations as pictures
-from fathometer.report.figures import save_figure
+from fathometer.report.figures import activations as pictures
+from fathometer.report.figures.style import save_figure
 from fathometer.subject import check_device
 from fathometer.transport import DEFAULT_RIDGE, Ridge
 

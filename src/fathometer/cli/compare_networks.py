@@ -22,7 +22,7 @@ from fathometer.compare import (
 )
 from fathometer.compare.families import in_words
 from fathometer.errors import InputError
-from fathometer.report.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.sounding import Sounding
 
 _FEW = 8  # networks whose distance matrix fits a terminal

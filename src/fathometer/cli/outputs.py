@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.files import complete_file
-from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save_figure
+from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

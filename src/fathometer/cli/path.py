@@ -37,8 +37,8 @@ from fathometer.cli.outputs import check_sounding_file, check_writable
 from fathometer.cli.tables import bar
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
-from fathometer.report.figures import PICTURE_SUFFIXES, require_matplotlib, save_figure
-from fathometer.report.path import plot_path
+from fathometer.report.figures.path import plot_path
+from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
 from fathometer.residual import bottleneck, residual_path
 from fathometer.sounding import Sounding
 from fathometer.subject import load_subject

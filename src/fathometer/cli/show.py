@@ -12,7 +12,7 @@ from rich.text import Text
 from fathometer.cli.options import ForceOption, PictureOption
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.cli.tables import sounding_view
-from fathometer.report.figures import save_figure
+from fathometer.report.figures.style import save_figure
 from fathometer.sounding_file import load
 
 

@@ -1,1 +1,1 @@
-"""Pictures of results. Reads result objects, never models."""
+"""What was measured, to look at: `figures` for print, `page` for the browser. Results in, pictures out; no models."""

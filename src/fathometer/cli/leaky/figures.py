@@ -12,8 +12,8 @@ from fathometer.cli.leaky.options import RunArgument
 from fathometer.cli.options import ForceOption
 from fathometer.cli.outputs import check_writable
 from fathometer.leaky import load_sweep
-from fathometer.report.figures import require_matplotlib, save_figure
-from fathometer.report.leaky import FIGURES, leaky_figures
+from fathometer.report.figures.leaky import FIGURES, leaky_figures
+from fathometer.report.figures.style import require_matplotlib, save_figure
 
 
 def figures(

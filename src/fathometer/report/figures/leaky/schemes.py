@@ -18,8 +18,8 @@ from fathometer.leaky.compare_schemes import (
     seed_differences,
 )
 from fathometer.leaky.plan import Scheme
-from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
-from fathometer.report.leaky.paths import STEP, draw_weight_spectra, name_run, name_spectra, trained
+from fathometer.report.figures.leaky.paths import STEP, draw_weight_spectra, name_run, name_spectra, trained
+from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

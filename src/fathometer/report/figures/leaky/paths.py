@@ -12,7 +12,7 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.leaky.measures import BOTTLENECK
-from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
+from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fathometer.errors import InputError
-from fathometer.report.figures import INK, PALETTE, new_figure
+from fathometer.report.figures.style import INK, PALETTE, new_figure
 from fathometer.sounding import Sounding
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from fathometer import InputError
 from fathometer.compare import best_predictors, cluster, signature_distances, signature_statistics
-from fathometer.report.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
 

@@ -11,8 +11,8 @@ from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.leaky.compare_schemes import check_alike
 from fathometer.leaky.measures import CRITICAL
-from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
-from fathometer.report.leaky.paths import dimension_axis, mark_rank, trained
+from fathometer.report.figures.leaky.paths import dimension_axis, mark_rank, trained
+from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,7 @@ from fathometer.leaky.compare_schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.report.figures import save_figure
-from fathometer.report.leaky import (
+from fathometer.report.figures.leaky import (
     FIGURES,
     depth_table,
     leaky_figures,
@@ -37,6 +36,7 @@ from fathometer.report.leaky import (
     plot_steps,
     usual_run,
 )
+from fathometer.report.figures.style import save_figure
 from tests.leaky.networks import SHORT, SMALL
 
 DEPTHS = [1.0, 3.0, 5.0]

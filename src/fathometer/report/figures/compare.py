@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fathometer.compare import Clustering
 from fathometer.errors import InputError
-from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
+from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from fathometer.activations import ActivationAtlas, activation
-from fathometer.report.figures import BUOY, INK, SEA, new_figure
+from fathometer.report.figures.style import BUOY, INK, SEA, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

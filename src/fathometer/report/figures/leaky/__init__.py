@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fathometer.errors import FathometerError
 from fathometer.leaky import LeakySweep
-from fathometer.report.figures import require_matplotlib
-from fathometer.report.leaky.depths import depth_table, plot_bounded, plot_dimensions
-from fathometer.report.leaky.paths import plot_affinity, plot_energies, plot_spectra, usual_run
-from fathometer.report.leaky.schemes import plot_errors, plot_plane, plot_steps
+from fathometer.report.figures.leaky.depths import depth_table, plot_bounded, plot_dimensions
+from fathometer.report.figures.leaky.paths import plot_affinity, plot_energies, plot_spectra, usual_run
+from fathometer.report.figures.leaky.schemes import plot_errors, plot_plane, plot_steps
+from fathometer.report.figures.style import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

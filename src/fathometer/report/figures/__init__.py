@@ -1,0 +1,1 @@
+"""Publication figures of result objects, by matplotlib."""
