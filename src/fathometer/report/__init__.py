@@ -1,1 +1,1 @@
-"""What was measured, to look at: `figures` for print, `page` for the browser. Results in, pictures out; no models."""
+"""What was measured, to look at: `figures` for print, `page` for the browser. Reads results, never models."""

@@ -1,0 +1,1 @@
+"""Reports for the browser: result objects in, one HTML file out."""

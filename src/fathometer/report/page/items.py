@@ -1,0 +1,82 @@
+"""What a page is made of: sections of words, facts, charts, tables and views. Plain data, no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, folded away under a title: where a result came from."""
+
+    title: str
+    pairs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Vega-Lite chart. It names its data; they are given beside it.
+
+    Attributes:
+        spec: the chart, `width="container"`; its `description` is what a screen reader says.
+        data: a table for each name that the chart uses.
+        caption: what one sees there.
+    """
+
+    spec: Mapping[str, Any]
+    data: Mapping[str, pd.DataFrame]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows to sort and to filter."""
+
+    frame: pd.DataFrame
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of the page that answers: a program of `static/` by name, and the data for it.
+
+    Attributes:
+        name: `sounding`, `overlay`, `atlas` or `film`: the file in `static/`, and the class in it.
+        data: what `Views[name]` is given, as JSON.
+        charts: Vega-Lite charts that it draws with data of its own.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+Item: TypeAlias = Words | Facts | Chart | Table | View
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: a title, a line under it, and its sections."""
+
+    title: str
+    lead: str
+    sections: tuple[Section, ...]

@@ -1,0 +1,59 @@
+// Charts: a Vega-Lite specification and its data, drawn again when the colours change.
+const drawn = new Map();
+
+function chartConfig() {
+  const ink = colour("ink"), soft = colour("soft"), line = colour("line");
+  return {
+    background: "transparent",
+    font: "system-ui, 'DejaVu Sans', sans-serif",
+    axis: { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal" },
+    legend: { labelColor: soft, titleColor: ink, titleFontWeight: "normal", labelLimit: 220 },
+    header: { labelColor: ink, titleColor: ink },
+    title: { color: ink, fontWeight: "normal" },
+    text: { color: ink },
+    view: { stroke: null },
+    range: { category: DATA.palette, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+  };
+}
+
+/** Put words in place of {words} everywhere in a specification. */
+function filled(spec, words) {
+  if (typeof spec === "string") return spec.replace(/\{(\w+)\}/g, (all, name) => (name in words ? words[name] : all));
+  if (Array.isArray(spec)) return spec.map((part) => filled(part, words));
+  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, filled(v, words)]));
+  return spec;
+}
+
+// The tip beside the pointer: an object as names and values, anything else as text; never outside the window.
+const tip = make("div", { class: "tip", role: "tooltip", hidden: true });
+document.body.append(tip);
+function showTip(_, event, __, value) {
+  tip.hidden = value === null || value === undefined || value === "";
+  if (tip.hidden) return;
+  const { title, ...rest } = typeof value === "object" ? value : { title: String(value) };
+  const pairs = Object.entries(rest).map(([name, held]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(held))));
+  tip.replaceChildren(...(title ? [make("strong", {}, String(title))] : []), make("dl", {}, ...pairs));
+  const room = 12, box = tip.getBoundingClientRect();
+  const beside = event.clientX + room + box.width < innerWidth ? event.clientX + room : event.clientX - room - box.width;
+  tip.style.left = `${Math.max(4, Math.min(beside, innerWidth - box.width - 4))}px`;
+  tip.style.top = `${Math.max(4, Math.min(event.clientY + room, innerHeight - box.height - 4))}px`;
+}
+
+/** Draw a chart into an element; `onclick(row)` is told of clicks on marks. */
+async function draw(element, spec, datasets, onclick = null) {
+  drawn.set(element, { spec, datasets, onclick });
+  const options = {
+    renderer: "svg",
+    config: chartConfig(),
+    actions: { export: true, source: false, compiled: false, editor: false },
+    tooltip: showTip,
+  };
+  const result = await vegaEmbed(element, { ...spec, datasets }, options);
+  if (onclick) result.view.addEventListener("click", (_, item) => item && item.datum && onclick(item.datum));
+  element.dataset.ready = "true";
+  return result.view;
+}
+
+function redrawAll() {
+  for (const [element, { spec, datasets, onclick }] of drawn) if (element.isConnected) draw(element, spec, datasets, onclick);
+}
