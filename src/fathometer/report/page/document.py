@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _HERE = "fathometer.report.page"
 _ALWAYS = ("page", "charts", "tables")
+_USED = {"atlas": ("overlay",)}  # the programs that a view calls, besides that of a sounding
 
 
 def html(page: Page) -> str:
@@ -56,7 +57,7 @@ def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(item, Chart):
         tables = {name: encoding.table(frame) for name, frame in item.data.items()}
         data[place][key] = {"spec": dict(item.spec), "data": tables}
-        return {"kind": "chart", "key": key, "caption": item.caption}
+        return {"kind": "chart", "key": key, "caption": item.caption, "half": item.half}
     data[place][key] = {"name": item.name, "data": item.data, "charts": item.charts}
     return {"kind": "view", "key": key}
 
@@ -66,7 +67,7 @@ def _views(page: Page) -> Iterable[str]:
     for section in page.sections:
         for item in section.items:
             if isinstance(item, View):
-                yield from ("sounding", item.name)
+                yield from ("sounding", *_USED.get(item.name, ()), item.name)
 
 
 def _has(name: str) -> bool:

@@ -32,11 +32,13 @@ class Chart:
         spec: the chart, `width="container"`; its `description` is what a screen reader says.
         data: a table for each name that the chart uses.
         caption: what one sees there.
+        half: two of them stand side by side where there is room.
     """
 
     spec: Mapping[str, Any]
     data: Mapping[str, pd.DataFrame]
     caption: str = ""
+    half: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def _signature() -> alt.LayerChart:
     sites = alt.Chart(alt.NamedData("sites"))
     bands = (
         alt.Chart(alt.NamedData("blocks"))
-        .mark_rect(opacity=0.08, color="#8899aa")
+        .mark_rect(color="#8899aa", aria=False)
         .encode(
             x=alt.X("begin:Q"),
             x2="end:Q",
@@ -41,19 +41,20 @@ def _signature() -> alt.LayerChart:
         )
     )
     height = alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False, nice=True))
-    bars = sites.mark_rule(opacity=0.6).encode(x=depth, y=alt.Y("low:Q"), y2="high:Q")
-    line = sites.mark_line(strokeWidth=1, opacity=0.5, color="#8899aa").encode(x=depth, y=height)
+    bars = sites.mark_rule(opacity=0.6, aria=False).encode(x=depth, y=alt.Y("low:Q"), y2="high:Q")
+    line = sites.mark_line(strokeWidth=1, opacity=0.5, color="#8899aa", aria=False).encode(x=depth, y=height)
     points = sites.mark_point(filled=True, size=45, opacity=1, cursor="pointer").encode(
         x=depth,
         y=height,
         color=alt.Color("operator:N", legend=alt.Legend(title=None, orient="top")),
         shape=alt.Shape("operator:N", legend=alt.Legend(title=None, orient="top")),
         tooltip=alt.Tooltip("known:N"),
+        description=alt.Description("said:N"),
     )
-    ring = sites.mark_point(size=180, strokeWidth=2, color="#b8442c").encode(
+    ring = sites.mark_point(size=180, strokeWidth=2, color="#b8442c", aria=False).encode(
         x=depth, y=height, opacity=alt.Opacity("chosen:Q", scale=None, legend=None)
     )
-    return alt.layer(bands, bars, line, points, ring).properties(width="container", height=280)
+    return alt.layer(bands, bars, line, ring, points).properties(width="container", height=280)
 
 
 def _distribution() -> alt.LayerChart:

@@ -41,7 +41,7 @@ Views.sounding = class {
       return {
         order: i, site, operator: sites.operator[i], block: sites.block[i], value,
         low: value === null ? null : value - error, high: value === null ? null : value + error,
-        chosen: i === this.chosen ? 1 : 0, known: { title: site, ...Object.fromEntries(this.known(i)) },
+        chosen: i === this.chosen ? 1 : 0, said: `${site} ${number(value)}`, known: { title: site, ...Object.fromEntries(this.known(i)) },
       };
     });
   }

@@ -1,0 +1,190 @@
+"""What the view `runs` shows of trained Leaky ResNets, as plain values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fathometer.leaky import LeakyRun
+from fathometer.leaky.compare_schemes import project_paths
+from fathometer.leaky.measures import CRITICAL
+from fathometer.leaky.theory import Statement
+from fathometer.report.leaky_tables import bottleneck_stretches, network_row, sample_paths
+from fathometer.report.leaky_words import name_of, run_words
+from fathometer.report.page.encoding import column, short, table
+
+SPECTRA = 12
+"""So many singular values are shown."""
+SAMPLES = 20
+"""So many samples are followed through the plane."""
+DECADES = 4
+"""Of singular values, below the largest."""
+
+NAMES = {
+    "effective_depth": "effective depth L̃",
+    "rank_of_task": "rank of the task k*",
+    "layers": "layers L",
+    "width": "width",
+    "decay": "decay λ₀",
+    "samples": "samples",
+    "irregularity": "irregularity a",
+    "scheme": "steps ρ",
+    "steps": "given steps",
+    "sigma": "σ",
+    "maps": "maps",
+    "teacher": "teacher",
+    "seed": "seed",
+}
+"""Of what a design can vary; those of numbers can be an axis."""
+
+_NUMBERS = ("effective_depth", "rank_of_task", "layers", "width", "decay", "samples", "irregularity")
+
+
+def table_row(run: LeakyRun) -> dict[str, Any]:
+    """A network as a row: its design, its errors, whether it diverged, and everything measured."""
+    return {
+        **design_values(run),
+        "diverged": run.diverged is not None,
+        "train_error": run.train_error,
+        "test_error": run.test_error,
+        **network_row(run),
+    }
+
+
+def design_values(run: LeakyRun) -> dict[str, Any]:
+    """What was chosen for a network, and can differ within a sweep; the rank stands for itself."""
+    plain = asdict(run.design)
+    teacher = plain.pop("teacher")
+    del plain["test_samples"]
+    if teacher is not None:
+        others = [size for size in teacher["dimensions"] if size != run.task.rank]
+        teacher = f"{teacher['kind']}, {teacher['latents']}, {others}"
+    steps = None if plain["steps"] is None else json.dumps(plain["steps"])
+    return {**plain, "steps": steps, "teacher": teacher or "own data", "rank_of_task": run.task.rank}
+
+
+def varied(rows: pd.DataFrame) -> list[str]:
+    """What differs between the networks, in the order of `NAMES`."""
+    return [name for name in NAMES if name in rows and rows[name].astype(str).nunique() > 1]
+
+
+def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[str]]) -> dict[str, Any]:
+    """One network: its measures along p, its training, its paths in a plane, and what the paper says of it.
+
+    Args:
+        run: the network.
+        statements: checked on it.
+        texts: claims, how each was decided, and notes; new ones are added, and known by their place.
+    """
+    measures = run.measure(warn=False)
+    levels = {"rank": run.task.rank, "depth": run.design.effective_depth or None, "critical": CRITICAL}
+    return {
+        "name": name_of(run),
+        "facts": _facts(run),
+        "words": run_words(run, statements),
+        "levels": levels,
+        "bands": [[short(begin), short(end)] for begin, end in bottleneck_stretches(measures.points)],
+        "points": table(measures.points),
+        "layers": table(measures.layers),
+        "history": table(run.history),
+        "spectra": _spectra(measures.spectra),
+        "weight_spectra": None if measures.weight_spectra is None else _spectra(measures.weight_spectra),
+        "path": _path(run),
+        "samples": _samples(run),
+        "theory": [_statement(statement, texts) for statement in statements],
+    }
+
+
+def statement_table(every: Sequence[Sequence[Statement]]) -> pd.DataFrame:
+    """Over many networks: how often each statement holds, and with which slack at least."""
+    found: dict[str, list[Statement]] = {}
+    for statements in every:
+        for statement in statements:
+            found.setdefault(statement.name, []).append(statement)
+    rows = [
+        {
+            "statement": name,
+            "claim": same[0].claim,
+            "networks": len(same),
+            "holds in": sum(statement.holds for statement in same),
+            "least slack": min(statement.slack for statement in same),
+        }
+        for name, same in found.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _facts(run: LeakyRun) -> list[list[Any]]:
+    design, found = run.design, run.measure(warn=False).summary
+    pairs = {
+        "effective depth L̃": design.effective_depth,
+        "layers L": design.layers,
+        "width": design.width,
+        "rank of the task k*": run.task.rank,
+        "decay λ₀": design.decay,
+        "steps ρ": design.scheme,
+        "σ": design.sigma,
+        "maps": design.maps,
+        "samples": design.samples,
+        "seed": design.seed,
+        "ridge γ₀": run.gamma0,
+        "train error": run.train_error,
+        "test error": run.test_error,
+        "bottleneck rank": found["rank"],
+        "gap": found["gap"],
+        "−2H/L̃, median": found["hamiltonian"],
+        "least COI": found["cost_of_identity"],
+        "least stable rank": found["stable_rank"],
+        "affinity in the bottleneck": found["affinity"],
+        "crit": found["crit"],
+        "path length per √N": found["length_per_root_n"],
+        "path length in K": found["length_kernel"],
+    }
+    return [[name, value] for name, value in zip(pairs, map(_number, pairs.values()), strict=True)]
+
+
+def _spectra(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """The first singular values, `[number][place]`, and where the axis begins."""
+    kept = values[:, :SPECTRA]
+    top = float(values.max()) or 1.0
+    positive = kept[kept > 0]
+    least = float(positive.min()) / 2 if len(positive) else 0.0
+    return {"values": [column(line) for line in kept.T], "low": short(max(top * 10.0**-DECADES, least))}
+
+
+def _path(run: LeakyRun) -> dict[str, Any]:
+    plane = project_paths([run])
+    (path,) = plane.paths
+    return {"x": column(path[:, 0]), "y": column(path[:, 1]), "explained": column(plane.explained)}
+
+
+def _samples(run: LeakyRun) -> dict[str, Any]:
+    count = run.path.representations.shape[-1]
+    plane = sample_paths(run.path, range(min(SAMPLES, count)))
+    return {
+        "x": [column(line[:, 0]) for line in plane.paths],
+        "y": [column(line[:, 1]) for line in plane.paths],
+        "explained": column(plane.explained),
+    }
+
+
+def _statement(statement: Statement, texts: list[list[str]]) -> list[Any]:
+    text = [statement.claim, statement.how, statement.note]
+    if text not in texts:
+        texts.append(text)
+    sides = (statement.left, statement.right, statement.slack)
+    return [statement.name, texts.index(text), statement.holds, *map(_number, sides)]
+
+
+def _number(value: Any) -> Any:
+    """Infinities by name: they are results here."""
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return short(value) if isinstance(value, float) else value

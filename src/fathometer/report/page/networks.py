@@ -1,0 +1,111 @@
+"""Many soundings as the data of one page: numbers packed, families coloured, what is known beside them."""
+
+from __future__ import annotations
+
+import base64
+import colorsys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fathometer.compare import facts_of, known_facts
+from fathometer.report.blocks import blocks_of
+from fathometer.report.figures.style import PALETTE
+from fathometer.report.page.encoding import column
+from fathometer.report.words import what_stands_out
+from fathometer.sounding import Sounding
+
+_NAMED = PALETTE[:6]  # the seventh is ink, which a dark page swallows
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[str, Any]:
+    """A sounding as the programs unpack it (`Network` in `overlay.js`): no single batches, little text.
+
+    Args:
+        sounding: the result.
+        name: what to call it on the page.
+        words: also what stands out in its first gauge.
+    """
+    gauges, order = sounding.gauges, [site.name for site in sounding.sites]
+    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(order)
+    values = sounding.records.groupby("site", sort=False)[gauges]
+    spread = values.std().reindex(order)
+    return {
+        "name": name,
+        "gauges": gauges,
+        "sites": {
+            "site": order,
+            "operator": [site.operator for site in sounding.sites],
+            "call": [site.call for site in sounding.sites],
+            "samples": column(sizes["n"]),
+            "features": column(sizes["d"]),
+        },
+        "blocks": [[block.label, block.start, block.stop, block.name] for block in blocks_of(sounding.sites)],
+        "mean": packed(values.mean().reindex(order)),
+        "std": packed(spread) if spread.notna().any(axis=None) else None,
+        "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in gauges[:1] if words},
+    }
+
+
+def packed(frame: pd.DataFrame) -> str:
+    """A table of numbers column by column, as float32 in base64; what is not finite is NaN.
+
+    Seven digits in little more than five letters. As text, five digits take eight.
+
+    Example:
+        >>> packed(pd.DataFrame({"a": [1.0, float("inf")]}))
+        'AACAPwAAwH8='
+    """
+    values = frame.to_numpy(float).T
+    with np.errstate(invalid="ignore"):
+        values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+def facts_beside(
+    named: Mapping[str, Sounding],
+    facts: pd.DataFrame | None = None,
+    families: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """What is known of each network, a row for each: `family` (or None), and numbers of which any is known.
+
+    Args:
+        named: the soundings.
+        facts: network × family, accuracy, year and other numbers; what the soundings or torchvision say, if
+            left out.
+        families: network → family; it goes before the facts.
+    """
+    found = (known_facts(named) if facts is None else facts_of(named, facts)).reindex(list(named))
+    table = found.select_dtypes("number").dropna(axis="columns", how="all")
+    own = found["family"] if "family" in found.columns else pd.Series(dtype=object)
+    members = {str(name): str(family) for name, family in own.dropna().items()} | dict(families or {})
+    table.insert(0, "family", pd.Series({name: members.get(name) for name in named}, dtype=object))
+    return table.rename_axis("network")
+
+
+def members_of(facts: pd.DataFrame) -> dict[str, str]:
+    """Network → family, of those that have one."""
+    return {str(name): str(family) for name, family in facts["family"].items() if family is not None}
+
+
+def hues(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name: those of the figures for up to six, else even steps around the circle.
+
+    Neighbours on the circle differ in lightness too. Both light and dark paper carry all of them.
+
+    Example:
+        >>> hues(["ResNet", "VGG", "ResNet"])
+        {'ResNet': '#0072b2', 'VGG': '#d55e00'}
+    """
+    known = list(dict.fromkeys(names))
+    if len(known) <= len(_NAMED):
+        return dict(zip(known, _NAMED, strict=False))
+    return {name: _hue(place / len(known), place % 2 == 1) for place, name in enumerate(known)}
+
+
+def _hue(turn: float, light: bool) -> str:
+    parts = colorsys.hls_to_rgb(turn, 0.6 if light else 0.44, 0.6)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)

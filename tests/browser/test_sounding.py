@@ -1,0 +1,145 @@
+"""The page of one sounding, in Chromium."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer.capture.sites import Site
+from fathometer.provenance import Provenance
+from fathometer.report.page.sounding import sounding_page
+from fathometer.sounding import Sounding
+from tests.browser.conftest import OpenPage, overflow
+
+SCRIPT = "<script>alert(1)</script>"
+SIGNATURE = "[data-part=signature]"
+POINTS = f"{SIGNATURE} svg.marks path[aria-roledescription=point]"
+
+
+def sounding(sites: int = 12, batches: int = 5, name: str = "net", gauges: int = 3) -> Sounding:
+    rng = np.random.default_rng(0)
+    found = tuple(
+        Site(f"layer{i // 4}.{i % 4}.act", ("relu", "gelu")[i % 2], 1, i, True) for i in range(sites)
+    )
+    names = ["affinity", "cka", "stable_rank_x", *(f"gauge_{k}" for k in range(gauges - 3))][:gauges]
+    rows = [
+        {"site": site.name, "batch": batch, "n": 64, "d": 8, **dict(zip(names, rng.random(gauges), strict=True))}
+        for batch in range(batches)
+        for site in found
+    ]
+    facts = Provenance(model={"name": name}, data={"name": "noise"}, settings={"samples": 64})
+    return Sounding(found, pd.DataFrame(rows), facts)
+
+
+def test_hover_tells_everything_known_of_a_site(open_page: OpenPage) -> None:
+    measured = sounding()
+    tab = open_page(sounding_page(measured))
+    tab.wait_for_selector(f"{SIGNATURE}[data-ready=true]")
+    tab.locator(POINTS).nth(2).hover(force=True)
+    tip = tab.locator(".tip")
+    tip.wait_for(state="visible")
+    said = tip.inner_text()
+    assert said.startswith("layer0.2.act")
+    for gauge in measured.gauges:
+        assert f"{measured.mean(gauge).iloc[2]:.3f}" in said
+
+
+def test_the_gauge_can_be_switched(open_page: OpenPage) -> None:
+    measured = sounding()
+    tab = open_page(sounding_page(measured))
+    assert "affinity score" in tab.locator(f"{SIGNATURE} svg.marks").text_content()
+    tab.get_by_label("Gauge").select_option("stable_rank_x")
+    tab.wait_for_function("document.querySelector('[data-part=signature] svg.marks').textContent.includes('stable rank x')")
+    assert measured.mean("stable_rank_x").idxmax() in tab.locator("[data-words]").inner_text()
+
+
+def test_rows_can_be_filtered_and_sorted(open_page: OpenPage) -> None:
+    measured = sounding()
+    tab = open_page(sounding_page(measured))
+    rows = tab.locator("tbody tr:visible")
+    assert rows.count() == 12
+    tab.get_by_label("Filter rows").fill("gelu layer1")
+    assert rows.count() == 2
+    assert "2 of 12" in tab.get_by_role("status").inner_text()
+    tab.get_by_label("Filter rows").fill("")
+    tab.get_by_role("button", name="affinity score").click()
+    first = rows.first.inner_text()
+    assert measured.signature.idxmin() in first
+    tab.get_by_role("button", name="affinity score").click()
+    assert measured.signature.idxmax() in rows.first.inner_text()
+
+
+def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
+    tab = open_page(sounding_page(sounding()))
+    strip = tab.get_by_role("listbox")
+    strip.focus()
+    for _ in range(3):
+        tab.keyboard.press("ArrowRight")
+    assert tab.locator(".details strong").inner_text() == "layer0.2.act"
+    assert strip.get_by_role("option", selected=True).get_attribute("aria-label").startswith("layer0.2")
+    tab.keyboard.press("End")
+    assert tab.locator(".details strong").inner_text() == "layer2.3.act"
+    reached = set()
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        reached.add(tab.evaluate("document.activeElement.tagName"))
+    assert {"SELECT", "BUTTON", "INPUT"} <= reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark(open_page: OpenPage, scheme: str) -> None:
+    tab = open_page(sounding_page(sounding()), color_scheme=scheme)
+
+    def lightness() -> int:
+        colours = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colours.removeprefix("rgb(").split(",")[0])
+
+    before = lightness()
+    assert (before < 60) == (scheme == "dark")
+    tab.locator("#theme").click()
+    assert (lightness() < 60) != (scheme == "dark")
+    assert tab.locator("#theme").get_attribute("aria-pressed") == str(scheme == "light").lower()
+
+
+def test_it_fits_a_phone(open_page: OpenPage) -> None:
+    tab = open_page(sounding_page(sounding(60)), viewport={"width": 400, "height": 800})
+    tab.wait_for_selector(f"{SIGNATURE}[data-ready=true]")
+    assert overflow(tab) <= 0
+    assert tab.locator(f"{SIGNATURE} svg.marks").bounding_box()["width"] <= 400
+
+
+def test_a_hostile_name_does_nothing(open_page: OpenPage) -> None:
+    measured = sounding(name=SCRIPT)
+    hostile = tuple(Site(f"{SCRIPT}.{i}", SCRIPT, 1, i, True) for i in range(3))
+    rows = pd.DataFrame(
+        [{"site": s.name, "batch": b, "n": 9, "d": 2, SCRIPT: 0.5 + 0.1 * s.order} for s in hostile for b in (0, 1)]
+    )
+    tab = open_page(sounding_page(Sounding(hostile, rows, measured.provenance)))
+    tab.locator(POINTS).last.hover(force=True)
+    tab.locator(".tip").wait_for(state="visible")
+    tab.get_by_role("listbox").get_by_role("option").first.click()
+    assert tab.locator("h1").inner_text() == SCRIPT
+    assert tab.locator("main script").count() == 0
+
+
+def test_print_shows_everything(open_page: OpenPage) -> None:
+    tab = open_page(sounding_page(sounding(60)), color_scheme="dark")
+    tab.emulate_media(media="print")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not tab.locator(".controls").first.is_visible()
+    assert tab.locator("tbody tr").last.bounding_box()["y"] > 0
+    assert tab.locator(".scroll").first.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
+    assert len(tab.pdf()) > 10_000
+
+
+def test_a_large_sounding_opens_within_two_seconds(open_page: OpenPage) -> None:
+    page = sounding_page(sounding(500, 100, gauges=12))
+    began = time.perf_counter()
+    tab = open_page(page)
+    tab.wait_for_selector(f"{SIGNATURE}[data-ready=true]")
+    opened = tab.evaluate("performance.now()")
+    assert tab.locator(POINTS).count() == 500
+    assert opened < 2000 or time.perf_counter() - began < 2
