@@ -14,12 +14,14 @@ LAYERS = [
     {"arrays", "files", "inputs", "progress", "user_code"},
     {"transport"},
     {"gauges", "capture", "provenance"},
-    {"activations", "models", "data", "feeding", "journal", "leaky"},
+    {"activations", "models", "data", "feeding", "journal", "leaky", "penalty"},
     {"sounding"},
-    {"compare"},
-    {"sounding_file", "report"},
+    {"compare", "history"},
+    {"sounding_file"},
+    {"history_file"},
+    {"report"},
     {"measure", "subject"},
-    {"residual", "survey"},
+    {"integrations", "residual", "survey"},
     {"cli"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

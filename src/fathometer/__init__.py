@@ -32,8 +32,12 @@ from fathometer.gauges import (
     sparsity,
     stable_rank,
 )
+from fathometer.history import History
+from fathometer.history_file import load as load_history
 from fathometer.measure import measure
+from fathometer.penalty import AffinityPenalty
 from fathometer.provenance import Provenance
+from fathometer.report.page import write_report
 from fathometer.residual import residual_path
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
@@ -44,11 +48,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActivationAtlas",
+    "AffinityPenalty",
     "AffinityScore",
     "AffinityScores",
     "AtlasSettings",
     "FathometerError",
     "ForwardError",
+    "History",
     "InputError",
     "MissingExtraError",
     "NumericalError",
@@ -70,6 +76,7 @@ __all__ = [
     "cost_of_identity",
     "entropy",
     "load",
+    "load_history",
     "measure",
     "nonnegativity",
     "norm",
@@ -81,4 +88,5 @@ __all__ = [
     "sparsity",
     "stable_rank",
     "watch",
+    "write_report",
 ]

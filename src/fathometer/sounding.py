@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -78,11 +78,25 @@ class Sounding:
             name=gauge,
         )
 
-    def plot(self, gauge: str = "affinity") -> Figure:
-        """The gauge along depth, with error bars over batches. `figure.savefig("signature.png")` keeps it."""
-        from fathometer.report.figures.soundings import plot_soundings
+    def plot(
+        self,
+        gauge: str = "affinity",
+        *,
+        columns: Literal[1, 2] = 2,
+        strip: bool = False,
+        distribution: bool = False,
+    ) -> Figure:
+        """The gauge along depth, with error bars over batches. `figure.savefig("signature.pdf")` keeps it.
 
-        return plot_soundings([self], gauge)
+        Args:
+            gauge: what to show.
+            columns: 1 or 2, the width in columns of a page.
+            strip: the network below as a strip, coloured by value.
+            distribution: a histogram beside.
+        """
+        from fathometer.report.figures.signature import plot_signature
+
+        return plot_signature(self, gauge, columns=columns, strip=strip, distribution=distribution)
 
     def save(self, path: str | Path) -> Path:
         """One file, `.json` or `.parquet`; it appears once it is complete."""

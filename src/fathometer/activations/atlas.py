@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,9 @@ from fathometer.activations.catalogue import PAPER_ACTIVATIONS, Activation, acti
 from fathometer.errors import InputError
 from fathometer.gauges.affinity import affinity_score
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAPER_STDS = (2.0, 1.0, 0.5, 0.25, 0.1, 0.01)
 
@@ -95,6 +98,16 @@ class ActivationAtlas:
         part = self.table[self.table["activation"] == name]
         medians: pd.Series = part.groupby("mean")["score"].median()
         return medians
+
+    def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
+        """Box plots of every activation by mean (Figure 6). `figure.savefig("atlas.pdf")` keeps it.
+
+        Args:
+            columns: 1 or 2, the width in columns of a page.
+        """
+        from fathometer.report.figures.activations import plot_atlas
+
+        return plot_atlas(self, columns=columns)
 
 
 def activation_atlas(

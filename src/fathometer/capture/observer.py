@@ -67,8 +67,11 @@ class _Opened:
 class Observer:
     """Follows a network through its forward passes and writes the pairs of chosen sites to a log."""
 
-    def __init__(self, model: nn.Module, choice: Choice, reduction: Reduction, log: Log) -> None:
+    def __init__(
+        self, model: nn.Module, choice: Choice, reduction: Reduction, log: Log, *, gradients: bool = False
+    ) -> None:
         self._model, self._choice, self._reduction, self._log = model, choice, reduction, log
+        self._gradients = gradients
         self._paths = module_paths(model)
         self._thread = threading.get_ident()
         self._calls: Counter[tuple[str, str, bool]] = Counter()
@@ -219,7 +222,7 @@ class Observer:
         result = next(tensors_in(output), None)
         if opened.site is None or opened.x is None or result is None:
             return
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), self._graph():
             if not self._reduction.pool_first:
                 y = self._reduced(result, opened.site)
             elif quiet:
@@ -275,7 +278,7 @@ class Observer:
         result = next(tensors_in(output), None)
         if result is None:
             return output
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), self._graph():
             if self._reduction.pool_first:
                 pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
                 pooled = self._unwatched(
@@ -301,14 +304,18 @@ class Observer:
         self._calls[key] += 1
         return self._log.site(path, operator, self._calls[key], own=own)
 
-    @torch.no_grad()
+    def _graph(self) -> torch.set_grad_enabled:
+        """Pairs are part of the network's graph only if that was asked for."""
+        return torch.set_grad_enabled(self._gradients and torch.is_grad_enabled())
+
     def _reduced(
         self, tensor: Tensor, site: Site, axis: int | None = None, rows: int | None = None
     ) -> Tensor:
         axis = self._traces.channel_axis(tensor) if axis is None else axis
         rows = self._traces.of(tensor).rows if rows is None else rows
         try:
-            return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)
+            with self._graph():
+                return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
 

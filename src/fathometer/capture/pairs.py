@@ -18,14 +18,19 @@ class Pair(NamedTuple):
 
 
 class Growing:
-    """As many samples as come."""
+    """As many samples as come, or the first `capacity`; they may be part of a graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int | None = None) -> None:
+        self._capacity = capacity
         self._parts: list[Pair] = []
 
     def add(self, part: Pair) -> None:
-        """Samples of one more pass."""
-        self._parts.append(part)
+        """Samples of one more pass, as far as there is room."""
+        if self._capacity is not None:
+            room = self._capacity - len(self)
+            part = Pair(part.x[:room], part.y[:room])
+        if len(part.x):
+            self._parts.append(part)
 
     @property
     def pair(self) -> Pair:

@@ -65,9 +65,8 @@ def reduce(
     """The tensor as `[samples, features]`, a copy in float32 or float64; `axis` is that of the channels.
 
     With `rows`, the first axis holds so many for each sample (windows, frames): they are positions. A mask
-    applies to `[samples, tokens, features]`.
+    applies to `[samples, tokens, features]`. The tensor may be overwritten, also before a backward pass.
     """
-    tensor = tensor.detach()
     dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
     if reduction.channel_axis is not None and tensor.ndim > 2:
         axis = reduction.channel_axis

@@ -28,6 +28,7 @@ def watch(
     reduction: Reduction | Pooling = "mean",
     capacity: int | None = None,
     widths: Widths = "equal",
+    gradients: bool = False,
 ) -> Iterator[Watch]:
     """See the activation calls of a network while it runs; it computes what it computes otherwise.
 
@@ -38,6 +39,8 @@ def watch(
         reduction: how tensors become matrices, a `Reduction` or the name of its pooling.
         capacity: at most so many samples are kept of a site, in memory that is used again after `clear`.
         widths: `"equal"` leaves out whole modules that change the number of features, `"any"` keeps them.
+        gradients: pairs are part of the network's graph, so that a loss can be made of them. Until `clear`,
+            they keep it alive.
 
     Example:
         >>> import torch
@@ -49,9 +52,9 @@ def watch(
     """
     plain = unwrapped(model)
     choice = choose(plain, sites, activations)
-    seen = Watch(choice, capacity, widths)
+    seen = Watch(choice, capacity, widths, gradients=gradients)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
-    observer = Observer(plain, choice, how, seen)
+    observer = Observer(plain, choice, how, seen, gradients=gradients)
     with ExitStack() as stack:
         stack.enter_context(eager(model))
         for function in choice.functions:
@@ -71,10 +74,18 @@ class Watch:
         unequal: modules that were asked for but whose input and output differ in shape.
     """
 
-    def __init__(self, choice: Choice, capacity: int | None = None, widths: Widths = "equal") -> None:
+    def __init__(
+        self,
+        choice: Choice,
+        capacity: int | None = None,
+        widths: Widths = "equal",
+        *,
+        gradients: bool = False,
+    ) -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
         self._choice, self._capacity, self._widths = choice, capacity, widths
+        self._gradients = gradients
         self._known: dict[tuple[str, str, int, bool], Site] = {}
         self._collected: dict[Site, Growing | Bounded] = {}
 
@@ -112,7 +123,10 @@ class Watch:
             self.unequal[site.name] = f"{list(x.shape)} in, {list(y.shape)} out"
             return
         if site not in self._collected:
-            self._collected[site] = Growing() if self._capacity is None else Bounded(self._capacity)
+            if self._capacity is None or self._gradients:  # memory that is used again holds no graph
+                self._collected[site] = Growing(self._capacity)
+            else:
+                self._collected[site] = Bounded(self._capacity)
         try:
             self._collected[site].add(Pair(x, y))
         except InputError as error:

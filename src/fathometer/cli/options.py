@@ -138,3 +138,7 @@ ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", hel
 ResumeOption: TypeAlias = Annotated[
     bool, typer.Option("--resume", metavar="", help="Go on where an interrupted run stopped.")
 ]
+AnywayOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--anyway", metavar="", help="Warn, where data, reduction or samples differ, and go on."),
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from fathometer.compare.distance import Distances
 from fathometer.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Method: TypeAlias = Literal["average", "complete", "single", "ward"]
 
@@ -66,6 +69,17 @@ class Clustering:
             raise InputError(f"clusters: expected 1 to {len(self.order)}, got {clusters}")
         found = fcluster(self.linkage, clusters, "maxclust")[list(self.order)]
         return pd.Series(pd.factorize(found)[0] + 1, index=list(self.names), name="cluster")
+
+    def plot(self, families: Mapping[str, str] | None = None, *, columns: Literal[1, 2] = 2) -> Figure:
+        """The tree and its matrix. `figure.savefig("families.pdf")` keeps it.
+
+        Args:
+            families: network → family; names are coloured by it.
+            columns: 1 or 2, the width in columns of a page.
+        """
+        from fathometer.report.figures.compare import plot_dendrogram
+
+        return plot_dendrogram(self, families, columns=columns)
 
 
 def cluster(distances: Distances, method: Method = "average") -> Clustering:

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import torch
@@ -22,6 +22,8 @@ from fathometer.provenance import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
 
 
 HISTORY = ["epoch", "error", "decay", "crit"]
@@ -75,6 +77,17 @@ class LeakyRun:
         """The mean squared error on held-out data; NaN without any."""
         return self._error(self.task.x_test, self.task.y_test)
 
+    def plot(self, kind: str = "1c", *, columns: Literal[1, 2] = 2) -> Figure:
+        """A figure along the path. `figure.savefig("energies.pdf")` keeps it.
+
+        Args:
+            kind: `1b` (spectra), `1c` (energies), `affinity`, `ranks`, `training` or `projection`.
+            columns: 1 or 2, the width in columns of a page.
+        """
+        from fathometer.report.figures.leaky import draw_leaky
+
+        return draw_leaky(self, kind, columns=columns)
+
     @torch.no_grad()
     def _error(self, x: torch.Tensor, y: torch.Tensor) -> float:
         return (self.net(x) - y).square().mean().item()
@@ -116,6 +129,18 @@ class LeakySweep:
         from fathometer.leaky.run_files import save_sweep
 
         return save_sweep(self, Path(folder))
+
+    def plot(self, kind: str | None = None, *, columns: Literal[1, 2] = 2) -> Figure:
+        """A figure of the networks. `figure.savefig("depths.pdf")` keeps it.
+
+        Args:
+            kind: `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes), or one of a run: that
+                with L̃ nearest 7 then. Default: what the networks can show first.
+            columns: 1 or 2, the width in columns of a page.
+        """
+        from fathometer.report.figures.leaky import draw_leaky, usual_picture
+
+        return draw_leaky(self, kind or usual_picture(self), columns=columns)
 
     def chosen(self, **attributes: Any) -> Sequence[LeakyRun]:
         """The runs whose design has these attributes."""

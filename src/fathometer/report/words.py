@@ -10,10 +10,11 @@ from fathometer.sounding import Sounding
 _FEW = 5
 
 
-def what_stands_out(sounding: Sounding, gauge: str = "affinity") -> str:
+def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool = True) -> str:
     """Its extremes by name, its middle and spread, whether it falls into two groups; a few sentences.
 
-    Sites without a finite value are counted, and otherwise left out.
+    Sites without a finite value are counted, and otherwise left out. Without `groups` nothing is said of two
+    groups, which take a simulation for every number of sites.
     """
     values = sounding.mean(gauge)
     finite = values[np.isfinite(values.to_numpy(float))]
@@ -36,7 +37,7 @@ def what_stands_out(sounding: Sounding, gauge: str = "affinity") -> str:
         )
     spread = float(finite.max() - finite.min())
     second = f" The median is {_number(float(finite.median()))}, the spread {_number(spread)}."
-    return first + second + _groups(finite.to_numpy(float)) + gap
+    return first + second + (_groups(finite.to_numpy(float)) if groups else "") + gap
 
 
 def in_words(gauge: str) -> str:

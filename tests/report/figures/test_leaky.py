@@ -24,6 +24,7 @@ from fathometer.leaky.compare_schemes import (
 )
 from fathometer.report.figures.leaky import (
     FIGURES,
+    PICTURES,
     depth_table,
     leaky_figures,
     plot_affinity,
@@ -34,10 +35,13 @@ from fathometer.report.figures.leaky import (
     plot_plane,
     plot_spectra,
     plot_steps,
+    usual_picture,
     usual_run,
 )
 from fathometer.report.figures.style import save_figure
+from fathometer.report.leaky_tables import bottleneck_stretches
 from tests.leaky.networks import SHORT, SMALL
+from tests.report.figures.drawn import fits
 
 DEPTHS = [1.0, 3.0, 5.0]
 SCHEMES = ("equidistant", "irregular", "adaptive")
@@ -177,8 +181,8 @@ def test_affinity_joins_both_papers(depths: LeakySweep) -> None:
     assert_allclose(lines(top)[r"$\|A_-\|/\|A\|$"], points[["p", "negative"]])
     assert_allclose(lines(bottom)["COI"], points[["p", "cost_of_identity"]])
     assert bottom.get_yscale() == "log"
-    cost = points["cost_of_identity"]
-    assert len(top.patches) == (cost <= cost.min() + 0.5).sum()
+    shaded = [(band.get_x(), band.get_x() + band.get_width()) for band in top.patches]  # type: ignore[attr-defined]
+    assert_allclose(shaded, bottleneck_stretches(points))
 
 
 def test_the_usual_run_is_the_deeper_of_two_equally_near_to_7(depths: LeakySweep) -> None:
@@ -338,3 +342,66 @@ def test_without_affinity_there_is_no_such_figure(depths: LeakySweep) -> None:
     assert isinstance(run.measures.points, pd.DataFrame)
     with pytest.raises(InputError, match="affinity=True"):
         plot_affinity(run)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("kind", list(PICTURES))
+def test_every_picture_fits_its_columns(
+    kind: str, columns: Any, depths: LeakySweep, schemes: LeakySweep
+) -> None:
+    several = schemes if kind.startswith("2") else depths
+    fits(several.plot(kind, columns=columns), columns)
+    if PICTURES[kind].alone:
+        fits(several.runs[0].plot(kind, columns=columns), columns)
+
+
+def test_ranks_along_the_path(depths: LeakySweep) -> None:
+    run = depths.runs[-1]
+    (axes,) = run.plot("ranks").axes
+    found = lines(axes)
+    assert_allclose(found["COI"], run.measures.points[["p", "cost_of_identity"]])
+    assert_allclose(found["stable rank of $A_p$"], run.measures.points[["p", "stable_rank"]])
+    assert_allclose(found["stable rank of $W_p$"], run.measures.layers[["p", "weight_stable_rank"]])
+    assert_allclose(found["$k^* = 2$"][:, 1], 2)
+    low, high = axes.get_ylim()
+    shown = np.concatenate([points[:, 1] for points in found.values()])
+    assert low < shown.min() < shown.max() < high
+
+
+def test_training_curves_are_the_history(depths: LeakySweep) -> None:
+    run = depths.runs[0]
+    top, bottom = run.plot("training").axes
+    error, decay = (np.asarray(line.get_xydata()) for line in top.get_lines())
+    assert_allclose(error, run.history[["epoch", "error"]])
+    assert_allclose(decay, run.history[["epoch", "decay"]])
+    crit, bound = (np.asarray(line.get_xydata()) for line in bottom.get_lines())
+    assert_allclose(crit, run.history[["epoch", "crit"]])
+    assert_allclose(bound[:, 1], 0.1)
+    assert len(depths.plot("training").axes[0].get_lines()) == 2 * len(depths.runs)
+    with pytest.raises(InputError, match="expected a history of some epochs, got none"):
+        replace(run, history=run.history.iloc[:0]).plot("training")
+
+
+def test_a_path_in_its_own_plane_is_coloured_by_p(depths: LeakySweep) -> None:
+    run = depths.runs[0]
+    axes = run.plot("projection").axes[0]
+    (dots,) = axes.collections
+    assert_allclose(np.asarray(dots.get_offsets()), project_paths([run]).paths[0])
+    assert_allclose(np.asarray(dots.get_array()), run.path.places)
+
+
+def test_what_a_sweep_shows_first_and_what_a_run_cannot(depths: LeakySweep, schemes: LeakySweep) -> None:
+    assert usual_picture(depths) == "1a"
+    assert usual_picture(schemes) == "2a"
+    assert usual_picture(replace(depths, runs=depths.runs[:1])) == "1c"
+    plain = replace(depths.runs[0], design=replace(SMALL, effective_depth=0.0))
+    assert usual_picture(replace(depths, runs=(plain,))) == "1b"
+    assert lines(depths.plot().axes[0]).keys() == lines(plot_dimensions(depths).axes[0]).keys()
+    with pytest.raises(
+        InputError, match=r"3 needs a sweep \(two or more L̃ > 0.* one run, which can show 1b, 1c"
+    ):
+        depths.runs[0].plot("3")
+    with pytest.raises(
+        InputError, match=r"expected one of 1a, 1b, .*, ranks, training, projection, got 'pie'"
+    ):
+        depths.plot("pie")

@@ -10,71 +10,95 @@ import pandas as pd
 import torch
 
 from fathometer.activations import ActivationAtlas, activation
-from fathometer.report.figures.style import BUOY, INK, SEA, new_figure
+from fathometer.report.figures.style import (
+    BUOY,
+    FOG,
+    INK,
+    NOTE,
+    SEA,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    note_below,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def plot_atlas(atlas: ActivationAtlas) -> Figure:
-    """A panel for each activation: box plots of its score over the stds, by mean (Figure 6)."""
+@for_print
+def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
+    """A panel for each activation: box plots of its score over the stds, by mean (Figure 6).
+
+    Args:
+        atlas: what `activation_atlas` gives.
+        columns: 1 or 2, the width in columns of a page.
+    """
     names = list(atlas.baseline.index)
-    columns = min(3, len(names))
-    rows = math.ceil(len(names) / columns)
-    figure = new_figure(4.2 * columns, 2.5 * rows + 0.4)
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    across = min(columns + 1, len(names))
+    rows = math.ceil(len(names) / across)
+    figure = column_figure(columns, 1.35 * rows + 0.6)
+    grid = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False)
     for axes, name in zip(grid.flat, names, strict=False):
         _boxes(axes, atlas, name)
-    for axes in grid.flat[len(names) :]:
-        axes.set_visible(False)
-    for axes in grid[-1]:
-        axes.set_xlabel("mean of the inputs")
+    for place, axes in enumerate(grid.flat):
+        axes.set_visible(place < len(names))
+        last = place + across >= len(names)  # none below it
+        axes.tick_params("x", labelbottom=last)
+        axes.set_xlabel("mean of the inputs" if last else "")
     for axes in grid[:, 0]:
         axes.set_ylabel("affinity score")
     settings = atlas.settings
-    figure.suptitle(
-        f"Affinity score over Gaussian inputs, {settings.samples} samples in {settings.features} "
-        "dimensions; boxes: over stds "
-        + ", ".join(f"{s:g}" for s in settings.stds)
-        + "; dashed: inputs over the whole interval",
-        fontsize=8,
-        color=INK,
-    )
+    parts = [
+        f"Gaussian inputs, {settings.samples} samples in {settings.features} dimensions",
+        "boxes: over stds " + ", ".join(f"{s:g}" for s in settings.stds),
+        "dashed: inputs over the whole interval",
+    ]
+    note_below(figure, parts, "; ")
     return figure
 
 
-def plot_polynomials(scores: pd.DataFrame) -> Figure:
+@for_print
+def plot_polynomials(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
     """Score against degree, and the polynomials themselves (Figure 2C)."""
-    figure = new_figure(8, 3.2)
+    figure = column_figure(columns, 1.8 if columns == 1 else 2.5)
     left, right = figure.subplots(1, 2)
     x = np.linspace(-1, 1, 200)
     degrees = scores["degree"].to_list()
     for shade, degree in zip(np.linspace(0.25, 1, len(degrees)), degrees, strict=True):
         left.plot(x, x**degree, color=SEA, alpha=shade, label=f"$x^{{{degree}}}$")
-    left.legend(fontsize=7)
-    left.set_title("on [-1, 1]", fontsize=9)
+    left.set_title("on [−1, 1]")
     right.plot(degrees, scores["score"], "o-", color=BUOY)
     right.set(xlabel="degree", ylabel="affinity score", ylim=(0, 1.05))
+    legend_above(figure, left.get_lines())
     return figure
 
 
-def plot_ranges(scores: pd.DataFrame) -> Figure:
+@for_print
+def plot_ranges(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
     """A panel for each activation and range: the part of the curve that the inputs see (Figure 2A, B)."""
     names = list(dict.fromkeys(scores["activation"]))
     per_name = len(scores) // len(names)
-    figure = new_figure(2.2 * per_name, 1.9 * len(names) + 0.3)
-    grid = figure.subplots(len(names), per_name, squeeze=False)
+    across = min(per_name, 3 * columns)
+    rows = math.ceil(per_name / across)
+    figure = column_figure(columns, (1.15 if columns == 1 else 1.3) * len(names) * rows + 0.1)
+    grid = figure.subplots(len(names) * rows, across, squeeze=False)
+    for axes in grid.flat:
+        axes.set_visible(False)
     reach = max(scores["high"].max(), -scores["low"].min())
     x = np.linspace(-reach, reach, 801)
-    for axes, row in zip(grid.flat, scores.to_dict("records"), strict=True):
+    for place, row in enumerate(scores.to_dict("records")):
         name, low, high = row["activation"], row["low"], row["high"]
+        axes = grid[rows * (place // per_name) + place % per_name // across, place % per_name % across]
+        axes.set_visible(True)
         y = activation(name)(torch.from_numpy(x)).numpy()
         seen = (x >= low) & (x <= high)
-        axes.plot(x, y, color=INK, alpha=0.3, linewidth=1)
-        axes.plot(x[seen], y[seen], color=BUOY, linewidth=2.5)
-        axes.set_title(f"{name} on [{low:g}, {high:g}]\n{row['score']:.3f}", fontsize=8)
-        axes.tick_params(labelsize=6)
+        axes.plot(x, y, color=FOG, linewidth=0.8)
+        axes.plot(x[seen], y[seen], color=BUOY, linewidth=2)
+        axes.set_title(f"{name}, {row['score']:.3f}\non [{low:g}, {high:g}]", fontsize=NOTE)
+        axes.locator_params(nbins=4)
     return figure
 
 
@@ -89,12 +113,11 @@ def _boxes(axes: Axes, atlas: ActivationAtlas, name: str) -> None:
         whis=(0, 100),  # whiskers over the whole range, as in the paper
         manage_ticks=False,
         patch_artist=True,
-        medianprops={"color": BUOY, "linewidth": 1.6},
+        medianprops={"color": BUOY, "linewidth": 1.2},
         boxprops={"facecolor": SEA, "alpha": 0.35, "linewidth": 0.6},
-        whiskerprops={"linewidth": 0.7},
-        capprops={"linewidth": 0.7},
+        whiskerprops={"linewidth": 0.5},
+        capprops={"linewidth": 0.5},
     )
     axes.axhline(atlas.baseline[name], color=INK, linestyle="--", linewidth=0.8)
-    axes.set_title(name, fontsize=10, color=INK)
+    axes.set_title(name)
     axes.set_ylim(-0.03, 1.05)
-    axes.spines[["top", "right"]].set_visible(False)

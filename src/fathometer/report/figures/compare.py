@@ -12,29 +12,47 @@ from numpy.typing import NDArray
 
 from fathometer.compare import Clustering
 from fathometer.errors import InputError
-from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
+from fathometer.report.figures.style import (
+    BUOY,
+    INK,
+    NOTE,
+    SEA,
+    TINY,
+    WIDTHS,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    look,
+    plain,
+    words,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FEW = 12  # so many distances can be read in the cells
+_NUMBER = 0.24  # inches that a distance takes in its cell
+_LONGEST = 22  # letters of a name beside the matrix
 
 
-def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None = None) -> Figure:
+@for_print
+def plot_dendrogram(
+    clustering: Clustering, families: Mapping[str, str] | None = None, *, columns: Columns = 2
+) -> Figure:
     """The tree, and beside it the distance matrix in the order of its leaves (Figures 5A, 5B, 14, 16, 17).
 
     Args:
         clustering: what `cluster` gives.
-        families: network → family; names are coloured by it.
+        families: network → family; names are coloured by it, and leaves marked.
+        columns: 1 or 2, the width in columns of a page.
     """
     from scipy.cluster.hierarchy import dendrogram
 
     matrix, names = clustering.ordered.to_numpy(), clustering.names
     count = len(names)
-    size = max(2.8, min(16.0, 0.17 * count + 1.2))
-    figure = new_figure(1.9 * size + 1.0, size)
-    tree, square = figure.subplots(1, 2, width_ratios=(0.8, 1))
+    figure = column_figure(columns, max(1.6, 0.17 * count + 0.3) + 0.6)
+    tree, square = figure.subplots(1, 2, width_ratios=(0.7, 1))
     dendrogram(
         clustering.linkage,
         orientation="left",
@@ -43,32 +61,37 @@ def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None =
         color_threshold=0,
         above_threshold_color=INK,
     )
+    for line in tree.collections:
+        line.set_linewidth(0.8)
     tree.invert_yaxis()  # leaves from the top, as the rows of the matrix
-    tree.set_xlabel(f"{clustering.distances.metric} distance of {clustering.distances.gauge}", fontsize=8)
-    tree.tick_params(labelsize=7)
-    tree.spines[["top", "right", "left"]].set_visible(False)
+    tree.spines["left"].set_visible(False)
+    distances = clustering.distances
+    correlation = "" if math.isnan(clustering.cophenetic) else f"\ncophenetic {clustering.cophenetic:.2f}"
+    tree.set_xlabel(f"{clustering.method} linkage{correlation}", fontsize=NOTE)
     shown = square.imshow(matrix, cmap="Blues_r", aspect="auto")
-    labels = [_plain(name) for name in names]
-    font = 8 if count <= 30 else 6
-    square.set_yticks(range(count), labels, fontsize=font)
+    square.spines[:].set_visible(False)
+    labels = [plain(name, _LONGEST) for name in names]
+    square.set_yticks(range(count), labels, fontsize=NOTE if count <= 20 else TINY)
+    square.tick_params("y", length=0)
     square.set_xticks([])  # the columns are in the order of the rows
-    if count <= _FEW:
-        for (row, column), value in np.ndenumerate(matrix):
-            dark = value < 0.5 * matrix.max()
-            square.text(
-                column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color="w" if dark else INK
-            )
-    figure.colorbar(shown, ax=square, shrink=0.7)
-    _colour(square, names, families or {})
-    correlation = "" if math.isnan(clustering.cophenetic) else f", cophenetic {clustering.cophenetic:.2f}"
-    figure.suptitle(f"{clustering.method} linkage{correlation}", fontsize=9, color=INK)
+    if (0.43 if columns == 1 else 0.48) * WIDTHS[columns] / count >= _NUMBER:
+        _numbers(square, matrix)
+    metric = distances.metric.upper() if distances.metric == "dtw" else distances.metric
+    bar = figure.colorbar(shown, ax=square, location="bottom", aspect=30, pad=0.02)
+    between = "\n" if columns == 1 else " "
+    bar.set_label(f"{metric} distance{between}of the {words(distances.gauge)}", fontsize=NOTE)
+    bar.outline.set_visible(False)
+    _mark_families(figure, tree, square, names, families or {})
     return figure
 
 
+@for_print
 def plot_distributions(
     signatures: Mapping[str, NDArray[np.float64]],
     gauge: str = "affinity",
     statistics: pd.DataFrame | None = None,
+    *,
+    columns: Columns = 2,
 ) -> Figure:
     """A panel for each network: a histogram of its scores (Figure 5C, D).
 
@@ -76,39 +99,43 @@ def plot_distributions(
         signatures: by name.
         gauge: what they hold.
         statistics: if given, two modes are marked where there are two (`bimodal`).
+        columns: 1 or 2, the width in columns of a page.
     """
     if not signatures:
         raise InputError("expected at least one signature to plot, got none")
-    columns = min(6, len(signatures))
-    rows = math.ceil(len(signatures) / columns)
-    figure = new_figure(1.9 * columns, 1.35 * rows + 0.4)
-    grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    across = min(2 * columns + 1, len(signatures))
+    rows = math.ceil(len(signatures) / across)
+    figure = column_figure(columns, (0.85 if across > 1 else 1.6) * rows + 0.45)
+    grid = figure.subplots(rows, across, sharex=True, squeeze=False)
     every = np.concatenate(list(signatures.values()))
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, 21)
     for axes, (name, values) in zip(grid.flat, signatures.items(), strict=False):
         axes.hist(values, edges, color=SEA)
-        axes.set_title(_plain(name), fontsize=7, color=INK)
-        axes.tick_params(labelsize=6)
+        axes.set_title(plain(name, 20), fontsize=NOTE)
         axes.set_yticks([])
-        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.spines["left"].set_visible(False)
         if statistics is not None and statistics["bimodal"].get(name):
             for mode in ("low", "high"):
-                axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1)
-    for axes in grid.flat[len(signatures) :]:
-        axes.set_visible(False)
-    figure.supxlabel(gauge.replace("_", " "), fontsize=8)
+                axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1, linestyle="--")
+    for place, axes in enumerate(grid.flat):
+        axes.set_visible(place < len(signatures))
+        axes.tick_params("x", labelbottom=place + across >= len(signatures))  # none below it
+    figure.supxlabel(words(gauge), fontsize=8)
     return figure
 
 
+@for_print
 def plot_predictors(
     best: pd.DataFrame,
     statistics: pd.DataFrame,
     facts: pd.DataFrame,
     families: Mapping[str, str],
     target: str = "accuracy",
+    *,
+    columns: Columns = 2,
 ) -> Figure:
-    """A row for each family: accuracy against its best statistic and its best characteristic (Figure 4).
+    """Of each family accuracy against its best statistic and its best characteristic (Figure 4).
 
     Args:
         best: what `best_predictors` gives.
@@ -116,47 +143,81 @@ def plot_predictors(
         facts: network × accuracy and characteristics.
         families: network → family.
         target: what was predicted.
+        columns: 1 or 2, the width in columns of a page, and families in a row.
     """
     shown = list(dict.fromkeys(best["family"]))
-    figure = new_figure(6.4, 2.3 * len(shown) + 0.3)
-    grid = figure.subplots(len(shown), 2, squeeze=False)
-    for axes in grid.flat:
+    across = min(columns, len(shown))
+    rows = math.ceil(len(shown) / across)
+    figure = column_figure(columns, 1.75 * rows + 0.1)
+    grid = figure.subplots(rows, 2 * across, squeeze=False).ravel()
+    for axes in grid:
         axes.set_visible(False)
     for row in best.to_dict("records"):
-        place = shown.index(row["family"])
-        axes = grid[place, 0 if row["kind"] == "signature" else 1]
+        place = 2 * shown.index(row["family"]) + (row["kind"] != "signature")
+        axes = grid[place]
         axes.set_visible(True)
         source = statistics if row["kind"] == "signature" else facts
         members = [n for n in statistics.index if families.get(n) == row["family"] and n in facts.index]
         _scatter(axes, source.loc[members, row["predictor"]], facts.loc[members, target], row)
-        axes.set_ylabel(f"{row['family']}\n{target}" if row["kind"] == "signature" else "", fontsize=8)
+        if row["kind"] == "signature":
+            axes.set_ylabel(f"{plain(row['family'], 20)}\n{words(target)}")
     return figure
 
 
 def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[object, object]) -> None:
-    axes.plot(x, y, "o", color=SEA, markersize=4)
+    axes.plot(x, y, "o", color=SEA, markersize=3.5)
     known = np.isfinite(x.to_numpy(float)) & np.isfinite(y.to_numpy(float))
     a, b = x.to_numpy(float)[known], y.to_numpy(float)[known]
     ends = np.array([a.min(), a.max()])
     axes.plot(ends, b.mean() + float(str(row["slope"])) * (ends - a.mean()), color=BUOY, linewidth=1)
+    middle = (a.min() + a.max()) / 2
     for name, left, up in zip(x.index, x, y, strict=True):
-        axes.annotate(_plain(str(name)), (left, up), fontsize=5, color=INK)
-    axes.set_xlabel(str(row["predictor"]), fontsize=8)
+        right = left > middle  # names stay inside
+        axes.annotate(
+            plain(str(name), 16),
+            (left, up),
+            xytext=(-2 if right else 2, 2),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            fontsize=TINY,
+            color=INK,
+        )
+    axes.set_xlabel(words(str(row["predictor"])))
     axes.set_title(
-        f"R² {float(str(row['r2'])):.2f}, left out {float(str(row['r2_left_out'])):.2f}, "
+        f"R² {float(str(row['r2'])):.2f}, left out {float(str(row['r2_left_out'])):.2f}\n"
         f"chance {float(str(row['chance'])):.2f}",
-        fontsize=7,
+        fontsize=NOTE,
     )
-    axes.tick_params(labelsize=6)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(0.08, 0.15)
+    axes.locator_params(nbins=4)
 
 
-def _colour(axes: Axes, names: tuple[str, ...], families: Mapping[str, str]) -> None:
+def _numbers(square: Axes, matrix: NDArray[np.float64]) -> None:
+    for (row, column), value in np.ndenumerate(matrix):
+        dark = value < 0.5 * matrix.max()
+        square.text(
+            column, row, f"{value:.2f}", ha="center", va="center", fontsize=TINY, color="w" if dark else INK
+        )
+
+
+def _mark_families(
+    figure: Figure, tree: Axes, square: Axes, names: tuple[str, ...], families: Mapping[str, str]
+) -> None:
+    """The same colour and mark for the members of a family."""
+    from matplotlib.lines import Line2D
+
     known = list(dict.fromkeys(families[name] for name in names if name in families))
-    for tick, name in zip(axes.get_yticklabels(), names, strict=True):
+    for place, (tick, name) in enumerate(zip(square.get_yticklabels(), names, strict=True)):
         if name in families:
-            tick.set_color(PALETTE[known.index(families[name]) % len(PALETTE)])
-
-
-def _plain(name: str) -> str:
-    return name.replace("$", r"\$")
+            looks = look(known.index(families[name]))
+            tick.set_color(looks["color"])
+            leaf = 10 * place + 5  # where SciPy puts it
+            tree.plot(0, leaf, marker=looks["marker"], color=looks["color"], markersize=4, clip_on=False)
+    if 1 < len(known) <= len(names) / 2:  # else the names say as much
+        legend_above(
+            figure,
+            [
+                Line2D([], [], label=plain(family, 24), **(look(number) | {"linestyle": ""}))
+                for number, family in enumerate(known)
+            ],
+        )

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fathometer.errors import InputError
-from fathometer.report.figures.style import INK, PALETTE, new_figure
+from fathometer.report.figures.style import (
+    TINY,
+    WIDTHS,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    letters_in,
+    look,
+    plain,
+)
 from fathometer.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -16,10 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANELS = {"stable_rank": "stable rank", "cost_of_identity": "cost of identity", "speed": "speed"}
-_FEW = 40  # so many names still fit under the axis
+_LINE = 1.3 * TINY / 72  # inches that a name under the axis takes
+_MARGIN = 0.65  # inches beside the axes
 
 
-def plot_path(paths: Sequence[Sounding], labels: Sequence[str] | None = None) -> Figure:
+@for_print
+def plot_path(
+    paths: Sequence[Sounding], labels: Sequence[str] | None = None, *, columns: Columns = 2
+) -> Figure:
     """Three panels along the blocks, with one standard deviation over batches as error bar.
 
     The stable rank begins with the input of the first block; a ring marks where it is least. Several paths
@@ -28,41 +42,43 @@ def plot_path(paths: Sequence[Sounding], labels: Sequence[str] | None = None) ->
     Args:
         paths: what `residual_path` gives.
         labels: of the lines; the names of the networks if left out.
+        columns: 1 or 2, the width in columns of a page.
     """
+    from matplotlib.lines import Line2D
+
     if not paths:
         raise InputError("expected at least one path to plot, got none")
     for path in paths:
-        if not {"stable_rank", "stable_rank_in", "speed"} <= set(path.gauges):
+        if not is_path(path):
             raise InputError(f"expected what residual_path gives, got a sounding of {', '.join(path.gauges)}")
     labels = labels or [str(path.provenance.model.get("name", "")) for path in paths]
     panels = [gauge for gauge in _PANELS if any(gauge in path.gauges for path in paths)]
     names = [[site.name for site in path.sites] for path in paths]
     alike = all(other == names[0] for other in names)
-    figure = new_figure(max(6.0, min(14.0, 0.26 * len(names[0]))), 2.0 * len(panels) + 0.8)
+    figure = column_figure(columns, (1.15 if columns == 1 else 1.5) * len(panels) + 0.7)
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for number, (path, label) in enumerate(zip(paths, labels, strict=True)):
+    for number, path in enumerate(paths):
         for axes, gauge in zip(every, panels, strict=True):
             if gauge in path.gauges:
-                _line(axes, path, gauge, label, PALETTE[number % len(PALETTE)], relative=not alike)
+                _line(axes, path, gauge, number, relative=not alike)
     for axes, gauge in zip(every, panels, strict=True):
         axes.set_ylabel(_PANELS[gauge])
         axes.set_ylim(0, None)
-        axes.spines[["top", "right"]].set_visible(False)
-    _name_blocks(every[-1], names[0] if alike else [])
+    _name_blocks(every[-1], names[0] if alike else [], WIDTHS[columns])
     if len(paths) == 1:
-        every[0].set_title(labels[0], fontsize=10, color=INK)
+        every[0].set_title(plain(labels[0], letters_in(WIDTHS[columns] - 0.7, 8)), loc="left")
     else:
-        figure.legend(
-            *every[0].get_legend_handles_labels(),
-            loc="outside upper center",
-            ncols=min(len(paths), 4),
-            fontsize=8,
-            frameon=False,
-        )
+        handles = [Line2D([], [], label=plain(label, 40), **look(i)) for i, label in enumerate(labels)]
+        legend_above(figure, handles)
     return figure
 
 
-def _line(axes: Axes, path: Sounding, gauge: str, label: str, colour: str, *, relative: bool) -> None:
+def is_path(sounding: Sounding) -> bool:
+    """Whether it is what `residual_path` gives."""
+    return {"stable_rank", "stable_rank_in", "speed"} <= set(sounding.gauges)
+
+
+def _line(axes: Axes, path: Sounding, gauge: str, number: int, *, relative: bool) -> None:
     mean, std = path.mean(gauge).to_numpy(), path.std(gauge).fillna(0).to_numpy()
     depth = np.arange(1, len(mean) + 1, dtype=float)  # 0 is the input of the first block
     if gauge == "stable_rank":
@@ -72,17 +88,18 @@ def _line(axes: Axes, path: Sounding, gauge: str, label: str, colour: str, *, re
         depth = np.r_[0, depth]
     if relative:
         depth /= len(path.sites)
-    axes.errorbar(depth, mean, yerr=std, color=colour, marker="o", markersize=3.5, linewidth=1.2, label=label)
+    axes.errorbar(depth, mean, yerr=std, elinewidth=0.6, **look(number))
     if gauge == "stable_rank":
         least = 1 + int(np.argmin(mean[1:]))
-        axes.plot(depth[least], mean[least], "o", markersize=9, fillstyle="none", color=colour)
+        colour = look(number)["color"]
+        axes.plot(depth[least], mean[least], "o", markersize=8, fillstyle="none", color=colour)
 
 
-def _name_blocks(axes: Axes, names: Sequence[str]) -> None:
+def _name_blocks(axes: Axes, names: Sequence[str], width: float) -> None:
     if not names:
         axes.set_xlabel("relative depth")
-    elif len(names) > _FEW:
+    elif (width - _MARGIN) / (len(names) + 1) < _LINE:
         axes.set_xlabel("block")
     else:
-        shown = ["input", *(name.replace("$", r"\$") for name in names)]
-        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=7)
+        shown = ["input", *(plain(name, 30) for name in names)]
+        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=TINY)

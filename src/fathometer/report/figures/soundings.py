@@ -3,64 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from fathometer.compare.gathering import Array, Soundings, by_name
 from fathometer.errors import InputError
-from fathometer.report.figures.style import INK, PALETTE, new_figure
+from fathometer.report.figures.aligning import aligned
+from fathometer.report.figures.signature import plot_signature, point_size, reach_one, values_of
+from fathometer.report.figures.style import (
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    look,
+    plain,
+    words,
+)
 from fathometer.sounding import Sounding
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FEW = 40  # so many names still fit under the axis
+Along: TypeAlias = Literal["depth", "dtw"]
 
 
 def plot_soundings(
-    soundings: Sequence[Sounding], gauge: str = "affinity", labels: Sequence[str] | None = None
+    soundings: Sequence[Sounding],
+    gauge: str = "affinity",
+    labels: Sequence[str] | None = None,
+    *,
+    columns: Columns = 2,
 ) -> Figure:
-    """A gauge at every site, with one standard deviation over batches as error bar.
+    """A gauge at every site: of one sounding by name (`plot_signature`), of several over relative depth.
 
-    One sounding shows the names of its sites; several are laid over each other by relative depth.
+    Args:
+        soundings: at least one.
+        gauge: what to show.
+        labels: the networks' own names, if left out.
+        columns: 1 or 2, the width in columns of a page.
     """
     if not soundings:
         raise InputError("expected at least one sounding to plot, got none")
-    labels = labels or [str(s.provenance.model.get("name", "")) for s in soundings]
-    alone = len(soundings) == 1
-    figure = new_figure(max(6.0, min(14.0, 0.22 * len(soundings[0].sites))) if alone else 8.0, 3.6)
+    if len(soundings) == 1:
+        return plot_signature(soundings[0], gauge, labels[0] if labels else None, columns=columns)
+    named = dict(zip(labels, soundings, strict=True)) if labels else soundings
+    return plot_overlay(named, gauge, columns=columns)
+
+
+@for_print
+def plot_overlay(
+    soundings: Soundings, gauge: str = "affinity", *, along: Along = "depth", columns: Columns = 2
+) -> Figure:
+    """Several soundings over each other, with one standard deviation over batches as error bar.
+
+    Args:
+        soundings: by name, or a list.
+        gauge: what to show.
+        along: `depth`, from the first site of each network to its last; or `dtw`, where every site stands at
+            the mean depth of those of the first network that answer to it.
+        columns: 1 or 2, the width in columns of a page.
+    """
+    from matplotlib.lines import Line2D
+
+    named = by_name(soundings)
+    reference = next(iter(named))
+    figure = column_figure(columns, 2.6 if columns == 1 else 3.0)
     axes = figure.subplots()
-    for sounding, label, colour in zip(soundings, labels, _colours(len(soundings)), strict=True):
-        _line(axes, sounding, gauge, label, colour, relative=not alone)
-    axes.set_ylabel(gauge.replace("_", " "))
-    if gauge.startswith("affinity"):
-        axes.set_ylim(None, 1.02)
-    axes.spines[["top", "right"]].set_visible(False)
-    if alone:
-        _name_sites(axes, soundings[0])
-        axes.set_title(labels[0], fontsize=10, color=INK)
-    else:
-        axes.set_xlabel("relative depth")
-        figure.legend(loc="outside upper center", ncols=min(len(soundings), 4), fontsize=8, frameon=False)
+    handles = []
+    for number, (name, sounding) in enumerate(named.items()):
+        mean, std = values_of(sounding, gauge)
+        places = relative_depth(len(mean))
+        if along == "dtw" and name != reference:
+            places = _warped(named[reference], sounding, gauge)
+        size = point_size(len(mean))
+        looks = look(number) | {"linewidth": size / 4, "markersize": size}
+        axes.errorbar(places, mean, yerr=std, elinewidth=size / 6, **looks)
+        handles.append(Line2D([], [], label=plain(name, 40), **look(number)))
+    axes.set_ylabel(words(gauge))
+    reach_one(axes, gauge)
+    axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain(reference, 30)}, by DTW")
+    legend_above(figure, handles)
     return figure
 
 
-def _line(axes: Axes, sounding: Sounding, gauge: str, label: str, colour: str, *, relative: bool) -> None:
-    mean, std = sounding.mean(gauge).to_numpy(), sounding.std(gauge).fillna(0).to_numpy()
-    depth = np.arange(len(mean), dtype=float)
-    if relative:
-        depth /= max(len(mean) - 1, 1)
-    axes.errorbar(depth, mean, yerr=std, color=colour, marker="o", markersize=3.5, linewidth=1.2, label=label)
+def relative_depth(count: int) -> Array:
+    """From 0 at the first site to 1 at the last."""
+    return np.arange(count) / max(count - 1, 1)
 
 
-def _name_sites(axes: Axes, sounding: Sounding) -> None:
-    if len(sounding.sites) > _FEW:
-        axes.set_xlabel("site, in order of depth")
-        return
-    names = [site.name.replace("$", r"\$") for site in sounding.sites]
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
-
-
-def _colours(count: int) -> list[str]:
-    return [PALETTE[i % len(PALETTE)] for i in range(count)]
+def _warped(reference: Sounding, sounding: Sounding, gauge: str) -> Array:
+    """For every site, the mean relative depth of those in the reference that answer to it."""
+    pairs = aligned(reference, sounding, gauge, "dtw").pairs
+    depth = relative_depth(len(reference.sites))[pairs[:, 0]]
+    count = np.bincount(pairs[:, 1])
+    return np.asarray(np.bincount(pairs[:, 1], depth) / count)

@@ -1,30 +1,195 @@
-"""What every figure shares: matplotlib on demand, one look."""
+"""What every figure shares: widths and type sizes of print, colours that all eyes tell apart, plain names.
+
+Every `plot_…` runs inside `print_style`, and its figure is drawn and saved inside it: the settings of whoever
+calls stay as they are, and have no say in the figure.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.files import complete_file
+from fathometer.report.words import in_words
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+
+Columns: TypeAlias = Literal[1, 2]
+"""How wide a figure is: one column of a journal, or two, the whole page."""
+
+WIDTHS = {1: 3.5, 2: 7.2}
+"""In inches."""
+TALLEST = 9.0
+"""What fits a page, in inches."""
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 INK = "#20303c"
-SEA = "#1f77a4"
-BUOY = "#d1495b"
-PALETTE = (SEA, BUOY, "#e0a030", "#3b8f6b", "#7a5195", "#6c757d")
+SEA = "#0072b2"
+BUOY = "#d55e00"
+KELP = "#009e73"
+SAND = "#e69f00"
+SKY = "#56b4e9"
+SHELL = "#cc79a7"
+PALETTE = (SEA, BUOY, KELP, SAND, SKY, SHELL, INK)
+"""Okabe and Ito's, less the yellow that is weak on paper; the order keeps neighbours apart for all eyes."""
+MIST = "#eef2f5"  # every other block
+FOG = "#a9b1b8"  # what stands back
+SCALE = "cividis"  # of scores: the same order in grey, and for all eyes
+
+MARKERS = ("o", "v", "s", "P", "^", "X", "D")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
+NOTE = 7.0  # points: ticks, legends, notes
+TINY = 6.0  # names that stand close, numbers in cells
+
+_PER_LETTER = 0.52 / 72  # inches that a letter takes for each point of its size
+
+PRINT: Any = {  # keys are a long Literal to a type checker
+    "font.family": "DejaVu Sans",  # comes with matplotlib, and has ρ, L̃ and ‖
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": NOTE,
+    "ytick.labelsize": NOTE,
+    "legend.fontsize": NOTE,
+    "figure.titlesize": 9.0,
+    "figure.labelsize": NOTE,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.0,
+    "legend.frameon": False,
+    "legend.handlelength": 2.2,
+    "image.cmap": SCALE,
+    "figure.dpi": 150,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # letters stay letters: embedded TrueType in a PDF …
+    "ps.fonttype": 42,
+    "svg.fonttype": "none",  # … and text in an SVG
+    "svg.hashsalt": "fathometer",  # the same picture, the same file
+}
+
+
+@contextmanager
+def print_style() -> Iterator[None]:
+    """The settings of print, whatever the caller's are; afterwards these are as they were."""
+    require_matplotlib()
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(PRINT)
+        yield
+
+
+def for_print(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Run what draws a figure in `print_style`."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with print_style():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def column_figure(columns: Columns, height: float) -> Figure:
+    """An empty figure as wide as one column or two, and no higher than a page."""
+    if columns not in WIDTHS:
+        raise InputError(f"columns: expected 1 ({WIDTHS[1]} inches) or 2 ({WIDTHS[2]}), got {columns!r}")
+    return new_figure(WIDTHS[columns], min(height, TALLEST))
 
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure that belongs to no window."""
     require_matplotlib()
-    from matplotlib.figure import Figure
+    from fathometer.report.figures.sheet import Sheet
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Sheet(figsize=(width, height), layout="constrained", dpi=150)
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour, marker and line of a thing by its number: any two of 35 differ in two of the three."""
+    colour, line = number % len(PALETTE), number % len(LINES)
+    return {
+        "color": PALETTE[colour],
+        "marker": MARKERS[(colour + line) % len(MARKERS)],
+        "linestyle": LINES[line],
+    }
+
+
+def plain(name: object, longest: int = 60) -> str:
+    r"""A name from a file as it stands there: no formula, no control character, not longer than fits.
+
+    Example:
+        >>> print(plain("a$b_2$"), plain("two" + chr(10) + "lines"), plain("x" * 99, 5))
+        a\$b_2\$ two�lines xx…xx
+    """
+    text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(name))
+    if len(text) > longest:
+        half = (longest - 1) // 2
+        text = f"{text[:half]}…{text[len(text) - half :]}"
+    if text.startswith("_") or not text:
+        text = f"\N{HAIR SPACE}{text}"  # a legend leaves out what begins with _
+    return text.replace("$", r"\$")
+
+
+def words(gauge: str) -> str:
+    """A gauge or a column as an axis names it."""
+    return plain(in_words(gauge))
+
+
+def width_of(text: str, size: float = NOTE) -> float:
+    """About how many inches a text takes; a formula counts its letters alone."""
+    shown = re.sub(r"\\(?=\$)|(?<!\\)\$|[{}^]|\\(tilde|mathcal)", "", text)
+    shown = re.sub(r"\\[a-zA-Z]+", "x", shown)
+    return len(shown) * size * _PER_LETTER
+
+
+def letters_in(inches: float, size: float = NOTE) -> int:
+    """About how many letters stand in a line so long, for `plain`."""
+    return max(int(inches / (size * _PER_LETTER)) - 1, 5)
+
+
+def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
+    """A legend over the whole figure, in as many columns as its width allows; the figure grows by it."""
+    if not handles:
+        return
+    widest = max(width_of(str(handle.get_label())) for handle in handles) + 0.48
+    fitting = max(1, int(figure.get_figwidth() / widest))
+    rows = -(-len(handles) // fitting)
+    figure.set_figheight(min(figure.get_figheight() + 0.155 * rows + 0.05, TALLEST))
+    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
+
+
+def note_below(figure: Figure, parts: Sequence[str], join: str = ", ") -> None:
+    """What is shown, in small letters under the figure; lines break between the parts."""
+    lines = [""]
+    for place, part in enumerate(parts):
+        part = part + (join if place + 1 < len(parts) else "")
+        if lines[-1] and width_of(lines[-1] + part) > figure.get_figwidth() - 0.1:
+            lines.append("")
+        lines[-1] += part
+    figure.supxlabel("\n".join(line.rstrip() for line in lines))
 
 
 def require_matplotlib() -> None:
@@ -36,8 +201,11 @@ def require_matplotlib() -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a PNG, SVG or PDF; the file appears once it is complete."""
-    if path.suffix.lower() not in PICTURE_SUFFIXES:
+    """Write a PNG, SVG or PDF; the file appears once it is complete. The same figure gives the same file."""
+    suffix = path.suffix.lower()
+    if suffix not in PICTURE_SUFFIXES:
         raise InputError(f"{path.name}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
+    undated: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    dots = 300 if figure.get_figwidth() <= WIDTHS[2] else 150
     with complete_file(path) as part:
-        figure.savefig(part, dpi=150)
+        figure.savefig(part, dpi=dots, metadata=undated.get(suffix))

@@ -1,1 +1,85 @@
 """Reports for the browser: result objects in, one HTML file out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+
+from fathometer.compare.gathering import Soundings
+from fathometer.errors import InputError
+from fathometer.files import complete_file
+from fathometer.history import History
+from fathometer.leaky.run import LeakyRun, LeakySweep
+from fathometer.report.page.document import html
+from fathometer.report.page.items import Page
+from fathometer.sounding import Sounding
+
+Results: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History"
+
+
+def write_report(
+    results: Results,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    facts: pd.DataFrame | None = None,
+    atlas: bool = False,
+    anyway: bool = False,
+) -> Path:
+    """One HTML file to look at, to send, to keep: it needs nothing but a browser.
+
+    Args:
+        results: a sounding; several, to be compared; a Leaky ResNet or a sweep of them; a training's history.
+        path: the file, `.html`; it appears once it is complete.
+        title: what to call it, instead of what it is of.
+        facts: network × family, accuracy, year and others, for several soundings; else what is known.
+        atlas: show several soundings as an atlas, to search and to choose from, not as a comparison.
+        anyway: compare soundings that differ in data or settings, with a warning.
+
+    Example:
+        >>> import tempfile, torch, fathometer
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())
+        >>> sounding = fathometer.measure(net, torch.randn(64, 4), samples=64)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fathometer.write_report(sounding, f"{folder}/net.html").read_text("utf-8")[:15]
+        '<!doctype html>'
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path.name}: expected a name that ends in .html")
+    text = html(page_of(results, title=title, facts=facts, atlas=atlas, anyway=anyway))
+    with complete_file(path) as part:
+        part.write_text(text, "utf-8")
+    return path
+
+
+def page_of(
+    results: Results,
+    *,
+    title: str | None = None,
+    facts: pd.DataFrame | None = None,
+    atlas: bool = False,
+    anyway: bool = False,
+) -> Page:
+    """The page of a result, before it becomes HTML."""
+    if isinstance(results, Sounding):
+        from fathometer.report.page.sounding import sounding_page
+
+        return sounding_page(results, title)
+    if isinstance(results, History):
+        from fathometer.report.page.film import history_page
+
+        return history_page(results, title)
+    if isinstance(results, LeakyRun | LeakySweep):
+        from fathometer.report.page.leaky import leaky_page
+
+        return leaky_page(results, title)
+    if atlas:
+        from fathometer.report.page.atlas import atlas_page
+
+        return atlas_page(results, facts=facts, title=title)
+    from fathometer.report.page.several import several_page
+
+    return several_page(results, facts=facts, anyway=anyway, title=title)

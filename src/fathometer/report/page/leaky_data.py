@@ -42,9 +42,10 @@ NAMES = {
     "teacher": "teacher",
     "seed": "seed",
 }
-"""Of what a design can vary; those of numbers can be an axis."""
+"""Of what a design can vary."""
 
-_NUMBERS = ("effective_depth", "rank_of_task", "layers", "width", "decay", "samples", "irregularity")
+NUMBERS = ("effective_depth", "rank_of_task", "layers", "width", "decay", "samples", "irregularity")
+"""Those that can be an axis."""
 
 
 def table_row(run: LeakyRun) -> dict[str, Any]:
@@ -102,23 +103,22 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
     }
 
 
-def statement_table(every: Sequence[Sequence[Statement]]) -> pd.DataFrame:
-    """Over many networks: how often each statement holds, and with which slack at least."""
+def over_the_sweep(every: Sequence[Sequence[Statement]], texts: list[list[str]]) -> list[list[Any]]:
+    """Each statement: its name, its text, on how many networks it was checked, holds, and the least slack."""
     found: dict[str, list[Statement]] = {}
     for statements in every:
         for statement in statements:
             found.setdefault(statement.name, []).append(statement)
-    rows = [
-        {
-            "statement": name,
-            "claim": same[0].claim,
-            "networks": len(same),
-            "holds in": sum(statement.holds for statement in same),
-            "least slack": min(statement.slack for statement in same),
-        }
+    return [
+        [
+            name,
+            _place(same[0], texts),
+            len(same),
+            sum(statement.holds for statement in same),
+            _number(min(statement.slack for statement in same)),
+        ]
         for name, same in found.items()
     ]
-    return pd.DataFrame(rows)
 
 
 def _facts(run: LeakyRun) -> list[list[Any]]:
@@ -176,11 +176,15 @@ def _samples(run: LeakyRun) -> dict[str, Any]:
 
 
 def _statement(statement: Statement, texts: list[list[str]]) -> list[Any]:
+    sides = (statement.left, statement.right, statement.slack)
+    return [statement.name, _place(statement, texts), statement.holds, *map(_number, sides)]
+
+
+def _place(statement: Statement, texts: list[list[str]]) -> int:
     text = [statement.claim, statement.how, statement.note]
     if text not in texts:
         texts.append(text)
-    sides = (statement.left, statement.right, statement.slack)
-    return [statement.name, texts.index(text), statement.holds, *map(_number, sides)]
+    return texts.index(text)
 
 
 def _number(value: Any) -> Any:

@@ -28,7 +28,12 @@ def as_spec(chart: alt.TopLevelMixin, description: str) -> dict[str, Any]:
 def _signature() -> alt.LayerChart:
     import altair as alt
 
-    depth = alt.X("order:Q", title="site, in order of depth", axis=alt.Axis(grid=False, tickMinStep=1), scale=alt.Scale(nice=False))
+    depth = alt.X(
+        "order:Q",
+        title="site, in order of depth",
+        axis=alt.Axis(grid=False, tickMinStep=1),
+        scale=alt.Scale(nice=False),
+    )
     sites = alt.Chart(alt.NamedData("sites"))
     bands = (
         alt.Chart(alt.NamedData("blocks"))
@@ -64,7 +69,10 @@ def _distribution() -> alt.LayerChart:
     bars = sites.mark_bar(color="#0b6fa4", cornerRadiusEnd=2).encode(
         x=alt.X("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}"),
         y=alt.Y("count():Q", title="sites", axis=alt.Axis(tickMinStep=1, format="d")),
-        tooltip=[alt.Tooltip("count():Q", title="sites"), alt.Tooltip("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}")],
+        tooltip=[
+            alt.Tooltip("count():Q", title="sites"),
+            alt.Tooltip("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}"),
+        ],
     )
     return alt.layer(bars).properties(width="container", height=180)
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from fathometer.errors import FathometerError
-from fathometer.leaky import LeakySweep
-from fathometer.report.figures.leaky.depths import depth_table, plot_bounded, plot_dimensions
-from fathometer.report.figures.leaky.paths import plot_affinity, plot_energies, plot_spectra, usual_run
+from fathometer.errors import FathometerError, InputError
+from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.report.figures.leaky.course import plot_ranks, plot_training
+from fathometer.report.figures.leaky.depths import plot_bounded, plot_dimensions
+from fathometer.report.figures.leaky.paths import plot_affinity, plot_energies, plot_spectra
+from fathometer.report.figures.leaky.plane import plot_projection
 from fathometer.report.figures.leaky.schemes import plot_errors, plot_plane, plot_steps
-from fathometer.report.figures.style import require_matplotlib
+from fathometer.report.figures.style import Columns, require_matplotlib
+from fathometer.report.leaky_tables import depth_table, usual_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
     "FIGURES",
+    "PICTURES",
     "LeakyFigure",
     "LeakyFigures",
     "depth_table",
+    "draw_leaky",
     "leaky_figures",
     "plot_affinity",
     "plot_bounded",
@@ -27,8 +32,12 @@ __all__ = [
     "plot_energies",
     "plot_errors",
     "plot_plane",
+    "plot_projection",
+    "plot_ranks",
     "plot_spectra",
     "plot_steps",
+    "plot_training",
+    "usual_picture",
     "usual_run",
 ]
 
@@ -37,14 +46,16 @@ class LeakyFigure(NamedTuple):
     """How to draw a figure.
 
     Attributes:
-        draw: gives it from a sweep, or raises an InputError that says what the sweep lacks.
+        draw: gives it from a sweep and `columns`, or raises an InputError that says what the sweep lacks.
         shows: what is in it.
         needs: which networks the sweep must hold.
+        alone: whether a run can show it that is no sweep.
     """
 
-    draw: Callable[[LeakySweep], Figure]
+    draw: Callable[..., Figure]
     shows: str
     needs: str
+    alone: bool = False
 
 
 class LeakyFigures(NamedTuple):
@@ -65,25 +76,55 @@ _SCHEMES = "equidistant and other steps with the same L and seeds"
 
 FIGURES = {
     "1a": LeakyFigure(plot_dimensions, "Hamiltonians, COI and stable rank against L̃", _DEPTHS),
-    "1b": LeakyFigure(plot_spectra, "spectra of A_p and W_p along p", _ONE),
-    "1c": LeakyFigure(plot_energies, "energies and Hamiltonians along p", f"{_ONE}, L̃ > 0"),
+    "1b": LeakyFigure(plot_spectra, "spectra of A_p and W_p along p", _ONE, alone=True),
+    "1c": LeakyFigure(plot_energies, "energies and Hamiltonians along p", f"{_ONE}, L̃ > 0", alone=True),
     "2a": LeakyFigure(plot_errors, "test error against L for each scheme", f"{_SCHEMES}; test samples"),
     "2b": LeakyFigure(plot_steps, "spectra of W_p with adaptive steps", "a network with adaptive steps"),
     "2c": LeakyFigure(plot_plane, "paths of the schemes in a plane", "two schemes with the same L and seed"),
     "3": LeakyFigure(plot_bounded, "path lengths and momenta against L̃", _DEPTHS),
-    "affinity": LeakyFigure(plot_affinity, "affinity of σ, ‖A₋‖/‖A‖ and COI along p", _ONE),
+    "affinity": LeakyFigure(plot_affinity, "affinity of σ, ‖A₋‖/‖A‖ and COI along p", _ONE, alone=True),
 }
 """By the paper's numbers, and `affinity`."""
 
+PICTURES = FIGURES | {
+    "ranks": LeakyFigure(plot_ranks, "COI and stable ranks along p", _ONE, alone=True),
+    "training": LeakyFigure(
+        plot_training, "error, weight decay and crit along training", "any network", alone=True
+    ),
+    "projection": LeakyFigure(plot_projection, "the path A_p in a plane", _ONE, alone=True),
+}
+"""These, and others that the paper has not."""
 
-def leaky_figures(sweep: LeakySweep) -> LeakyFigures:
-    """All figures that this sweep can show, and for the others why not."""
+
+def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 2) -> Figure:
+    """One of `PICTURES`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
+    if kind not in PICTURES:
+        raise InputError(f"expected one of {', '.join(PICTURES)}, got {kind!r}")
+    picture = PICTURES[kind]
+    if isinstance(results, LeakyRun) and not picture.alone:
+        alone = ", ".join(name for name, other in PICTURES.items() if other.alone)
+        raise InputError(f"{kind} needs a sweep ({picture.needs}), got one run, which can show {alone}")
+    return picture.draw(results, columns=columns)
+
+
+def usual_picture(sweep: LeakySweep) -> str:
+    """What one would look at first: 1a of several depths, 2a of several schemes, else the energies."""
+    depths = {run.design.effective_depth for run in sweep.runs}
+    if len(depths - {0.0}) > 1:
+        return "1a"
+    if len({run.design.scheme for run in sweep.runs}) > 1:
+        return "2a"
+    return "1c" if max(depths) > 0 else "1b"
+
+
+def leaky_figures(sweep: LeakySweep, *, columns: Columns = 2) -> LeakyFigures:
+    """All figures of the paper that this sweep can show, and for the others why not."""
     require_matplotlib()
     figures: dict[str, Figure] = {}
     reasons: dict[str, str] = {}
     for name, figure in FIGURES.items():
         try:
-            figures[name] = figure.draw(sweep)
+            figures[name] = figure.draw(sweep, columns=columns)
         except FathometerError as error:
             reasons[name] = str(error)
     return LeakyFigures(figures, reasons)

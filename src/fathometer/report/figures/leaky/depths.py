@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from fathometer.errors import InputError
-from fathometer.leaky import LeakyRun, LeakySweep
-from fathometer.leaky.compare_schemes import check_alike
+from fathometer.leaky import LeakySweep
 from fathometer.leaky.measures import CRITICAL
-from fathometer.report.figures.leaky.paths import dimension_axis, mark_rank, trained
-from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
+from fathometer.report.figures.leaky.paths import dimension_axis, mark_rank
+from fathometer.report.figures.style import (
+    BUOY,
+    INK,
+    KELP,
+    SAND,
+    SEA,
+    SHELL,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+)
+from fathometer.report.leaky_tables import depth_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,41 +31,22 @@ if TYPE_CHECKING:
 Looks: TypeAlias = dict[str, tuple[str, str, str]]
 
 _DIMENSIONS: Looks = {
-    "cost_of_identity": ("least COI", PALETTE[2], "s"),
-    "stable_rank": ("least stable rank", PALETTE[5], "^"),
+    "cost_of_identity": ("least COI", SAND, "s"),
+    "stable_rank": ("least stable rank", KELP, "^"),
     "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", BUOY, "D"),
     "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", SEA, "o"),
 }
 
 _BOUNDED: Looks = {
     "length_per_root_n": (r"path length, Euclidean, per $\sqrt{N}$", SEA, "o"),
-    "length_kernel": ("path length in the $K$ norm", PALETTE[2], "s"),
+    "length_kernel": ("path length in the $K$ norm", SAND, "s"),
     "momentum": (r"$\|B_p\|$", BUOY, "D"),
-    "momentum_sigma": (r"$\|B_p\,\sigma(A_p)^{T}\|$", PALETTE[4], "^"),
+    "momentum_sigma": (r"$\|B_p\,\sigma(A_p)^{T}\|$", SHELL, "^"),
 }
 
 
-def depth_table(sweep: LeakySweep) -> pd.DataFrame:
-    """What Figures 1a and 3 show: a row for each network, by L̃ and seed.
-
-    The columns are those of the summary of `measure_path`, and the median, `_min` and `_max` over p of ‖B‖
-    as `momentum` and of ‖Bσᵀ‖ as `momentum_sigma`.
-    """
-    runs = [run for run in trained(sweep) if run.design.effective_depth > 0]
-    depths = sorted({run.design.effective_depth for run in runs})
-    if len(depths) < 2:
-        got = ", ".join(f"L̃ = {depth:g}" for depth in depths) or "none"
-        raise InputError(
-            f"expected networks of two or more effective depths above 0, got {got}; "
-            "train them with `fathometer leaky sweep --depths`, or grid(design, effective_depth=[…])"
-        )
-    check_alike(runs, "effective_depth")
-    return pd.DataFrame([_row(run) for run in runs]).sort_values(
-        ["effective_depth", "seed"], ignore_index=True
-    )
-
-
-def plot_dimensions(sweep: LeakySweep) -> Figure:
+@for_print
+def plot_dimensions(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     """−2H/L̃, the stable −2H_γ/L̃, the least COI and the least stable rank against L̃ (Figure 1a).
 
     A point is a network: the median of its Hamiltonian over layers, or its least COI or stable rank over p;
@@ -63,7 +54,7 @@ def plot_dimensions(sweep: LeakySweep) -> Figure:
     from the least to the largest Hamiltonian over layers and seeds. k* is dashed.
     """
     table = depth_table(sweep)
-    figure = new_figure(6.8, 5.0)
+    figure = column_figure(columns, 2.8 if columns == 1 else 3.6)
     axes = figure.subplots()
     shift = 0.012 * (table["effective_depth"].max() - table["effective_depth"].min())
     for name, (label, colour, marker) in _DIMENSIONS.items():
@@ -87,20 +78,21 @@ def plot_dimensions(sweep: LeakySweep) -> Figure:
     return figure
 
 
-def plot_bounded(sweep: LeakySweep) -> Figure:
+@for_print
+def plot_bounded(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     """Path lengths, Euclidean over √N and in the K norm, ‖B‖ and ‖Bσᵀ‖ against L̃ (Figure 3).
 
     A point is a network; of the norms along p it is the median, and bars reach from the least to the largest
     over p and seeds. Lines join the medians over seeds.
     """
     table = depth_table(sweep)
-    figure = new_figure(7.6, 5.2)
+    figure = column_figure(columns, 3.2 if columns == 1 else 4.0)
     grid = figure.subplots(2, 2, sharex=True)
     for axes, (name, (label, colour, marker)) in zip(grid.flat, _BOUNDED.items(), strict=True):
         _seeds(axes, table, name, label, colour, marker)
         if name.startswith("momentum"):
             _bars(axes, table, name, colour, 0.0)
-        axes.set_title(label, fontsize=10, color=INK)
+        axes.set_title(label.replace(", per", "\nper") if columns == 1 else label)
         axes.set_ylim(-0.05 * axes.get_ylim()[1], None)
         _against_depth(axes)
     for axes in grid[0]:
@@ -109,31 +101,17 @@ def plot_bounded(sweep: LeakySweep) -> Figure:
     return figure
 
 
-def _row(run: LeakyRun) -> dict[str, Any]:
-    measures = run.measure(warn=False)  # hollow marks say it
-    points = measures.points
-    row: dict[str, Any] = {
-        "effective_depth": run.design.effective_depth,
-        "seed": run.design.seed,
-        "rank_of_task": run.task.rank,
-        **measures.summary,
-    }
-    for name, column in (("momentum", points["momentum_norm"]), ("momentum_sigma", points["momentum_sigma"])):
-        row |= {name: column.median(), f"{name}_min": column.min(), f"{name}_max": column.max()}
-    return row
-
-
 def _seeds(axes: Axes, table: pd.DataFrame, name: str, label: str, colour: str, marker: str) -> None:
     """A point for each network, hollow where it is not critical, and a line through the medians."""
     median = table.groupby("effective_depth")[name].median()
-    axes.plot(median.index, median, color=colour, linewidth=1.5, label=label)
+    axes.plot(median.index, median, color=colour, label=label)
     critical = table["crit"] <= CRITICAL
     axes.scatter(
         table["effective_depth"],
         table[name],
-        s=22,
+        s=12,
         marker=marker,
-        linewidths=1.0,
+        linewidths=0.8,
         edgecolors=colour,
         facecolors=np.where(critical, colour, "white").tolist(),
         zorder=3,
@@ -144,12 +122,11 @@ def _bars(axes: Axes, table: pd.DataFrame, name: str, colour: str, shift: float)
     """From the least to the largest over p and seeds, a little to the side."""
     groups = table.groupby("effective_depth")
     low, high = groups[f"{name}_min"].min(), groups[f"{name}_max"].max()
-    axes.vlines(low.index + shift, low, high, color=colour, alpha=0.45, linewidth=2.5, zorder=1)
+    axes.vlines(low.index + shift, low, high, color=colour, alpha=0.45, linewidth=2, zorder=1)
 
 
 def _against_depth(axes: Axes) -> None:
     axes.set_xlabel(r"effective depth $\tilde{L}$")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _legend(figure: Figure, looks: Looks, rank: int | None, table: pd.DataFrame) -> None:
@@ -157,15 +134,15 @@ def _legend(figure: Figure, looks: Looks, rank: int | None, table: pd.DataFrame)
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.5, label=label)
+        Line2D([], [], color=colour, marker=marker, markersize=3.5, label=label)
         for label, colour, marker in looks.values()
     ]
     if rank is not None:
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label=f"$k^* = {rank}$"))
-    reach = "least to largest over $p$ and seeds"
-    handles.append(Line2D([], [], color=INK, alpha=0.45, linewidth=2.5, label=reach))
+        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$"))
+    reach = "range over $p$ and seeds"
+    handles.append(Line2D([], [], color=INK, alpha=0.45, linewidth=2, label=reach))
     if (table["crit"] > CRITICAL).any():
-        label = f"hollow: not critical (crit > {CRITICAL:g})"
+        label = "hollow: not critical"
         ring = Line2D([], [], color=INK, marker="o", markerfacecolor="white", linestyle="", label=label)
         handles.append(ring)
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+    legend_above(figure, handles)

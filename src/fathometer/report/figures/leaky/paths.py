@@ -4,50 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.leaky import LeakyRun, LeakySweep
-from fathometer.leaky.measures import BOTTLENECK
-from fathometer.report.figures.style import BUOY, INK, PALETTE, SEA, new_figure
+from fathometer.leaky import LeakyRun
+from fathometer.report.figures.style import (
+    BUOY,
+    FOG,
+    INK,
+    NOTE,
+    SAND,
+    SEA,
+    SHELL,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    note_below,
+)
+from fathometer.report.leaky_tables import Results, bottleneck_stretches, usual_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Results: TypeAlias = LeakySweep | LeakyRun
-"""A run, or a sweep from which `usual_run` takes one."""
-
-USUAL_DEPTH = 7.0  # L̃ of Figure 1b
 LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
-GREY = "#a9b1b8"  # singular values beyond k*
 STEP = "#d5dade"  # places of the layers
 _DECADES = 4  # of singular values shown below the largest
 
 _ENERGIES = {
-    "potential": ("potential (COI)", PALETTE[2], "s"),
-    "kinetic": ("kinetic", PALETTE[4], "^"),
+    "potential": ("potential (COI)", SAND, "s"),
+    "kinetic": ("kinetic", SHELL, "^"),
     "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", SEA, "o"),
     "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", BUOY, "D"),
 }
 
 
-def usual_run(results: Results) -> LeakyRun:
-    """The run with L̃ nearest 7, the greater of two, and of these the least seed, then the most layers."""
-    if isinstance(results, LeakyRun):
-        return results
-
-    def order(run: LeakyRun) -> tuple[float, ...]:
-        depth = run.design.effective_depth
-        return abs(depth - USUAL_DEPTH), -depth, run.design.seed, -run.design.layers
-
-    return min(trained(results), key=order)
-
-
-def plot_spectra(results: Results) -> Figure:
+@for_print
+def plot_spectra(results: Results, *, columns: Columns = 2) -> Figure:
     """Singular values of A_p and of W_p along p (Figure 1b): the first k* in colour, the others grey.
 
     W_l stands at p_{l−1}, where its layer begins. Inside the bottleneck it has k* singular values near L̃,
@@ -55,8 +52,8 @@ def plot_spectra(results: Results) -> Figure:
     """
     run = usual_run(results)
     measures = run.measures
-    figure = new_figure(8.4, 3.5)
-    left, right = figure.subplots(1, 2)
+    figure = column_figure(columns, 4.2 if columns == 1 else 2.6)
+    left, right = figure.subplots(*((2, 1) if columns == 1 else (1, 2)))
     draw_spectra(left, measures.points["p"], measures.spectra, run, "singular values of $A_p$")
     draw_weight_spectra(right, run)
     name_spectra(figure, run)
@@ -64,7 +61,8 @@ def plot_spectra(results: Results) -> Figure:
     return figure
 
 
-def plot_energies(results: Results) -> Figure:
+@for_print
+def plot_energies(results: Results, *, columns: Columns = 2) -> Figure:
     """Kinetic and potential energy, H and the stable H along p, in dimensions (Figure 1c).
 
     The parts are ‖∂A‖²/L̃² and ‖A‖² in (K + γI)⁻¹; their difference is the stable −2H_γ/L̃.
@@ -73,21 +71,21 @@ def plot_energies(results: Results) -> Figure:
     if run.design.effective_depth <= 0:
         raise InputError("energies: expected L̃ > 0, got a plain ResNet (L̃ = 0), which has no Hamiltonian")
     layers = run.measures.layers
-    figure = new_figure(6.4, 4.4)
+    figure = column_figure(columns, 2.6 if columns == 1 else 3.2)
     axes = figure.subplots()
     for name, (label, colour, marker) in _ENERGIES.items():
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.4}
-        axes.plot(layers["p"], layers[name], label=label, **look)
+        axes.plot(layers["p"], layers[name], label=label, color=colour, marker=marker)
     mark_rank(axes, run.task.rank)
     dimension_axis(axes, [float(value) for name in _ENERGIES for value in layers[name]])
     axes.set_ylabel("dimensions")
     along(axes)
-    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False)
+    legend_above(figure, axes.get_lines())
     name_run(figure, run)
     return figure
 
 
-def plot_affinity(results: Results) -> Figure:
+@for_print
+def plot_affinity(results: Results, *, columns: Columns = 2) -> Figure:
     """The affinity score of σ along p, with ‖A₋‖/‖A‖, above the cost of identity: both papers in one.
 
     Inside the bottleneck, shaded, where the cost of identity is within half a dimension of its least, A is
@@ -97,14 +95,14 @@ def plot_affinity(results: Results) -> Figure:
     points = run.measures.points
     if points["affinity"].isna().all():
         raise InputError("affinity: expected a score at some p, got none; measure with affinity=True")
-    figure = new_figure(6.4, 4.8)
+    figure = column_figure(columns, 3.2 if columns == 1 else 3.6)
     top, bottom = figure.subplots(2, 1, sharex=True)
     affinity = f"affinity score of {run.design.sigma}"
-    top.plot(points["p"], points["affinity"], "o-", color=SEA, markersize=4, label=affinity)
-    top.plot(points["p"], points["negative"], "s-", color=BUOY, markersize=4, label=r"$\|A_-\|/\|A\|$")
+    top.plot(points["p"], points["affinity"], "o-", color=SEA, label=affinity)
+    top.plot(points["p"], points["negative"], "s-", color=BUOY, label=r"$\|A_-\|/\|A\|$")
     top.set(ylim=(-0.03, 1.04), ylabel="affinity, share of $A_-$")
     cost = points["cost_of_identity"]
-    bottom.plot(points["p"], cost, "^-", color=PALETTE[4], markersize=4, label="COI")
+    bottom.plot(points["p"], cost, "^-", color=SHELL, label="COI")
     mark_rank(bottom, run.task.rank)
     bottom.set_yscale("log")
     plain_log(bottom, 0.7 * min(cost.min(), run.task.rank or cost.min()), 1.4 * cost.max())
@@ -113,7 +111,7 @@ def plot_affinity(results: Results) -> Figure:
         _shade(axes, points)
         along(axes)
     top.set_xlabel("")
-    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False)
+    legend_above(figure, [*top.get_lines(), *bottom.get_lines()])
     name_run(figure, run)
     return figure
 
@@ -126,7 +124,7 @@ def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
     draw_spectra(axes, measures.layers["p"], measures.weight_spectra, run, "singular values of $W_p$")
     depth = run.design.effective_depth
     if depth > 0:
-        axes.axhline(depth, color=INK, linestyle=":", linewidth=1)
+        axes.axhline(depth, color=INK, linestyle=":", linewidth=0.8)
         axes.annotate(
             r"$\tilde{L}$",
             (1, depth),
@@ -134,7 +132,7 @@ def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
-            fontsize=9,
+            fontsize=NOTE,
             color=INK,
         )
 
@@ -149,10 +147,9 @@ def draw_spectra(
         axes.plot(
             p,
             values,
-            color=SEA if leading else GREY,
-            linewidth=1.8 if leading else 0.7,
+            color=SEA if leading else FOG,
+            linewidth=1.2 if leading else 0.4,
             marker="o" if leading else None,
-            markersize=3,
             label=f"$s_{{{number + 1}}}$",
         )
     top = float(spectra.max()) or 1.0
@@ -162,21 +159,10 @@ def draw_spectra(
     along(axes)
 
 
-def trained(sweep: LeakySweep) -> list[LeakyRun]:
-    """The runs that did not diverge; an error where there is none."""
-    runs = [run for run in sweep.runs if run.diverged is None]
-    if not runs:
-        raise InputError(
-            f"sweep: expected a network that did not diverge, got {len(sweep.runs)} that did; "
-            "train with a smaller learning rate"
-        )
-    return runs
-
-
 def mark_rank(axes: Axes, rank: int | None) -> None:
     """A dashed line at k*, where it is known."""
     if rank is not None:
-        axes.axhline(rank, color=INK, linestyle="--", linewidth=1, label=f"$k^* = {rank}$", zorder=0)
+        axes.axhline(rank, color=INK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$", zorder=0)
 
 
 def dimension_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -213,35 +199,35 @@ def along(axes: Axes) -> None:
     """What every axis along p shares."""
     axes.set_xlabel("$p$")
     axes.set_xlim(-0.02, 1.02)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def name_run(figure: Figure, run: LeakyRun) -> None:
     """Which network it is, under the figure."""
     design, crit = run.design, run.measures.summary["crit"]
-    name = (
-        rf"$\tilde{{L}}$ = {design.effective_depth:g}, $L$ = {design.layers}, {design.scheme} steps, "
-        rf"seed {design.seed}, $\gamma_0$ = {run.measures.gamma0:g}"
-    )
-    figure.supxlabel(name if math.isnan(crit) else f"{name}, crit {crit:.2g}", fontsize=8, color=INK)
+    parts = [
+        rf"$\tilde{{L}}$ = {design.effective_depth:g}",
+        f"$L$ = {design.layers}",
+        f"{design.scheme} steps",
+        f"seed {design.seed}",
+        rf"$\gamma_0$ = {run.measures.gamma0:g}",
+    ]
+    note_below(figure, parts if math.isnan(crit) else [*parts, f"crit {crit:.2g}"])
 
 
 def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
     """A legend of the lines of `draw_spectra`, and of the steps."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=GREY, linewidth=0.7, label="others" if run.task.rank else "all")]
+    handles = [Line2D([], [], color=FOG, linewidth=0.7, label="others" if run.task.rank else "all")]
     if run.task.rank:
         label = f"first $k^* = {run.task.rank}$"
-        handles.insert(0, Line2D([], [], color=SEA, linewidth=1.8, marker="o", markersize=3, label=label))
+        handles.insert(0, Line2D([], [], color=SEA, linewidth=1.2, marker="o", label=label))
     if steps:
-        handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=10, label=r"$p_\ell$"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+        handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=8, label=r"$p_\ell$"))
+    legend_above(figure, handles)
 
 
 def _shade(axes: Axes, points: pd.DataFrame) -> None:
-    """The stretches of p in the bottleneck, as far as half-way to the points outside it."""
-    p, cost = points["p"].to_numpy(), points["cost_of_identity"].to_numpy()
-    edges = np.r_[p[0], (p[1:] + p[:-1]) / 2, p[-1]]
-    for number in np.flatnonzero(cost <= cost.min() + BOTTLENECK):
-        axes.axvspan(edges[number], edges[number + 1], color=SEA, alpha=0.1, linewidth=0, zorder=0)
+    """The bottleneck."""
+    for begin, end in bottleneck_stretches(points):
+        axes.axvspan(begin, end, color=SEA, alpha=0.1, linewidth=0, zorder=0)

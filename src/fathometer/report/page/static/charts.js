@@ -41,7 +41,9 @@ function showTip(_, event, __, value) {
 
 /** Draw a chart into an element; `onclick(row)` is told of clicks on marks. */
 async function draw(element, spec, datasets, onclick = null) {
-  drawn.set(element, { spec, datasets, onclick });
+  drawn.get(element)?.view?.finalize(); // or it would go on listening to the window
+  const kept = { spec, datasets, onclick };
+  drawn.set(element, kept);
   const options = {
     renderer: "svg",
     config: chartConfig(),
@@ -49,9 +51,18 @@ async function draw(element, spec, datasets, onclick = null) {
     tooltip: showTip,
   };
   const result = await vegaEmbed(element, { ...spec, datasets }, options);
+  if (drawn.get(element) === kept) kept.view = result.view;
+  else result.view.finalize(); // something else was asked for in the meantime
   if (onclick) result.view.addEventListener("click", (_, item) => item && item.datum && onclick(item.datum));
   element.dataset.ready = "true";
   return result.view;
+}
+
+/** Take a chart away; words may stand in its place. */
+function undraw(element, words = "") {
+  drawn.get(element)?.view?.finalize();
+  drawn.delete(element);
+  element.replaceChildren(words);
 }
 
 function redrawAll() {

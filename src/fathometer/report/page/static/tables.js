@@ -41,3 +41,20 @@ function sortBy(table, head, column) {
   };
   table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
 }
+
+/** A cell with a number; infinities are results too. */
+function numberCell(value) {
+  const sorted = { "∞": "Infinity", "−∞": "-Infinity" }[value] ?? value ?? "";
+  return make("td", { class: "number", "data-value": sorted }, number(value));
+}
+
+/** A table of ready cells, to sort and to filter; `heads` are [name, whether it is of numbers]. */
+function tableOf(heads, rows, name, part = null) {
+  const head = make("tr", {}, ...heads.map(([text, numeric]) => make("th", { scope: "col", class: numeric ? "number" : null }, text)));
+  const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells)));
+  const table = make("table", {}, make("thead", {}, head), body), controls = make("div", { class: "controls" });
+  sortable(table, controls);
+  const figure = make("figure", { class: "rows", "data-part": part }, controls,
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table));
+  return { figure, body };
+}

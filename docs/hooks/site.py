@@ -1,0 +1,104 @@
+"""What `mkdocs build` does besides: files of the repository become pages, and nothing is fetched.
+
+A link that leads out of `docs/` (`../examples/digits.py`) works on disk; on the site it leads to a page that
+shows that file. The commands have a page as well, from the help of each.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "benchmarks/README.md": "benchmarks.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+"""Markdown of the repository that is a page of the site."""
+COMMANDS = "reference/commands.md"
+
+_LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+_FETCHED = re.compile(
+    r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
+    r"|url\([\"']?(?:https?:)?//[^)]*\)"
+)
+
+
+def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+    """Add pages that are not in `docs/`: of the repository, of the commands, of files that are linked to."""
+    for path, uri in PAGES.items():
+        files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
+    files.append(File.generated(config, COMMANDS, content=_commands()))
+    for path in sorted({path for file in files.documentation_pages() for path in _linked_sources(file)}):
+        page = File.generated(config, _page_of(path), content=_listing(path))
+        page.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(page)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Turn links out of `docs/` into links to those pages."""
+    uri = page.file.src_uri
+    return _LINK.sub(lambda link: f"{link[1]}{_target(link[2], uri)}{link[3]}", markdown)
+
+
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Refuse a page that would fetch something."""
+    found = _FETCHED.search(output)
+    if found:
+        raise PluginError(f"{page.file.src_uri}: the page would fetch {found[0][:200]}")
+    return output
+
+
+def _target(link: str, uri: str) -> str:
+    """Where a link leads on the site, seen from the page `uri`."""
+    path = _repository_path(link, uri)
+    place = path.removeprefix("docs/") if path.startswith("docs/") else _page_of(path)
+    return posixpath.relpath(place, posixpath.dirname(uri) or ".")
+
+
+def _repository_path(link: str, uri: str) -> str:
+    """From a link on a page to a path in the repository."""
+    origin = next((path for path, page in PAGES.items() if page == uri), f"docs/{uri}")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+
+
+def _page_of(path: str) -> str:
+    """The page that shows a file from outside `docs/`."""
+    return PAGES.get(path) or ("index.md" if path == "README.md" else f"source/{path}.md")
+
+
+def _linked_sources(file: File) -> list[str]:
+    """Files of the repository that a page links to and that are to become pages."""
+    if not file.src_uri.endswith(".md"):
+        return []
+    paths = [_repository_path(link[1], file.src_uri) for link in _LINK.findall(file.content_string)]
+    return [path for path in paths if not path.startswith("docs/") and _page_of(path).startswith("source/")]
+
+
+def _listing(path: str) -> str:
+    language = {".py": "python", ".toml": "toml", ".md": "markdown"}.get(Path(path).suffix, "text")
+    if not (ROOT / path).is_file():
+        raise PluginError(f"a link leads to {path}, which is no file of the repository")
+    code = (ROOT / path).read_text("utf-8")
+    return f"---\nsearch:\n  exclude: true\n---\n\n# {path}\n\n~~~~~{language}\n{code}\n~~~~~\n"
+
+
+def _commands() -> str:
+    """The help of every command, as `typer` writes it."""
+    command = [sys.executable, "-m", "typer", "fathometer.cli", "utils", "docs", "--name", "fathometer"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    if told.returncode:
+        raise PluginError(f"the help of the commands: {told.stderr[-500:]}")
+    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", told.stdout)  # whose lines end in dots
+    return text.replace("# `fathometer`", "# Commands", 1)

@@ -1,0 +1,53 @@
+"""What is known of networks apart from their soundings, as the command line is told: `--families`, `--family`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import pandas as pd
+import typer
+
+from fathometer.compare import facts_of, families_by_pattern, known_facts, read_facts
+from fathometer.errors import InputError
+from fathometer.sounding import Sounding
+
+FamiliesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A CSV with columns network, family, and any of accuracy, depth, parameters, gflops, year. "
+        "Default: what the soundings of a survey, or torchvision, say.",
+    ),
+]
+FamilyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=PATTERN", help="A family by the names of its networks. Repeatable."),
+]
+
+
+def facts_for(named: Mapping[str, Sounding], file: Path | None, patterns: Sequence[str]) -> pd.DataFrame:
+    """What is known of the networks, from the file or else from themselves; families by pattern go first."""
+    if file is not None:
+        facts = facts_of(named, read_facts(file))
+        if facts.empty:
+            raise InputError(f"{file}: none of its networks is here; these are {', '.join(named)}")
+    else:
+        facts = known_facts(named)
+    if patterns:
+        wanted: dict[str, list[str]] = {}
+        for family, pattern in map(_pattern, patterns):
+            wanted.setdefault(family, []).append(pattern)
+        found = families_by_pattern(named, wanted)
+        written = facts["family"].dropna().to_dict() if "family" in facts else {}
+        facts = facts.reindex(list(dict.fromkeys([*facts.index, *found])))
+        facts["family"] = pd.Series(written | found, dtype=object).reindex(facts.index)
+    return facts
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    name, equals, pattern = text.partition("=")
+    if not (name and equals and pattern):
+        raise InputError(f"--family {text}: expected NAME=PATTERN, such as ResNet=resnet*")
+    return name, pattern

@@ -1,0 +1,191 @@
+"""`fathometer plot`: results as publication figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+from rich.console import Console
+
+from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
+from fathometer.cli.leaky.measure import only_network
+from fathometer.cli.leaky.options import NetworkOption
+from fathometer.cli.naming import slug
+from fathometer.cli.options import AnywayOption, ForceOption
+from fathometer.cli.outputs import check_writable
+from fathometer.cli.results import Results, read_results
+from fathometer.compare import comparable
+from fathometer.errors import InputError
+from fathometer.history import History
+from fathometer.leaky import LeakySweep
+from fathometer.report.figures.history import plot_history
+from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
+from fathometer.report.figures.leaky import PICTURES, draw_leaky, usual_picture
+from fathometer.report.figures.style import (
+    PICTURE_SUFFIXES,
+    WIDTHS,
+    Columns,
+    for_print,
+    require_matplotlib,
+    save_figure,
+)
+from fathometer.sounding import Sounding
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_HISTORY = "history"
+
+
+def plot(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="WHAT…",
+            help="Soundings, a folder of them, the folder of a leaky run or sweep, a history of a training.",
+        ),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", "-k", metavar="KIND", help="Of picture. Default: by what is given."),
+    ] = None,
+    gauge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What is shown. Default: affinity, or the first that was measured."
+        ),
+    ] = None,
+    columns: Annotated[
+        int, typer.Option(metavar="1|2", help="Width in columns of a page: 3.5 or 7.2 inches.", min=1, max=2)
+    ] = 2,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A .pdf, .svg or .png. Repeatable. Default: by name and kind."
+        ),
+    ] = None,
+    strip: Annotated[
+        bool, typer.Option("--strip", metavar="", help="Under a signature, the network as a strip.")
+    ] = False,
+    distribution: Annotated[
+        bool, typer.Option("--distribution", metavar="", help="Beside a signature, its distribution.")
+    ] = False,
+    along: Annotated[
+        Literal["depth", "dtw"],
+        typer.Option(metavar="HOW", help="Of an overlay: relative depth, or dtw, aligned with the first."),
+    ] = "depth",
+    metric: Annotated[
+        Literal["dtw", "euclidean", "wasserstein"],
+        typer.Option(metavar="HOW", help="Of distances: dtw, euclidean or wasserstein."),
+    ] = "dtw",
+    linkage: Annotated[
+        Literal["average", "complete", "single", "ward"],
+        typer.Option(metavar="HOW", help="Of distances: average, complete, single or ward."),
+    ] = "average",
+    families: FamiliesOption = None,
+    family: FamilyOption = None,
+    network: NetworkOption = None,
+    anyway: AnywayOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Draw a figure for print: one column or two, colours that all eyes tell apart, embedded letters.
+
+    Kinds of one sounding: `signature`, `strip`, `distribution`; of a residual path: `path`.
+
+    Of two: `alignment`, `difference`. Of several: `overlay`, `strip`, `distribution`, `years`, `distances`,
+    `predictors`. Of a history: `history`.
+
+    Of a leaky run: `1b` (spectra), `1c` (energies, Hamiltonian), `affinity`, `ranks`, `training`,
+    `projection`; of a sweep also `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes of steps).
+
+    For instance:
+
+    - `fathometer plot resnet18-photos.json --columns 1 --out signature.pdf`
+
+    - `fathometer plot resnet18-photos.json --strip --distribution -o figure.pdf -o figure.png`
+
+    - `fathometer plot resnet18.json vgg16.json --kind alignment`
+
+    - `fathometer plot before.json after.json --kind difference --gauge stable_rank_y`
+
+    - `fathometer plot results/ --kind distances --family "ResNet=resnet*" --family "VGG=vgg*"`
+
+    - `fathometer plot results/ --kind years --families networks.csv` (a CSV with columns network and year)
+
+    - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
+    """
+    require_matplotlib()
+    for path in out or ():
+        if path.suffix.lower() not in PICTURE_SUFFIXES:
+            raise InputError(f"--out {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
+        check_writable(path, force)
+    width = cast("Columns", columns)
+    results = read_results(files)
+    kind = kind or _usual(results)
+    if not out:
+        out = [Path(f"{slug(files[0].resolve().stem)}-{kind}.pdf")]
+        check_writable(out[0], force)
+    if isinstance(results, dict):
+        if network is not None:
+            raise InputError("--network: is of a leaky sweep; these are soundings")
+        figure = _of_soundings(
+            results,
+            kind,
+            anyway,
+            Wishes(
+                gauge=gauge or _first_gauge(results),
+                columns=width,
+                along=along,
+                metric=metric,
+                method=linkage,
+                strip=strip,
+                distribution=distribution,
+                facts=facts_for(results, families, family or []),
+            ),
+        )
+    else:
+        if families or family:
+            raise InputError("--families and --family belong to soundings; this is something else")
+        figure = _of_others(results, kind, gauge, width, network)
+    console = Console(emoji=False)
+    for path in out:
+        save_figure(figure, path)
+        console.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _usual(results: Results) -> str:
+    if isinstance(results, LeakySweep):
+        return usual_picture(results)
+    return _HISTORY if isinstance(results, History) else usual_kind(results)
+
+
+def _first_gauge(soundings: dict[str, Sounding]) -> str:
+    measured = next(iter(soundings.values())).gauges
+    return "affinity" if "affinity" in measured else measured[0]
+
+
+def _of_soundings(named: dict[str, Sounding], kind: str, anyway: bool, wishes: Wishes) -> Figure:
+    if kind in (*PICTURES, _HISTORY):
+        whose = "a history" if kind == _HISTORY else "a leaky run"
+        raise InputError(f"--kind {kind}: is of {whose}; of soundings there are {', '.join(KINDS)}")
+    if kind in KINDS and KINDS[kind].alike and len(named) >= KINDS[kind].least:
+        named = comparable(named, wishes.gauge, anyway=anyway)
+    return draw_soundings(named, kind, wishes)
+
+
+def _of_others(
+    results: LeakySweep | History, kind: str, gauge: str | None, columns: Columns, network: int | None
+) -> Figure:
+    if isinstance(results, History):
+        if kind != _HISTORY:
+            raise InputError(f"--kind {kind}: of a history there is {_HISTORY}; `report` shows it as a film")
+        figure = for_print(plot_history)(results, gauge or "affinity")
+        figure.set_figwidth(WIDTHS[columns])
+        return figure
+    if gauge is not None:
+        raise InputError("--gauge: is of soundings; the figures of a leaky run have their own")
+    if kind not in PICTURES:
+        raise InputError(f"--kind {kind}: of a leaky run there are {', '.join(PICTURES)}")
+    chosen = results if network is None else only_network(results, network)
+    return draw_leaky(chosen, kind, columns=columns)

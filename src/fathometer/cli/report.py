@@ -1,0 +1,84 @@
+"""`fathometer report`: results as one HTML file."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
+from fathometer.cli.naming import slug
+from fathometer.cli.options import AnywayOption, ForceOption
+from fathometer.cli.outputs import check_writable
+from fathometer.cli.results import read_results
+from fathometer.errors import InputError
+from fathometer.report.page import write_report
+from fathometer.report.page.bundle import require_report
+
+
+def report(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Soundings, a folder of them, the folder of a leaky sweep, or a history of a training."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The file to write, .html. Default: by the input's name."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call it.")] = None,
+    families: FamiliesOption = None,
+    family: FamilyOption = None,
+    anyway: AnywayOption = False,
+    view: Annotated[
+        bool, typer.Option("--open", metavar="", help="Open it in the browser when it is written.")
+    ] = False,
+    force: ForceOption = False,
+) -> None:
+    """Write a report: one HTML file that opens from disk, with everything inside it.
+
+    What it shows depends on what is given:
+
+    - one sounding: its signature along depth, the network as a strip, distribution, table, provenance
+
+    - several: over each other, aligned by depth or by time warping, their differences, distances, families
+
+    - a folder of soundings, as `fathometer survey` leaves it: the atlas, to search and to choose two from
+
+    - the folder of a leaky sweep: spectra, energies, cost of identity, theory checks, training
+
+    - a history of a training: the signature as a film
+
+    For instance:
+
+    - `fathometer report resnet18-photos.json`
+
+    - `fathometer report resnet18.json vgg16.json -o both.html --open`
+
+    - `fathometer report results/ -o atlas.html --families networks.csv`
+    """
+    require_report()
+    out = out or Path(f"{slug(files[0].resolve().stem)}.html")
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out {out}: expected a name that ends in .html")
+    check_writable(out, force)
+    results = read_results(files)
+    facts = None
+    if isinstance(results, dict):
+        facts = facts_for(results, families, family or [])
+        if len(results) == 1 and not files[0].is_dir():
+            results = next(iter(results.values()))
+    elif families or family:
+        raise InputError("--families and --family belong to soundings; this is something else")
+    atlas = len(files) == 1 and files[0].is_dir()
+    write_report(results, out, title=title, facts=facts, atlas=atlas, anyway=anyway)
+    console = Console(emoji=False)
+    console.print(
+        f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)", markup=False, highlight=False, soft_wrap=True
+    )
+    if view:
+        webbrowser.open(out.resolve().as_uri())

@@ -1,0 +1,75 @@
+"""The time that measuring takes of a training, and whether another sounding fits under its bound."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from fathometer.history import Cost
+
+_RECENT = 3  # soundings whose median is what the next one will cost
+
+
+class Budget:
+    """Keeps the share of measuring below `bound`, counting every sounding, the first and the last too.
+
+    With s seconds measured so far, t seconds in all and c seconds for a sounding, another one is allowed if
+    s + 2c ≤ bound · (t + 2c): it and the one at the end still fit.
+    """
+
+    def __init__(self, bound: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.bound, self._clock = bound, clock
+        self._seconds = self._before = 0.0
+        self._since: float | None = None
+        self._costs: deque[float] = deque(maxlen=_RECENT)
+
+    @property
+    def cost(self) -> Cost:
+        """What it has been up to now."""
+        running = 0.0 if self._since is None else self._clock() - self._since
+        return Cost(self._seconds, self._before + running, self.bound)
+
+    def start(self) -> None:
+        """Training goes on."""
+        if self._since is None:
+            self._since = self._clock()
+
+    def stop(self) -> None:
+        """Training pauses: what follows is not its time."""
+        self._before, self._since = self.cost.in_all, None
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """A sounding is taken in here."""
+        before = self._seconds
+        try:
+            with self.counted():
+                yield
+        finally:
+            self._costs.append(self._seconds - before)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done in here would not be done without the probe. In a pause it costs training nothing."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            if self._since is not None:
+                self._seconds += self._clock() - started
+
+    def allows(self) -> bool:
+        """Whether another sounding fits."""
+        if self.bound is None:
+            return True
+        more = 2 * statistics.median(self._costs)
+        cost = self.cost
+        return cost.seconds + more <= self.bound * (cost.in_all + more)
+
+    def resume(self, cost: Cost, recent: Iterable[float]) -> None:
+        """Go on from what an earlier process spent, whose soundings took `recent` seconds each."""
+        self._seconds, self._before, self._since = cost.seconds, cost.in_all, None
+        self._costs = deque(recent, maxlen=_RECENT)

@@ -1,0 +1,120 @@
+"""Soundings while Lightning trains."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fathometer.errors import MissingExtraError
+from fathometer.history import History
+from fathometer.history_file import from_json, to_json
+from fathometer.integrations.follower import Follower, numbers
+from fathometer.integrations.probe import Probe
+from fathometer.integrations.scalars import scalars
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.sounding import Sounding
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+else:
+    ensure_torchvision_operators()  # which torchmetrics imports
+    _HOMES = ["lightning.pytorch", "pytorch_lightning"]  # one library under two names
+    _HOMES.sort(key=lambda home: home not in sys.modules)  # whichever is in use
+    for _home in _HOMES:
+        try:
+            Callback = importlib.import_module(_home).Callback
+        except ModuleNotFoundError:
+            continue
+        break
+    else:
+        raise MissingExtraError("lightning", "lightning", "fathometer.integrations.lightning")
+
+
+class FathometerCallback(Callback):
+    """Measures the network at the beginning, every now and then, and at the end; logs to Lightning's loggers.
+
+    Every logger gets `fathometer/<gauge>/<site>` for every site and `fathometer/<gauge>_min`, `_median` and
+    `_max`. A checkpoint holds the history, and a training that is resumed from it goes on with it. The loss
+    of every step and the metrics after each validation are in the history, too.
+
+    Args:
+        data: what to measure on, as for `Probe`: one batch, or a loader to take it from.
+        network: path of the module to measure, `"net"` for `self.net`; empty for the LightningModule, which
+            must have a `forward` then.
+        prefix: of all names in the logs; give another to a second callback.
+        options: of `Probe`: every, max_overhead, samples, gauges, sites, ….
+
+    Example:
+        `Trainer(callbacks=[FathometerCallback(images, network="net", max_overhead=0.02)])`
+    """
+
+    def __init__(self, data: Any, *, network: str = "", prefix: str = "fathometer", **options: Any) -> None:
+        super().__init__()
+        self._follower, self._prefix = Follower(data, network, options), prefix
+
+    @property
+    def history(self) -> History:
+        """All soundings so far; of the first process only."""
+        return self._follower.history
+
+    @property
+    def probe(self) -> Probe | None:
+        """What measures; None before training."""
+        return self._follower.probe
+
+    @property
+    def state_key(self) -> str:
+        """Its name in a checkpoint."""
+        return f"FathometerCallback[{self._prefix}]"
+
+    def state_dict(self) -> dict[str, Any]:
+        """The history, as text."""
+        probe, earlier = self._follower.probe, self._follower.earlier
+        if probe is None or not probe.has_soundings:
+            return {"history": None if earlier is None else to_json(earlier)}
+        with probe.counted():
+            return {"history": to_json(probe.history)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the history of a checkpoint."""
+        text = state_dict.get("history")
+        self._follower.earlier = None if text is None else from_json(text, "history in the checkpoint")
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Make the probe, and take the first sounding."""
+
+        def log(step: int, sounding: Sounding) -> None:
+            found = scalars(sounding, self._prefix)
+            for logger in trainer.loggers:
+                logger.log_metrics(found, step)
+
+        self._follower.begin(pl_module, trainer.global_step, [log])
+        self._step(trainer, {})
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Take a sounding if it is time for one."""
+        del pl_module, batch, batch_idx
+        self._step(trainer, outputs if isinstance(outputs, dict) else {"loss": outputs})
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep what was found."""
+        del pl_module
+        if self._follower.probe is not None and not trainer.sanity_checking:
+            self._follower.probe.note(trainer.global_step, numbers(trainer.callback_metrics))
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the last sounding."""
+        del pl_module
+        if self._follower.probe is not None:
+            with trainer.precision_plugin.forward_context():
+                self._follower.probe.finish()
+
+    def _step(self, trainer: Trainer, outputs: dict[str, Any]) -> None:
+        if self._follower.probe is None:
+            return
+        loss = numbers({"loss": outputs.get("loss")})
+        with trainer.precision_plugin.forward_context():  # in the precision that it is trained in
+            self._follower.probe.step(trainer.global_step, **loss)

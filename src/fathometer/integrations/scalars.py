@@ -1,0 +1,34 @@
+"""A sounding as named numbers, for loggers."""
+
+from __future__ import annotations
+
+import re
+
+from fathometer.sounding import Sounding
+
+
+def scalars(sounding: Sounding, prefix: str = "fathometer") -> dict[str, float]:
+    """`fathometer/affinity/layer1.0.relu` for every gauge and site, and what `summary_scalars` gives.
+
+    Loggers differ in the characters they allow: whatever is no letter, digit, dot, slash or underscore
+    becomes a hyphen, as in `layer1.0.relu-2` for the second call.
+    """
+    found = summary_scalars(sounding, prefix)
+    for gauge in sounding.gauges:
+        for site, value in sounding.mean(gauge).items():
+            found[clean(f"{prefix}/{gauge}/{str(site).lstrip('/')}")] = float(value)
+    return found
+
+
+def summary_scalars(sounding: Sounding, prefix: str = "fathometer") -> dict[str, float]:
+    """`fathometer/affinity_min`, `_median` and `_max` over the sites, for every gauge."""
+    return {
+        clean(f"{prefix}/{gauge}_{name}"): float(sounding.summary(gauge)[name])
+        for gauge in sounding.gauges
+        for name in ("min", "median", "max")
+    }
+
+
+def clean(name: str) -> str:
+    """A name that every logger takes."""
+    return re.sub(r"[^\w./-]", "-", name, flags=re.ASCII)

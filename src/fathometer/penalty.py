@@ -1,0 +1,211 @@
+"""The affinity score as a loss: a term that pulls chosen sites towards a target while a network trains."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from numbers import Real
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from fathometer.capture import Pair, Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
+from fathometer.capture.sites import choose
+from fathometer.errors import FathometerError, InputError
+from fathometer.gauges import affinity
+from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
+
+
+class _Goal(NamedTuple):
+    """Which sites, and what their score should be."""
+
+    name: str
+    wanted: Callable[[Site], bool]
+    target: float
+
+
+class AffinityPenalty:
+    """`weight` · mean over sites of (ρ − target)², where ρ is the affinity score of a site, Eq. (5).
+
+    It sees the forward passes inside its `with` block. A call gives the penalty of those since the last call,
+    with gradients in whatever the sites depend on, and forgets them. The network computes what it computes
+    otherwise. With a target of 1 the term is W₂(T X, Y)² / (2 Tr Σ(Y)), which is smooth also where it is 0.
+
+    Args:
+        model: the network that is trained.
+        sites: which activation calls, or whole modules, as in `watch`; all activation calls if left out.
+        target: the score to reach, from 0 to 1; or several, by sites: `{"layer1.*": 0.9, "relu": 0.6}`. Where
+            several match one site, the first counts.
+        weight: of the term; it may be set anew at any time.
+        reduction: how tensors become `[samples, features]`, a `Reduction` or the name of its pooling.
+        activations: classes and functions of your own that are activations.
+        capacity: at most so many samples of a site are scored, the first; time grows with their square and,
+            where the coupling must be searched for, faster.
+        covariance: `"ledoit-wolf"` or `"sample"`.
+        ridge: as in `affinity_score`.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(inplace=True), nn.Linear(16, 2))
+        >>> penalty = AffinityPenalty(model, target=0.9, weight=10.0)
+        >>> with penalty:
+        ...     loss = model(torch.randn(64, 8)).square().mean() + penalty()
+        >>> loss.backward()
+        >>> list(penalty.scores)
+        ['1']
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        sites: SiteFilter | Iterable[SiteFilter] | None = None,
+        *,
+        target: float | Mapping[SiteFilter, float],
+        weight: float = 1.0,
+        reduction: Reduction | Pooling = "mean",
+        activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
+        capacity: int | None = 512,
+        covariance: CovarianceKind = "ledoit-wolf",
+        ridge: Ridge | float = DEFAULT_RIDGE,
+    ) -> None:
+        check_covariance(covariance)
+        if capacity is not None and (not isinstance(capacity, int) or capacity < 2):
+            raise InputError(f"capacity: expected a whole number from 2, or None, got {capacity!r}")
+        self.weight = _number("weight", weight)
+        self._model, self._activations, self._capacity = model, activations, capacity
+        self._reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
+        self._covariance, self._ridge = covariance, as_ridge(ridge)
+        chosen = _chosen(sites, target)
+        every = sites is None and not isinstance(target, Mapping)
+        self._sites = None if every else [cast("SiteFilter", key) for key, _ in chosen]
+        plain = unwrapped(model)
+        choose(plain, self._sites, activations)  # refuses what is no choice of sites
+        self._goals = [
+            _Goal(repr(key), choose(plain, key, activations).wanted, value) for key, value in chosen
+        ]
+        self._unmet = list(self._goals)  # until one of their sites has been seen
+        self._seen: Watch | None = None
+        self._samples = 0  # of earlier blocks
+        self._stack = ExitStack()
+        self._last: dict[str, Tensor] = {}
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The score of every site at the last call."""
+        return {name: float(score) for name, score in self._last.items()}
+
+    def clear(self) -> None:
+        """Forget the forward passes since the last call."""
+        if self._seen is not None:
+            self._seen.clear()
+
+    def __enter__(self) -> AffinityPenalty:
+        if self._seen is not None:
+            raise InputError("this penalty is watching already; leave its `with` block first")
+        self._seen = self._stack.enter_context(
+            watch(
+                self._model,
+                sites=self._sites,
+                activations=self._activations,
+                reduction=self._reduction,
+                capacity=self._capacity,
+                gradients=True,
+            )
+        )
+        self._seen.samples = self._samples  # so that positions are drawn anew in every step
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()  # pairs keep the graph of a step alive
+        if self._seen is not None:
+            self._samples = self._seen.samples
+        self._seen = None
+        self._stack.close()
+
+    def __call__(self) -> Tensor:
+        """The penalty of the forward passes since the last call, a tensor `[]`."""
+        if self._seen is None:
+            raise InputError("expected a call of the penalty inside its `with` block, after a forward pass")
+        self._check_sites(self._seen)
+        pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) > 1}
+        self._seen.clear()
+        _check_pairs(pairs)
+        scores = self._scores(pairs)
+        self._last = {site.name: score for site, score in zip(pairs, scores.detach(), strict=True)}
+        targets = scores.new_tensor([self._target(site) for site in pairs])
+        first = next(iter(pairs.values())).y
+        return self.weight * (scores - targets).square().mean().to(first.device, first.dtype)
+
+    def _scores(self, pairs: Mapping[Site, Pair]) -> Tensor:
+        """ρ of each, `[sites]`; those of one shape are solved together."""
+        alike: dict[tuple[object, ...], list[Site]] = defaultdict(list)
+        for site, (_, y) in pairs.items():
+            alike[y.shape, y.device, y.dtype].append(site)
+        found: dict[Site, Tensor] = {}
+        for sites in alike.values():
+            try:
+                values = self._affinity([pairs[site] for site in sites])
+            except FathometerError:
+                for site in sites:
+                    try:
+                        self._affinity([pairs[site]])
+                    except FathometerError as error:
+                        raise type(error)(f"{site}: {error}") from error
+                raise
+            found.update(zip(sites, values, strict=True))
+        device = next(iter(found.values())).device
+        return torch.stack([found[site].to(device) for site in pairs])
+
+    def _affinity(self, pairs: Sequence[Pair]) -> Tensor:
+        x, y = torch.stack([pair.x for pair in pairs]), torch.stack([pair.y for pair in pairs])
+        return affinity(x, y, covariance=self._covariance, ridge=self._ridge)
+
+    def _target(self, site: Site) -> float:
+        return next(goal.target for goal in self._goals if goal.wanted(site))
+
+    def _check_sites(self, seen: Watch) -> None:
+        """Every choice has found a site, in this pass or an earlier one, and none has no score."""
+        if seen.unequal:
+            shapes = "; ".join(f"{name}: {shape}" for name, shape in seen.unequal.items())
+            raise InputError(f"expected sites that keep the number of features, got {shapes}")
+        self._unmet = [goal for goal in self._unmet if not any(map(goal.wanted, seen.sites))]
+        if self._unmet and seen.samples > self._samples:
+            what = "an activation call" if self._sites is None else f"a call of {self._unmet[0].name}"
+            called = ", ".join(site.name for site in seen.called) or "none"
+            raise InputError(f"sites: expected {what} in the forward pass, got {called}")
+
+
+def _check_pairs(pairs: Mapping[Site, Pair]) -> None:
+    if not pairs:
+        raise InputError(
+            "expected a forward pass of two samples or more inside the `with` block and since the last call, "
+            "got none; call the network, not its `forward`, and let a loader drop its last, small batch"
+        )
+    if torch.is_grad_enabled() and not any(x.requires_grad or y.requires_grad for x, y in pairs.values()):
+        raise InputError(
+            "no gradient leads from the scores to a weight: the forward pass ran without gradients (validate "
+            "outside of the `with` block), or nothing before these sites is trained"
+        )
+
+
+def _chosen(
+    sites: SiteFilter | Iterable[SiteFilter] | None, target: float | Mapping[SiteFilter, float]
+) -> list[tuple[SiteFilter | None, float]]:
+    """The target of every choice of sites; None stands for all of them."""
+    if isinstance(target, Mapping):
+        if sites is not None:
+            raise InputError("sites: expected none beside a dict of targets, whose keys are the sites")
+        return [(key, _number(f"target of {key!r}", value, 1)) for key, value in target.items()]
+    several = isinstance(sites, Iterable) and not isinstance(sites, str | type)
+    keys = cast("Iterable[SiteFilter]", sites) if several else [cast("SiteFilter | None", sites)]
+    return [(key, _number("target", target, 1)) for key in keys]
+
+
+def _number(name: str, value: object, largest: float = math.inf) -> float:
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not 0 <= (number := float(cast("float", value))) <= largest or math.isinf(number):
+        bounds = "≥ 0" if math.isinf(largest) else f"from 0 to {largest:g}"
+        raise InputError(f"{name}: expected a number {bounds}, got {value!r}")
+    return number

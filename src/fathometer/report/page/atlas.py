@@ -1,0 +1,76 @@
+"""An atlas: all soundings of a survey on one page, to search, to look into, to hold against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fathometer.compare import by_name
+from fathometer.compare.gathering import Soundings
+from fathometer.report.page.atlas_charts import atlas_charts
+from fathometer.report.page.encoding import short
+from fathometer.report.page.items import Page, Section, View
+from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
+from fathometer.sounding import Sounding
+
+
+def atlas_page(
+    soundings: Soundings,
+    facts: pd.DataFrame | None = None,
+    families: Mapping[str, str] | None = None,
+    *,
+    title: str | None = None,
+) -> Page:
+    """The report of many soundings; they need not be alike in data, settings or gauges.
+
+    Args:
+        soundings: by name, or a list.
+        facts: network × family, accuracy, parameters, year and other numbers, as far as known; what the
+            soundings themselves or torchvision say, if left out.
+        families: network → family; it goes before the facts.
+        title: of the page.
+    """
+    named = by_name(soundings)
+    known = facts_beside(named, facts, families)
+    data = sorted({_data(sounding) for sounding in named.values()})
+    count = len(set(members_of(known).values()))
+    lead = ", ".join(
+        [
+            f"{len(named)} {'network' if len(named) == 1 else 'networks'}",
+            *([f"{count} {'family' if count == 1 else 'families'}"] if count else []),
+            f"on {data[0]}" if len(data) == 1 else f"on {len(data)} data sets",
+        ]
+    )
+    view = View("atlas", atlas_data(named, known), atlas_charts())
+    return Page(title or "Atlas", lead, (Section("", (view,)),))
+
+
+def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, Any]:
+    """What the view shows: the networks with their values packed, the colours of families, the known facts.
+
+    Args:
+        named: the soundings.
+        facts: a row for each, as `facts_beside` gives them.
+    """
+    members = members_of(facts)
+    numbers = facts.drop(columns="family")
+    networks = [
+        {
+            **network_data(sounding, name, words=True),
+            "family": members.get(name),
+            "data": _data(sounding),
+            "facts": {str(key): short(float(value)) for key, value in numbers.loc[name].items()},
+        }
+        for name, sounding in named.items()
+    ]
+    return {
+        "networks": networks,
+        "families": hues(sorted(set(members.values()))),
+        "facts": [str(column) for column in numbers.columns],
+    }
+
+
+def _data(sounding: Sounding) -> str:
+    return str(sounding.provenance.data.get("name", "?"))

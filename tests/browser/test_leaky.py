@@ -1,0 +1,123 @@
+"""The page of Leaky ResNets, in Chromium."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from fathometer.leaky import LeakySweep, grid, sweep
+from fathometer.leaky.theory import check_all
+from fathometer.report.page.items import Page
+from fathometer.report.page.leaky import leaky_page
+from tests.browser.conftest import OpenPage, overflow
+from tests.leaky.networks import SHORT, SMALL
+
+SCRIPT = "<script>alert(1)</script>"
+PARTS = (
+    "spectra weight_spectra energies hamiltonians dimensions affinity path samples losses crit "
+    "against-dimensions against-errors against-affinity against-lengths against-momenta"
+).split()
+
+
+@pytest.fixture(scope="module")
+def depths() -> LeakySweep:
+    found = sweep(grid(SMALL, effective_depth=[0.0, 2.0, 4.0], seeds=2), SHORT, threads=1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not at a critical point")
+        assert len(found.table) == 6
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(depths: LeakySweep) -> Page:
+    return leaky_page(depths)
+
+
+def ready(part: str) -> str:
+    return f"[data-part={part}][data-ready=true]"
+
+
+def test_every_chart_of_a_sweep_is_drawn(open_page: OpenPage, page: Page) -> None:
+    tab = open_page(page)
+    for part in PARTS:
+        tab.wait_for_selector(ready(part))
+        assert tab.locator(f"[data-part={part}] svg").count() == 1
+
+
+def test_choosing_a_network_shows_its_numbers(open_page: OpenPage, page: Page, depths: LeakySweep) -> None:
+    tab = open_page(page)
+    choice = tab.get_by_label("Network")
+    run = depths.runs[2]
+    assert choice.locator("option").nth(2).inner_text() == "L̃ = 2, k* = 2, seed 0"
+    choice.select_option("2")
+    words = tab.locator("[data-words=run]").inner_text()
+    assert f"The bottleneck rank is {run.measures.summary['rank']:.0f}" in words
+    facts = tab.locator(".details dl").inner_text()
+    assert f"{run.measures.summary['cost_of_identity']:.3f}" in facts
+    held = sum(statement.holds for statement in check_all(run.path, run.gamma0))
+    assert f"{held} of" in tab.locator("[data-part=theory]").inner_text()
+    assert tab.locator("[data-part=networks] tr[aria-selected=true]").get_attribute("data-run") == "2"
+    tip = tab.locator(".tip")
+    tab.wait_for_selector(ready("dimensions"))
+    tab.locator("[data-part=dimensions] .mark-symbol path").first.hover(force=True)
+    tip.wait_for(state="visible")
+    assert f"{run.measures.points['cost_of_identity'][0]:.3f}" in tip.inner_text()
+
+
+def test_a_point_of_the_sweep_leads_to_its_network(open_page: OpenPage, page: Page) -> None:
+    tab = open_page(page)
+    tab.wait_for_selector(ready("against-errors"))
+    tab.locator("[data-part=against-errors] .mark-symbol path[aria-label*='seed 1']").first.click(force=True)
+    assert "seed 1" in tab.locator(".details strong").inner_text()
+    row = tab.locator("[data-part=networks] tbody tr").first
+    row.focus()
+    tab.keyboard.press("Enter")
+    assert tab.locator(".details strong").inner_text() == "L̃ = 0, k* = 2, seed 0"
+
+
+def test_a_plain_resnet_says_what_it_has_not(open_page: OpenPage, page: Page) -> None:
+    tab = open_page(page)
+    tab.get_by_label("Network").select_option("0")
+    assert "nothing to show" in tab.locator("[data-part=hamiltonians]").inner_text()
+    assert "A plain ResNet" in tab.locator("[data-words=run]").inner_text()
+    tab.get_by_label("Network").select_option("5")
+    tab.wait_for_selector("[data-part=hamiltonians] svg")
+
+
+def test_statements_can_be_filtered(open_page: OpenPage, page: Page) -> None:
+    tab = open_page(page)
+    theory = tab.locator("[data-part=theory]")
+    every = theory.locator("tbody tr:visible").count()
+    theory.get_by_label("Filter rows").fill("Theorem 4")
+    assert 0 < theory.locator("tbody tr:visible").count() < every
+
+
+def test_light_dark_and_a_phone(open_page: OpenPage, page: Page) -> None:
+    tab = open_page(page, viewport={"width": 400, "height": 800}, color_scheme="dark")
+    for part in PARTS:
+        tab.wait_for_selector(ready(part))
+    assert overflow(tab) <= 0
+    tab.locator("#theme").click()
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_one_network_prints(open_page: OpenPage, depths: LeakySweep) -> None:
+    tab = open_page(leaky_page(depths.runs[-1], SCRIPT), color_scheme="dark")
+    tab.wait_for_selector(ready("energies"))
+    assert tab.locator("h1").inner_text() == SCRIPT
+    assert tab.get_by_label("Network").count() == 0
+    tab.emulate_media(media="print")
+    text = tab.locator("[data-part=energies] svg text").first
+    assert text.evaluate("node => getComputedStyle(node).fill") == "rgb(0, 0, 0)"
+    assert len(tab.pdf()) > 10_000
+
+
+def test_a_hostile_own_task_does_nothing(open_page: OpenPage, depths: LeakySweep) -> None:
+    run = depths.runs[-1]
+    hostile = replace(run, task=replace(run.task, description={SCRIPT: SCRIPT}))
+    tab = open_page(leaky_page(hostile, theory=False))
+    tab.wait_for_selector(ready("energies"))
+    assert tab.locator("main script").count() == 0

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fathometer.cli.plot import plot
+from fathometer.errors import InputError
+from fathometer.leaky import grid, load_sweep, sweep
+from fathometer.report.figures.kinds import KINDS
+from fathometer.report.figures.leaky import PICTURES
+from fathometer.report.figures.style import save_figure
+from tests.leaky.networks import SHORT, SMALL
+from tests.report.figures.drawn import network
+
+Run = Callable[..., str]
+
+APP = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+APP.command()(plot)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and a sweep of two depths."""
+    folder = tmp_path_factory.mktemp("trained")
+    sweep(SMALL, SHORT, threads=1, out=folder / "one")
+    sweep(grid(SMALL, effective_depth=[1.0, 3.0]), SHORT, threads=1, out=folder / "depths")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight soundings in `nets`, two of one kind beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nets").mkdir()
+    for i in range(8):
+        network(f"{'ab'[i % 2]}{i}", 20 + i, seed=i).save(tmp_path / "nets" / f"{i}.json")
+    values = np.linspace(9, 2, 12)
+    network("mine", rank=values).save(tmp_path / "mine.json")
+    network("yours", 15, seed=1).save(tmp_path / "yours.json")
+    network("walk", stable_rank=values, stable_rank_in=values, speed=values).save(tmp_path / "walk.json")
+    rows = [f"{'ab'[i % 2]}{i},{'AB'[i % 2]},{60 + (7 * i) % 5},{2012 + i}" for i in range(8)]
+    (tmp_path / "facts.csv").write_text("\n".join(["network,family,accuracy,year", *rows]))
+    return tmp_path
+
+
+def run(*args: str) -> str:
+    result = CliRunner().invoke(APP, list(args), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def width(path: Path) -> int:
+    """Of a PNG, in pixels."""
+    return int.from_bytes(path.read_bytes()[16:20])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (["mine.json"], "signature"),
+        (["mine.json", "yours.json"], "overlay"),
+        (["nets"], "distances"),
+        (["walk.json"], "path"),
+    ],
+)
+def test_the_kind_is_that_of_what_is_given(given: list[str], kind: str, folder: Path) -> None:
+    stem = Path(given[0]).stem
+    assert f"wrote {stem}-{kind}.pdf" in run(*given)
+    assert (folder / f"{stem}-{kind}.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_in_one_column_and_in_two(kind: str, folder: Path) -> None:
+    given = {
+        "signature": ["mine.json"],
+        "path": ["walk.json"],
+        "alignment": ["mine.json", "yours.json"],
+        "difference": ["mine.json", "yours.json"],
+    }.get(kind, ["nets", "--families", "facts.csv"])
+    for columns, pixels in ((1, 1050), (2, 2160)):
+        out = f"{kind}-{columns}.png"
+        run(*given, "--kind", kind, "--columns", f"{columns}", "--out", out)
+        assert width(folder / out) == pixels
+
+
+def test_several_forms_at_once_and_no_overwriting(folder: Path) -> None:
+    shown = run("mine.json", "-o", "a.pdf", "-o", "a.svg", "-o", "new/a.png", "--strip", "--distribution")
+    assert [line for line in shown.splitlines() if line] == ["wrote a.pdf", "wrote a.svg", "wrote new/a.png"]
+    before = (folder / "a.svg").read_bytes()
+    with pytest.raises(InputError, match=r"a\.svg exists; give another name, or --force"):
+        run("mine.json", "-o", "a.svg")
+    assert (folder / "a.svg").read_bytes() == before
+    run("mine.json", "-o", "a.svg", "--force", "--gauge", "rank")
+    assert b">rank<" in (folder / "a.svg").read_bytes()
+
+
+@pytest.mark.filterwarnings("default:.*not at a critical point")
+def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
+    assert "wrote one-1c.pdf" in run(str(trained / "one"))
+    assert "wrote depths-1a.pdf" in run(str(trained / "depths"))
+    run(str(trained / "depths"), "--kind", "1b", "--network", "1", "--columns", "1", "-o", "b.svg")
+    save_figure(load_sweep(trained / "depths").runs[1].plot("1b", columns=1), folder / "same.svg")
+    assert (folder / "b.svg").read_bytes() == (folder / "same.svg").read_bytes()
+    with pytest.raises(InputError, match="--network 2: expected a number from 0 to 1"):
+        run(str(trained / "depths"), "--network", "2")
+    with pytest.raises(InputError, match="3 needs a sweep"):
+        run(str(trained / "depths"), "--kind", "3", "--network", "0")
+    with pytest.raises(InputError, match="--kind strip: of a leaky run there are 1a, 1b"):
+        run(str(trained / "one"), "--kind", "strip")
+    with pytest.raises(InputError, match="--gauge: is of soundings"):
+        run(str(trained / "one"), "--gauge", "affinity")
+    with pytest.raises(InputError, match="belong to soundings"):
+        run(str(trained / "one"), "--families", "facts.csv")
+    with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
+        run(str(trained / "one"), "--kind", "2c")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["absent.json"], "absent.json: cannot be read"),
+        (["mine.json", "--out", "a.gif"], "--out a.gif: expected a name that ends in .png, .svg, .pdf"),
+        (["mine.json", "--kind", "pie"], "kind: expected one of signature, strip"),
+        (["mine.json", "--kind", "1c"], "--kind 1c: is of a leaky run; of soundings there are signature"),
+        (["mine.json", "--kind", "history"], "--kind history: is of a history"),
+        (["mine.json", "--kind", "overlay"], "overlay: expected at least 2, got 1"),
+        (["nets", "--kind", "signature"], "signature: expected one sounding, got 8"),
+        (["nets", "--kind", "years"], "got no year for a0, b1, a2, b3, a4 …; give a CSV with columns"),
+        (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
+        (["mine.json", "--gauge", "speed"], "'speed' was not measured here, but affinity, rank"),
+        (["mine.json", "--network", "1"], "--network: is of a leaky sweep"),
+        (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_bad_requests_are_explained(args: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        run(*args)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_page_has_one_column_or_two() -> None:
+    result = CliRunner().invoke(APP, ["mine.json", "--columns", "3"])
+    assert result.exit_code == 2
+    assert "equal to 2" in result.output
+
+
+def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
+    odd = network("odd", 9)
+    odd.provenance.data["name"] = "noise"
+    odd.save(folder / "nets" / "odd.json")
+    with pytest.raises(InputError, match="these soundings cannot be compared: data: photos in most"):
+        run("nets", "--kind", "distances")
+    with pytest.warns(UserWarning, match="compared anyway: data: photos in most"):
+        run("nets", "--kind", "distances", "--anyway")
+    run("nets", "--kind", "overlay")  # a picture alone compares nothing
+
+
+def test_help_names_every_kind() -> None:
+    shown = run("--help")
+    for kind in (*KINDS, *PICTURES, "history"):
+        assert re.search(rf"\b{kind}\b", shown), kind
+    assert "fathometer plot resnet18-photos.json --columns 1" in shown

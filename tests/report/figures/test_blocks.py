@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from fathometer.capture import Site, watch
+from fathometer.report.blocks import Block, blocks_of
+
+
+def own(*paths: str) -> list[Site]:
+    """Modules that are activations, `a.b.relu`."""
+    return [Site(path, "relu", 1, order, True) for order, path in enumerate(paths)]
+
+
+def inside(*paths: str) -> list[Site]:
+    """Functions called in modules, `a.b/relu`."""
+    return [Site(path, "relu", 1, order, False) for order, path in enumerate(paths)]
+
+
+def labels(sites: list[Site]) -> dict[str, int]:
+    """Sites in each block."""
+    found = blocks_of(sites)
+    assert [block.start for block in found] == [0, *(block.stop for block in found[:-1])]
+    assert found[-1].stop == len(sites)
+    return {block.label: len(block) for block in found}
+
+
+def renumbered(sites: list[Site]) -> list[Site]:
+    return [Site(site.module, site.operator, site.call, order, site.own) for order, site in enumerate(sites)]
+
+
+DENSE = {1: 6, 2: 12, 3: 24, 4: 16}
+NAMES: dict[str, list[Site]] = {
+    "resnet18": renumbered(
+        [
+            Site("relu", "relu", 1, 0, True),
+            *(
+                Site(f"layer{stage}.{block}.relu", "relu", call, 0, True)
+                for stage in (1, 2, 3, 4)
+                for block in (0, 1)
+                for call in (1, 2)
+            ),
+        ]
+    ),
+    "vgg16": own(
+        *(f"features.{i}" for i in (1, 3, 6, 8, 11, 13, 15, 18, 20, 22, 25, 27, 29)),
+        "classifier.1",
+        "classifier.4",
+    ),
+    "densenet121": renumbered(
+        [
+            *own("features.relu0"),
+            *(
+                site
+                for stage, count in DENSE.items()
+                for site in (
+                    *own(
+                        *(
+                            f"features.denseblock{stage}.denselayer{i}.relu{j}"
+                            for i in range(1, count + 1)
+                            for j in (1, 2)
+                        )
+                    ),
+                    *(own(f"features.transition{stage}.relu") if stage < 4 else ()),
+                )
+            ),
+            *inside(""),
+        ]
+    ),
+    "vit_b_16": own(*(f"encoder.layers.encoder_layer_{i}.mlp.1" for i in range(12))),
+    "swin_t": own(
+        *(f"features.{i}.{j}.mlp.1" for i, count in ((1, 2), (3, 2), (5, 6), (7, 2)) for j in range(count))
+    ),
+    "googlenet": inside(
+        "conv1",
+        "conv2",
+        "conv3",
+        *(
+            f"inception{block}.branch{branch}"
+            for block in ("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
+            for branch in ("1", "2.0", "2.1", "3.0", "3.1", "4.1")
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks"),
+    [
+        (
+            "resnet18",
+            {"relu": 1, **{f"layer{stage}.{block}": 2 for stage in (1, 2, 3, 4) for block in (0, 1)}},
+        ),
+        ("vgg16", {"features": 13, "classifier": 2}),
+        (
+            "densenet121",
+            dict(
+                zip(
+                    "features denseblock1 transition1 denseblock2 transition2 denseblock3 transition3 "
+                    "denseblock4 /relu".split(),
+                    (1, 12, 1, 24, 1, 48, 1, 32, 1),
+                    strict=True,
+                )
+            ),
+        ),
+        ("vit_b_16", {f"encoder_layer_{i}": 1 for i in range(12)}),
+        ("swin_t", {"features.1": 2, "features.3": 2, "features.5": 6, "features.7": 2}),
+        (
+            "googlenet",
+            {f"conv{i}": 1 for i in (1, 2, 3)}
+            | {f"inception{block}": 6 for block in "3a 3b 4a 4b 4c 4d 4e 5a 5b".split()},
+        ),
+    ],
+)
+def test_blocks_as_people_see_them(name: str, blocks: dict[str, int]) -> None:
+    assert labels(NAMES[name]) == blocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(NAMES))
+def test_these_are_the_sites_of_torchvision(name: str) -> None:
+    pytest.importorskip("torchvision")
+    from fathometer.models import load_model
+
+    net: Any = load_model(f"torchvision:{name}", "none").module.eval()
+    side = 224 if name.startswith("vit") else 64
+    with torch.no_grad(), watch(net) as seen:
+        net(torch.zeros(2, 3, side, side))
+    assert [site.name for site in seen.sites] == [site.name for site in NAMES[name]]
+    assert list(seen.sites) == NAMES[name]
+
+
+def test_a_block_knows_its_whole_path() -> None:
+    first = blocks_of(NAMES["vit_b_16"])[0]
+    assert first == Block("encoder.layers.encoder_layer_0", "encoder_layer_0", 0, 1)
+    assert blocks_of(NAMES["densenet121"])[1].name == "features.denseblock1"
+
+
+def test_many_equal_layers_are_put_together() -> None:
+    found = blocks_of(own(*(f"model.layers.{i}.mlp.act_fn" for i in range(30))))
+    assert len(found) == 15
+    assert (found[0].name, found[0].label, len(found[0])) == ("model.layers.0–1", "layers.0–1", 2)
+    assert found[-1].name == "model.layers.28–29"
+    odd = blocks_of([*own(*(f"layers.{i}.act" for i in range(41))), Site("", "relu", 1, 41, False)])
+    assert [len(block) for block in odd] == [3] * 13 + [2, 1]
+    assert odd[-2].name == "layers.39–40"
+
+
+def test_deep_networks_keep_their_stages() -> None:
+    stages = own(
+        *(f"layer{s}.{b}.relu" for s, count in ((1, 3), (2, 8), (3, 36), (4, 3)) for b in range(count))
+    )
+    assert labels(stages) == {"layer1": 3, "layer2": 8, "layer3": 36, "layer4": 3}
+
+
+def test_a_flat_network_is_one_block_and_none_has_none() -> None:
+    assert labels(own(*(str(i) for i in range(500)))) == {"network": 500}
+    assert labels(own("relu")) == {"relu": 1}
+    assert blocks_of([]) == ()
+
+
+def test_what_comes_back_is_another_block() -> None:
+    found = blocks_of(own("a.x.relu", "a.y.relu", "b.x.relu", "b.y.relu", "a.x.relu", "a.y.relu"))
+    assert [(block.name, block.start, block.stop) for block in found] == [
+        ("a", 0, 2),
+        ("b", 2, 4),
+        ("a", 4, 6),
+    ]

@@ -1,0 +1,130 @@
+"""Every kind of picture, in one column and in two: it can be read, and nothing is cut off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer import InputError
+from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
+from fathometer.report.figures.activations import plot_polynomials, plot_ranges
+from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
+from fathometer.report.figures.years import year_table
+from tests.report.figures.drawn import fits, network, texts
+
+EVIL = "_a$x_1$ <script>alert(1)</script>\x07 and a name that does not come to an end at all, not yet"
+FEW = {EVIL: network(EVIL, 30), "b": network("b", 25, seed=1)}
+MANY = {f"net{i}-{'ab'[i % 2]}": network(f"net{i}", 20 + i, seed=i) for i in range(12)}
+FACTS = pd.DataFrame(
+    {
+        "family": ["A", "B"] * 6,
+        "accuracy": np.linspace(60, 80, 12) % 7,
+        "depth": np.arange(12.0) ** 1.5,
+        "year": [2012 + i // 2 for i in range(12)],
+    },
+    index=list(MANY),
+)
+PATHS = {
+    name: network(
+        name,
+        14,
+        seed=seed,
+        stable_rank=np.linspace(9, 2, 14),
+        stable_rank_in=np.linspace(10, 3, 14),
+        speed=np.linspace(1, 2, 14),
+    )
+    for seed, name in enumerate((EVIL, "b"))
+}
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_fits_its_columns(kind: str, columns: Any) -> None:
+    for named in (FEW, MANY, PATHS):
+        wishes = Wishes(columns=columns, facts=FACTS, strip=True, distribution=True)
+        given = dict(list(named.items())[: KINDS[kind].most])
+        if kind == "path" and named is not PATHS:
+            continue
+        if kind in ("years", "predictors") and named is not MANY:
+            continue
+        fits(draw_soundings(given, kind, wishes), columns)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("kind", ["signature", "strip", "overlay", "alignment", "difference"])
+def test_500_sites_stay_readable(kind: str, columns: Any) -> None:
+    def path(i: int) -> str:
+        return f"stage{i // 100}.block{i // 4}.act{i % 4}"
+
+    deep = {name: network(name, 500, path=path, seed=seed) for seed, name in enumerate((EVIL, "b"))}
+    given = dict(list(deep.items())[: 1 if kind in ("signature", "strip") else 2])
+    figure = draw_soundings(given, kind, Wishes(columns=columns))
+    fits(figure, columns)
+    shown = {text.get_text() for text in texts(figure)}
+    if kind in ("signature", "strip", "difference"):
+        assert {f"stage{i}" for i in range(5)} <= shown
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_figures_of_activations_fit(columns: Any) -> None:
+    few = AtlasSettings(means=4, stds=(1.0, 0.5), samples=40, features=4)
+    fits(activation_atlas(["ReLU", "Tanh", "GELU", "SiLU", "ReLU6"], few).plot(columns=columns), columns)
+    fits(plot_polynomials(polynomial_scores([1, 3, 5, 11]), columns=columns), columns)
+    fits(plot_ranges(range_scores(["ReLU", "Sigmoid"]), columns=columns), columns)
+
+
+def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None:
+    assert usual_kind({"a": MANY["net0-a"]}) == "signature"
+    assert usual_kind(FEW) == "overlay"
+    assert usual_kind(MANY) == "distances"
+    assert usual_kind(PATHS) == "path"
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "words"),
+    [
+        ("signature", 2, "signature: expected one sounding, got 2, which can be shown as strip"),
+        ("alignment", 1, "alignment: expected two, got 1, which can be shown as signature, strip"),
+        ("difference", 3, "difference: expected two, got 3"),
+        ("distances", 1, "distances: expected at least 2, got 1"),
+        ("predictors", 3, "predictors: expected the accuracy of networks, got none; give a CSV"),
+        ("years", 2, "got no year for net0-a, net1-b; give a CSV"),
+        ("pie", 1, "kind: expected one of signature, strip"),
+        ("path", 1, "expected what residual_path gives"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(kind: str, count: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        draw_soundings(dict(list(MANY.items())[:count]), kind, Wishes())
+
+
+def test_years_hold_least_median_and_largest() -> None:
+    facts = FACTS.assign(year=[2015, None, 2012, 2012, *[np.nan] * 8])
+    table = year_table(MANY, facts)
+    assert table.index.to_list() == ["net2-a", "net3-b", "net0-a"]  # in order of year
+    assert table["year"].to_list() == [2012, 2012, 2015]
+    for name, row in table.iterrows():
+        values = MANY[str(name)].signature
+        assert (row["min"], row["median"], row["max"]) == (values.min(), values.median(), values.max())
+    with pytest.raises(InputError, match="expected when networks were published"):
+        year_table(MANY, FACTS.drop(columns="year"))
+
+
+def test_the_picture_of_years_is_the_table() -> None:
+    figure = draw_soundings(MANY, "years", Wishes(facts=FACTS))
+    (axes,) = figure.axes
+    table = year_table(MANY, FACTS)
+    ranges = {}
+    for bars in axes.collections:
+        for segment in bars.get_segments():  # type: ignore[attr-defined]
+            ranges[int(segment[0, 0])] = tuple(segment[:, 1])
+    assert [ranges[i] for i in range(12)] == list(zip(table["min"], table["max"], strict=True))
+    medians = {int(x): y for line in axes.lines for x, y in line.get_xydata()}  # type: ignore[union-attr]
+    assert [medians[i] for i in range(12)] == table["median"].to_list()
+    assert [text.get_text() for text in axes.texts] == [str(year) for year in range(2012, 2018)]
+    (steps,) = (patch for patch in axes.patches if hasattr(patch, "get_data"))
+    assert np.asarray(steps.get_data().values)[:2].tolist() == [table["median"].iloc[:2].median()] * 2
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]

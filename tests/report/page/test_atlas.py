@@ -1,0 +1,76 @@
+"""The atlas, before it is HTML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer import InputError
+from fathometer.report.page.atlas import atlas_data, atlas_page
+from fathometer.report.page.atlas_charts import atlas_charts
+from fathometer.report.page.encoding import script_json
+from fathometer.report.page.items import View
+from fathometer.report.page.networks import facts_beside
+from tests.compare.soundings import sounding
+from tests.report.page.test_several import compiled, facts_for, networks, unpacked
+
+
+def test_an_atlas_takes_what_cannot_be_compared() -> None:
+    named = {**networks(3), "other": sounding("other", [0.1, 0.2], data="noise", depth_gauge=[1.0, 2.0])}
+    page = atlas_page(named)
+    assert page.title == "Atlas"
+    assert page.lead == "4 networks, on 2 data sets"
+    (view,) = page.sections[0].items
+    assert isinstance(view, View)
+    records = view.data["networks"]
+    assert [record["name"] for record in records] == list(named)
+    assert records[3]["gauges"] == ["affinity", "depth_gauge"]
+    assert records[3]["data"] == "noise"
+    assert unpacked(records[3]["mean"], (2, 2))[1].tolist() == [1.0, 2.0]
+    assert atlas_page(list(named.values())[:1], title="one").lead == "1 network, on photos"
+    with pytest.raises(InputError, match="at least one"):
+        atlas_page([])
+
+
+def test_facts_and_families_come_along() -> None:
+    named = networks(4)
+    facts = facts_for(named).drop("net3").astype({"year": float})
+    facts.loc["net1", "year"] = np.nan
+    data = atlas_data(named, facts_beside(named, facts, {"net0": "mine"}))
+    assert data["facts"] == ["accuracy", "parameters", "year"]
+    assert list(data["families"]) == ["even", "mine", "odd"]
+    assert [record["family"] for record in data["networks"]] == ["mine", "odd", "even", None]
+    assert [record["facts"]["year"] for record in data["networks"]] == [2012, None, 2012, None]
+    assert data["networks"][2]["facts"]["accuracy"] == pytest.approx(facts["accuracy"]["net2"], rel=1e-4)
+    assert "4 networks, 3 families" in atlas_page(named, facts, {"net0": "mine"}).lead
+
+
+def test_words_are_those_of_the_first_gauge() -> None:
+    named = networks(2)
+    record = atlas_data(named, facts_beside(named))["networks"][1]
+    (words,) = record["words"].values()
+    assert (
+        f"The most linear of {len(named['net1'].sites)} sites is {named['net1'].signature.idxmax()}" in words
+    )
+    assert "batches" not in record
+
+
+def test_three_hundred_networks_fit_ten_megabytes() -> None:
+    """Thirty of 100 sites and 20 gauges take a tenth of what is left beside the chart library."""
+    rng = np.random.default_rng(0)
+    gauges: dict[str, Any] = {f"gauge_{k}": rng.standard_normal((100, 3)) for k in range(19)}
+    named = {f"network {i}": sounding("net", rng.random((100, 3)), **gauges) for i in range(30)}
+    size = len(script_json(atlas_data(named, facts_beside(named, pd.DataFrame({"family": []})))).encode())
+    assert 20 * 100 * 30 * 6 < size < 0.9 * 10e6 / 10, (
+        "six bytes for each value at least, or values are missing"
+    )
+
+
+def test_every_chart_compiles() -> None:
+    charts = atlas_charts()
+    assert {"scatter", "signature", "distribution", "overlay", "alignment", "difference"} <= set(charts)
+    for spec in charts.values():
+        assert compiled(spec, {})["marks"]

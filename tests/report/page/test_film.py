@@ -1,0 +1,164 @@
+"""The page of a training, as data: before it is HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from fathometer.capture.sites import Site
+from fathometer.history import Cost, History, metrics_frame
+from fathometer.provenance import Provenance
+from fathometer.report.history_words import cost_words, history_words
+from fathometer.report.page.document import html
+from fathometer.report.page.film import POINTS, film_data, frames_kept, history_page
+from fathometer.report.page.film_charts import film_charts
+from fathometer.report.page.items import Facts, View, Words
+from fathometer.sounding import Sounding
+
+vl_convert = pytest.importorskip("vl_convert")
+
+STEPS = (0, 10, 20, 50)
+GAUGES = ("affinity", "stable_rank_x")
+
+
+def history(
+    steps: tuple[int, ...] = STEPS, sites: int = 6, batches: int = 3, name: str = "net", seed: int = 0
+) -> History:
+    rng = np.random.default_rng(seed)
+    found = tuple(
+        Site(f"layer{i // 3}.{i % 3}.act", ("relu", "gelu")[i % 2], 1, i, True) for i in range(sites)
+    )
+    facts = Provenance(model={"name": name}, data={"name": "noise"}, settings={"samples": 64})
+
+    def sounding() -> Sounding:
+        rows = [
+            {
+                "site": site.name,
+                "batch": batch,
+                "n": 64,
+                "d": 8,
+                **dict(zip(GAUGES, rng.random(2), strict=True)),
+            }
+            for batch in range(batches)
+            for site in found
+        ]
+        return Sounding(found, pd.DataFrame(rows), facts)
+
+    metrics = metrics_frame({"loss": [(step, 1 / (1 + step)) for step in range(steps[-1] + 1)]})
+    return History(steps, tuple(sounding() for _ in steps), metrics, Cost(1.5, 60.0, 0.05))
+
+
+def test_frames_are_the_soundings() -> None:
+    found = history()
+    data = film_data(found, "net")
+    assert data["steps"] == list(STEPS)
+    assert data["left_out"] == 0
+    for gauge in GAUGES:
+        assert_allclose(data["frames"][gauge], found.table(gauge), rtol=1e-4)
+        errors = [sounding.std(gauge) for sounding in found.soundings]
+        assert_allclose(data["errors"][gauge], errors, rtol=1e-4)
+        change = found.change(gauge)
+        for name in ("first", "last", "change"):
+            assert_allclose(data["change"][gauge][name], change[name], rtol=1e-4)
+    assert data["sites"]["site"] == [site.name for site in found.soundings[0].sites]
+
+
+def test_one_batch_has_no_error_bars() -> None:
+    assert film_data(history(batches=1), "net")["errors"] == dict.fromkeys(GAUGES)
+
+
+def test_the_axis_holds_every_frame_and_its_bars() -> None:
+    found = history()
+    low, high = film_data(found, "net")["extent"]["affinity"]
+    means = np.array([sounding.mean("affinity") for sounding in found.soundings])
+    errors = np.array([sounding.std("affinity") for sounding in found.soundings])
+    assert low == pytest.approx((means - errors).min(), rel=1e-4)
+    assert high == pytest.approx((means + errors).max(), rel=1e-4)
+
+
+def test_a_gauge_without_values_has_no_axis() -> None:
+    found = history()
+    empty = tuple(
+        replace(sounding, records=sounding.records.assign(stable_rank_x=np.nan))
+        for sounding in found.soundings
+    )
+    data = film_data(replace(found, soundings=empty), "net")
+    assert data["extent"]["stable_rank_x"] is None
+    assert "no value" in data["words"]["stable_rank_x"]
+
+
+def test_metrics_by_name_and_at_the_steps_of_the_film() -> None:
+    metric = film_data(history(), "net")["metrics"]["loss"]
+    assert metric["step"] == list(range(STEPS[-1] + 1))
+    assert_allclose(metric["at"], [1 / (1 + step) for step in STEPS], rtol=1e-4)
+    long = film_data(history((0, 10_000)), "net")["metrics"]["loss"]
+    assert len(long["step"]) == POINTS
+    assert (long["step"][0], long["step"][-1]) == (0, 10_000)
+    assert_allclose(long["at"], [1, 1 / 10_001], rtol=1e-4)
+
+
+def test_a_long_film_keeps_its_ends() -> None:
+    found = history(tuple(range(0, 200, 2)), sites=5, batches=1)
+    assert frames_kept(found) == list(range(100))
+    kept = frames_kept(found, most=200)  # 5 sites × 2 gauges × 20 steps
+    assert len(kept) == 20
+    assert (kept[0], kept[-1]) == (0, 99)
+    assert max(np.diff(kept)) - min(np.diff(kept)) <= 1
+    assert frames_kept(found, most=1) == [0, 99]
+
+
+def test_every_chart_compiles() -> None:
+    row: dict[str, Any] = {
+        "order": 0,
+        "value": 1,
+        "low": 0,
+        "high": 2,
+        "operator": "relu",
+        "step": 3,
+        "known": {},
+    }
+    row |= {"begin": 0, "end": 1, "top": 0, "bottom": 1, "odd": 0.1, "block": "a"}
+    for spec in film_charts().values():
+        names = {layer["data"]["name"] for layer in spec.get("layer", [spec])}
+        vega = vl_convert.vegalite_to_vega({**spec, "datasets": {name: [row] for name in names}})
+        told = {param["name"] for param in spec["params"]}
+        for scale in vega["scales"]:
+            if scale["name"] == "x":  # told once: it does not depend on the rows of a step
+                assert scale["domain"]["signal"] in told
+
+
+def test_words_name_what_changed_most_and_least() -> None:
+    found = history()
+    change = found.change()
+    words = history_words(found)
+    most, least = change["change"].abs().idxmax(), change["change"].abs().idxmin()
+    before, after = change["first"][most], change["last"][most]
+    assert f"changes most at {most}, from {before:.3f} to {after:.3f}, and least at {least}" in words
+    assert f"rises at {(change['change'] > 0).sum()} of 6 sites" in words
+    assert "nothing has changed" in history_words(history((7,)))
+
+
+def test_the_page_tells_what_measuring_cost() -> None:
+    found = replace(history(), missed=((30, "weights are not finite"),))
+    assert "1.5 s of 60.0 s, 2.5%, asked for at most 5.0%" in cost_words(found)
+    page = history_page(found)
+    words, facts = page.sections[-1].items
+    assert isinstance(words, Words)
+    assert "1 sounding failed (step 30: weights are not finite)" in words.text
+    assert isinstance(facts, Facts)
+    assert cost_words(replace(history(), cost=Cost())) == ""
+
+
+def test_the_page_is_one_file_and_names_are_escaped() -> None:
+    page = history_page(history(name="<script>alert(1)</script>"))
+    (view,) = page.sections[0].items
+    assert isinstance(view, View)
+    assert "4 soundings of 6 activation sites, steps 0 to 50, on noise" in page.lead
+    text = html(page)
+    assert "<script>alert(1)" not in text
+    assert "Views.film" in text

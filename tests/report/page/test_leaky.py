@@ -1,0 +1,261 @@
+"""The page of Leaky ResNets, as data: before it is HTML."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from fathometer.leaky import LeakySweep, grid, path_through, sweep
+from fathometer.leaky.compare_schemes import paired_differences, project_paths
+from fathometer.leaky.measures import BOTTLENECK
+from fathometer.leaky.theory import check_all
+from fathometer.report.leaky_tables import (
+    bottleneck_stretches,
+    depth_table,
+    differs_in_depth,
+    sample_paths,
+    statements_of,
+)
+from fathometer.report.leaky_words import run_words, sweep_words
+from fathometer.report.page.document import html
+from fathometer.report.page.items import Chart, Page, View
+from fathometer.report.page.leaky import leaky_page
+from fathometer.report.page.leaky_charts import run_charts
+from fathometer.report.page.leaky_data import NUMBERS, SAMPLES, SPECTRA
+from fathometer.report.page.leaky_panels import ENERGIES, OVERVIEW
+from tests.leaky.networks import SHORT, SMALL
+
+vl_convert = pytest.importorskip("vl_convert")
+
+DEPTHS = [0.0, 1.0, 3.0, 5.0]
+
+
+def measured(found: LeakySweep) -> LeakySweep:
+    """The same, its measures taken already: so short a training is not critical, and says so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not at a critical point")
+        assert len(found.table) == len(found.runs)
+    return found
+
+
+@pytest.fixture(scope="module")
+def depths() -> LeakySweep:
+    return measured(sweep(grid(SMALL, effective_depth=DEPTHS, seeds=2), SHORT, threads=1))
+
+
+@pytest.fixture(scope="module")
+def schemes() -> LeakySweep:
+    designs = grid(SMALL, scheme=["equidistant", "irregular", "adaptive"], layers=[4, 6], seeds=2)
+    return measured(sweep(designs, SHORT, threads=1))
+
+
+@pytest.fixture(scope="module")
+def page(depths: LeakySweep) -> Page:
+    return leaky_page(depths)
+
+
+def view_of(page: Page) -> View:
+    (view,) = page.sections[0].items
+    assert isinstance(view, View)
+    return view
+
+
+def compiled(spec: Any, rows: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = vl_convert.vegalite_to_vega({**spec, "datasets": rows})
+    return found
+
+
+def numbers(values: Any) -> Any:
+    return np.array([math.nan if value is None else value for value in values], float)
+
+
+def test_every_chart_compiles() -> None:
+    row = {
+        "x": 1,
+        "y": 1,
+        "p": 0.5,
+        "value": 1,
+        "low": 1,
+        "high": 2,
+        "series": "a",
+        "number": 0,
+        "leading": 1,
+    }
+    for name, spec in run_charts().items():
+        used = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer} or {spec["data"]["name"]}
+        assert used <= {"rows", "bands", "marks", "critical", "others", "chosen"}, name
+        assert spec["description"]
+        vega = compiled(spec, {key: [{**row, "begin": 0, "end": 1, "name": "k*"}] for key in used})
+        assert any(scale["name"] == "y" for scale in vega["scales"])
+
+
+def test_a_network_has_the_numbers_of_its_measures(depths: LeakySweep, page: Page) -> None:
+    data = view_of(page).data
+    for run, shown in zip(depths.runs, data["runs"], strict=True):
+        measures = run.measures
+        for name in ("p", "cost_of_identity", "stable_rank", "affinity", "negative"):
+            assert_allclose(numbers(shown["points"][name]), measures.points[name], rtol=1e-4)
+        for name in ("hamiltonian", "hamiltonian_averaged", "kinetic", "potential", "crit"):
+            assert_allclose(numbers(shown["layers"][name]), measures.layers[name], rtol=1e-4, atol=1e-12)
+        assert_allclose(np.array(shown["spectra"]["values"]).T, measures.spectra[:, :SPECTRA], rtol=1e-4)
+        assert measures.weight_spectra is not None
+        values = np.array(shown["weight_spectra"]["values"], float).T
+        assert_allclose(values, measures.weight_spectra[:, :SPECTRA], rtol=1e-4, atol=1e-12)
+        assert shown["history"]["epoch"] == run.history["epoch"].tolist()
+        assert_allclose(shown["history"]["error"], run.history["error"], rtol=1e-4)
+
+
+def test_the_table_of_a_sweep_is_that_of_the_library(depths: LeakySweep, page: Page) -> None:
+    shown, table = view_of(page).data["table"], depths.table
+    for name in ("effective_depth", "seed", "train_error", "test_error", "hamiltonian", "rank", "crit"):
+        assert_allclose(numbers(shown[name]), table[name].to_numpy(float), rtol=1e-4)
+    deep = depth_table(depths)
+    places = [i for i, depth in enumerate(shown["effective_depth"]) if depth > 0]
+    for panel in OVERVIEW:
+        for name in panel.series:
+            if name in deep:
+                assert_allclose(numbers(shown[name])[places], deep[name], rtol=1e-4)
+    assert view_of(page).data["axes"] == ["effective_depth"]
+    assert view_of(page).data["varied"] == ["effective_depth", "seed"]
+
+
+def test_statements_are_those_of_the_library(depths: LeakySweep, page: Page) -> None:
+    data = view_of(page).data
+    number = next(i for i, run in enumerate(depths.runs) if run.design.effective_depth == 3)
+    run, rows = depths.runs[number], data["runs"][number]["theory"]
+    kin = [other.path for other in depths.runs if differs_in_depth(other, run)]
+    assert len(kin) == 2  # 1 and 5 of the same seed; a plain ResNet has no energies
+    statements = check_all(run.path, run.gamma0, kin)
+    assert [row[0] for row in rows] == [statement.name for statement in statements]
+    assert "Proposition 5" in " ".join(row[0] for row in rows)
+    for (_, text, holds, left, _, slack), statement in zip(rows, statements, strict=True):
+        assert data["texts"][text] == [statement.claim, statement.how, statement.note]
+        assert holds == statement.holds
+        assert left == (
+            "∞" if math.isinf(statement.left) else pytest.approx(statement.left, rel=1e-4, abs=1e-9)
+        )
+        assert slack == (
+            "∞" if math.isinf(statement.slack) else pytest.approx(statement.slack, rel=1e-4, abs=1e-9)
+        )
+    for name, _, count, held, _ in data["statements"]:
+        same = [row for each in data["runs"] for row in each["theory"] if row[0] == name]
+        assert (len(same), sum(row[2] for row in same)) == (count, held)
+
+
+def test_without_theory_there_is_none(depths: LeakySweep) -> None:
+    data = view_of(leaky_page(depths.runs[-1], theory=False)).data
+    assert data["runs"][0]["theory"] == data["statements"] == []
+    assert "statements" not in data["runs"][0]["words"]
+
+
+def test_the_bottleneck_is_where_the_cost_of_identity_is_least(depths: LeakySweep, page: Page) -> None:
+    for run, shown in zip(depths.runs, view_of(page).data["runs"], strict=True):
+        points = run.measures.points
+        inside = points["cost_of_identity"] <= points["cost_of_identity"].min() + BOTTLENECK
+        for p, narrow in zip(points["p"], inside, strict=True):
+            assert any(begin - 1e-4 <= p <= end + 1e-4 for begin, end in shown["bands"]) == narrow
+    points = pd.DataFrame({"p": [0, 0.5, 1.0], "cost_of_identity": [2.0, 9.0, 2.1]})
+    assert bottleneck_stretches(points) == [(0.0, 0.25), (0.75, 1.0)]
+
+
+def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:
+    run, shown = depths.runs[-1], view_of(page).data["runs"][-1]
+    plane = project_paths([run])
+    assert_allclose(np.c_[shown["path"]["x"], shown["path"]["y"]], plane.paths[0], rtol=1e-4, atol=1e-9)
+    assert_allclose(shown["path"]["explained"], plane.explained, rtol=1e-4)
+    a = run.path.representations
+    columns = a.permute(0, 2, 1).reshape(-1, a.shape[1]).numpy()  # [points · samples, width]
+    _, values, axes = np.linalg.svd(columns - columns.mean(0), full_matrices=False)
+    mine = np.stack([shown["samples"]["x"], shown["samples"]["y"]], -1)  # [samples, points, 2]
+    theirs = np.moveaxis(((columns - columns.mean(0)) @ axes[:2].T).reshape(*a.shape[::2], 2), 0, 1)
+    assert len(mine) == SAMPLES
+    assert_allclose(np.abs(mine), np.abs(theirs[:SAMPLES]), rtol=1e-3, atol=1e-5)
+    assert_allclose(shown["samples"]["explained"], values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
+
+
+def test_a_narrow_network_has_a_plane_too() -> None:
+    x = torch.linspace(-1, 1, 9)[:, None].double()
+    plane = sample_paths(path_through(torch.stack([x.T * scale for scale in range(1, 8)])), range(3))
+    assert plane.paths.shape == (3, 7, 2)
+    assert plane.explained == (1.0, 0.0)
+    assert not plane.paths[..., 1].any()
+
+
+def test_words_tell_rank_place_and_conservation(depths: LeakySweep) -> None:
+    run = depths.runs[-1]
+    found, points = run.measures.summary, run.measures.points
+    words = run_words(run, statements_of(run))
+    assert f"The bottleneck rank is {found['rank']}" in words
+    assert f"in layer {found['rank_layer']} of {run.design.layers}" in words
+    least = points["cost_of_identity"].argmin()
+    assert f"least at p = {points['p'][least]:.2f} ({found['cost_of_identity']:.2f})" in words
+    assert f"standard deviation of {run.measures.layers['hamiltonian_averaged'].std(ddof=0):.2g}" in words
+    assert "statements of the paper hold" in words
+    assert "A plain ResNet" in run_words(depths.runs[0])
+
+
+def test_words_of_a_sweep_count(depths: LeakySweep) -> None:
+    table = depths.table
+    right = (table["rank"] == table["rank_of_task"]).sum()
+    words = sweep_words(table)
+    assert (
+        f"{right} of {table['rank'].notna().sum()} networks have the bottleneck rank of their task" in words
+    )
+    assert f"From L̃ = {min(DEPTHS):g} to {max(DEPTHS):g}" in words
+    diverged = table.assign(diverged=[True] + [False] * (len(table) - 1))
+    assert f"1 of {len(table)} networks diverged" in sweep_words(diverged)
+
+
+def test_a_network_that_diverged_is_shown_as_it_was(depths: LeakySweep) -> None:
+    broken = replace(depths, runs=tuple(replace(run, diverged=17) for run in depths.runs[-2:]))
+    data = view_of(leaky_page(broken)).data
+    assert data["first"] == 0
+    assert data["table"]["diverged"] == [True, True]
+    assert "diverged at epoch 17" in data["runs"][0]["words"]
+    assert data["runs"][0]["theory"] == []
+
+
+def test_schemes_are_compared_where_there_are_several(schemes: LeakySweep, page: Page) -> None:
+    sections = {section.title: section.items for section in leaky_page(schemes, theory=False).sections}
+    charts = [item for item in sections["Step schemes"] if isinstance(item, Chart)]
+    errors, differences, paths = charts
+    assert set(errors.data["errors"]["scheme"]) == {"equidistant", "irregular", "adaptive"}
+    pd.testing.assert_frame_equal(differences.data["pairs"], paired_differences(schemes))
+    assert len(paths.data["paths"]) == 3 * 7
+    for chart in charts:
+        rows = {name: frame.to_dict("records") for name, frame in chart.data.items()}
+        assert compiled(chart.spec, rows)["marks"]
+    assert "Step schemes" not in {section.title for section in page.sections}
+
+
+def test_a_page_of_one_network(depths: LeakySweep) -> None:
+    found = leaky_page(depths.runs[-1], "a title")
+    text = html(found)
+    assert found.title == "a title"
+    assert "<h1>a title</h1>" in text
+    data = view_of(found).data
+    assert data["words"] == ""
+    assert data["axes"] == []
+    parts = {panel["part"] for panels in data["panels"].values() for panel in panels}
+    assert {panel.part for panel in ENERGIES} <= parts
+
+
+def test_names_in_a_sweep_tell_networks_apart(schemes: LeakySweep) -> None:
+    data = view_of(leaky_page(schemes, theory=False)).data
+    assert data["varied"] == ["layers", "scheme", "seed"]
+    assert data["axes"] == ["layers"]
+    assert set(data["axes"]) <= set(NUMBERS)
+
+
+def test_forty_networks_stay_small(depths: LeakySweep) -> None:
+    many = replace(depths, runs=depths.runs * 5)
+    assert len(many.runs) == 40
+    assert len(html(leaky_page(many, theory=False)).encode()) < 5e6

@@ -1,0 +1,225 @@
+"""The page of several soundings, before it is HTML."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer import InputError, Sounding
+from fathometer.compare import best_predictors, cluster, distances, statistics
+from fathometer.report.page.items import Chart, Page, Section, Table, View, Words
+from fathometer.report.page.networks import facts_beside, hues, members_of, network_data, packed
+from fathometer.report.page.overlay_charts import overlay_charts
+from fathometer.report.page.several import several_page
+from fathometer.report.page.several_charts import years_rows
+from fathometer.report.page.tree_chart import branch_rows, matrix_rows
+from tests.compare.soundings import sounding
+
+vl_convert = pytest.importorskip("vl_convert")
+altair = pytest.importorskip("altair")
+
+
+def networks(count: int = 8, seed: int = 0, **settings: Any) -> dict[str, Sounding]:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(6, 12, count)
+    return {
+        f"net{i}": sounding(f"net{i}", rng.random((size, 3)), cka=rng.random((size, 3)), **settings)
+        for i, size in enumerate(sizes)
+    }
+
+
+def facts_for(named: dict[str, Sounding]) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    count = len(named)
+    return pd.DataFrame(
+        {
+            "family": ["even" if i % 2 == 0 else "odd" for i in range(count)],
+            "accuracy": rng.uniform(60, 90, count),
+            "parameters": rng.uniform(1e6, 1e8, count),
+            "year": [2012 + i // 3 for i in range(count)],
+        },
+        index=pd.Index(list(named), name="network"),
+    )
+
+
+def section(page: Page, title: str) -> Section:
+    return next(part for part in page.sections if part.title == title)
+
+
+def only(part: Section, kind: type) -> Any:
+    (found,) = [item for item in part.items if isinstance(item, kind)]
+    return found
+
+
+def compiled(spec: Any, data: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """The chart as Vega, with its data in it; what does not compile raises."""
+    tables = {name: json.loads(frame.to_json(orient="records")) for name, frame in data.items()}
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return vl_convert.vegalite_to_vega({**spec, "datasets": tables}, vl_version=version)
+
+
+def unpacked(text: str, shape: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)
+
+
+def test_the_sections_follow_what_is_known() -> None:
+    named = networks()
+    bare = several_page(named)
+    titles = [part.title for part in bare.sections]
+    assert titles == ["", "Distances", "Numbers", "Where they came from"]
+    full = several_page(named, facts_for(named), title="mine")
+    titles = [part.title for part in full.sections]
+    assert titles[3:5] == ["Over the years", "What foretells accuracy"]
+    assert full.title == "mine"
+    assert full.lead == "8 networks on photos, 2 families"
+    assert bare.title == "8 networks side by side"
+    assert several_page(dict(list(named.items())[:2])).title == "net0 and net1"
+
+
+def test_the_matrix_and_the_tree_are_those_of_compare() -> None:
+    named = networks()
+    tree = cluster(distances(named))
+    cells = matrix_rows(tree)
+    wide = cells.pivot(index="network", columns="other", values="distance")
+    assert np.array_equal(wide.loc[list(tree.names), list(tree.names)], tree.ordered)
+    assert cells.loc[cells["column"] == 0, "network"].to_list() == list(tree.names)
+    branches = branch_rows(tree)
+    assert sorted(branches.loc[branches["step"] == 1, "height"]) == pytest.approx(sorted(tree.linkage[:, 2]))
+    leaves = branches[branches["height"] == 0]["row"]
+    assert sorted(leaves) == list(range(8)), "every leaf ends at a row of the matrix"
+    # The first pair to meet: its bracket joins the rows of these two.
+    first = [tree.names.index(name) for name in tree.merges[0]]
+    tops = branches[branches["step"] == 1]
+    lowest = branches[branches["merge"] == tops["merge"].iloc[int(tops["height"].argmin())]]
+    assert sorted({round(row) for row in lowest["row"]}) == sorted(first)
+    chart = only(section(several_page(named), "Distances"), Chart)
+    assert chart.data["branches"]["place"].min() > 7.5, "the tree stands right of the matrix"
+    said = only(section(several_page(named), "Distances"), Words).text
+    assert f"Cophenetic correlation {tree.cophenetic:.3f}" in said
+    assert said.startswith("DTW distances of affinity score, average linkage")
+
+
+def test_the_numbers_are_those_of_compare() -> None:
+    named = networks()
+    facts = facts_for(named)
+    table = only(section(several_page(named, facts), "Numbers"), Table).frame.set_index("network")
+    expected = statistics(named)
+    assert list(table.index) == list(cluster(distances(named)).names)
+    pd.testing.assert_frame_equal(table.loc[list(named), list(expected.columns)], expected)
+    pd.testing.assert_frame_equal(table.loc[list(named), ["accuracy", "year"]], facts[["accuracy", "year"]])
+
+
+def test_years_show_min_median_and_max_side_by_side() -> None:
+    named = networks()
+    facts = facts_for(named).astype({"year": float})
+    facts.loc["net7", "year"] = np.nan
+    rows = years_rows(statistics(named), facts_beside(named, facts)).set_index("network")
+    assert sorted(rows.index) == [f"net{i}" for i in range(7)]
+    for name in rows.index:
+        summary = named[name].summary()
+        assert rows.loc[name, ["min", "median", "max"]].to_list() == pytest.approx(
+            summary[["min", "median", "max"]].to_list()
+        )
+    assert (rows["place"] - rows["year"]).abs().max() < 0.5
+    assert rows["place"].is_unique
+    alone = rows[rows["year"] == 2014]
+    assert alone["place"].to_list() == alone["year"].to_list()
+
+
+def test_predictors_are_those_of_compare() -> None:
+    named = networks()
+    facts = facts_for(named)
+    part = section(several_page(named, facts), "What foretells accuracy")
+    best = best_predictors(statistics(named), facts, members_of(facts))
+    pd.testing.assert_frame_equal(only(part, Table).frame, best)
+    charts = [item for item in part.items if isinstance(item, Chart)]
+    assert len(charts) == len(best) == 4
+    for chart, row in zip(charts, best.to_dict("records"), strict=True):
+        line, points = chart.data["line"], chart.data["networks"]
+        fitted = np.polyfit(points["value"], points["accuracy"], 1)
+        assert np.polyval(fitted, line["value"]) == pytest.approx(line["accuracy"])
+        assert f"R² {row['r2']:.2f}" in chart.caption
+        assert chart.half
+    few = several_page(named, facts.assign(accuracy=[80.0, *[np.nan] * 7]))
+    assert "No predictor" in only(section(few, "What foretells accuracy"), Words).text
+
+
+def test_every_chart_compiles() -> None:
+    named = networks(14)
+    page = several_page(named, facts_for(named))
+    charts = [item for part in page.sections for item in part.items if isinstance(item, Chart)]
+    assert len(charts) == 6
+    for chart in charts:
+        assert compiled(chart.spec, dict(chart.data))["marks"]
+        assert chart.spec["description"]
+    for spec in overlay_charts().values():
+        assert compiled(spec, {})["marks"]
+    few = several_page(networks(3))
+    assert compiled(only(section(few, "Distances"), Chart).spec, {})["marks"]
+
+
+def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
+    named = {**networks(3), "other": networks(1, data="noise")["net0"]}
+    with pytest.raises(InputError, match="cannot be compared"):
+        several_page(named)
+    with pytest.warns(UserWarning, match="compared anyway: data"):
+        page = several_page(named, anyway=True)
+    assert (
+        only(page.sections[0], Words).text
+        == "Compared anyway: data: photos in most, but not in other (noise)."
+    )
+    with pytest.raises(InputError, match="at least two"):
+        several_page(networks(1))
+    with pytest.raises(InputError, match="choose another gauge"):
+        several_page(named, gauge="stable_rank_x")
+
+
+def test_a_site_without_a_value_leaves_the_overlay() -> None:
+    named = networks(3)
+    named["net3"] = sounding("net3", [0.1, np.nan, 0.3])
+    page = several_page(named)
+    assert only(section(page, "Distances"), Words).text.startswith(
+        "No distances: net3: 'affinity' has no finite"
+    )
+    assert [part.title for part in page.sections] == ["", "Distances", "Where they came from"]
+    record = only(page.sections[0], View).data["networks"][3]
+    assert unpacked(record["mean"], (1, 3))[0] == pytest.approx([0.1, np.nan, 0.3], nan_ok=True)
+    assert record["std"] is None, "one batch has no spread"
+
+
+def test_values_come_back_out_of_the_page() -> None:
+    name, measured = next(iter(networks(1).items()))
+    data = network_data(measured, name, words=True)
+    sites = len(measured.sites)
+    means = unpacked(data["mean"], (2, sites))
+    rough = np.frombuffer(base64.b64decode(data["std"]), "<u2").astype("<u4") << 16
+    stds = rough.view("<f4").reshape(2, sites)
+    for row, gauge in enumerate(measured.gauges):
+        assert means[row] == pytest.approx(measured.mean(gauge).to_numpy(), rel=1e-6)
+        assert stds[row] == pytest.approx(measured.std(gauge).to_numpy(), rel=4e-3)
+    assert list(data["words"]) == ["affinity"]
+    assert data["sites"]["site"] == [site.name for site in measured.sites]
+    huge = pd.DataFrame({"a": [1e300, -np.inf, np.nan, 2.0]})
+    assert np.isnan(unpacked(packed(huge), (1, 4))[0]).tolist() == [True, True, True, False]
+
+
+def test_families_given_go_before_those_known() -> None:
+    named = networks(4)
+    found = facts_beside(named, facts_for(named).assign(depth=np.nan), {"net0": "mine", "net3": "mine"})
+    assert found["family"].to_list() == ["mine", "odd", "even", "mine"]
+    assert list(found.columns) == ["family", "accuracy", "parameters", "year"], "depth is known of none"
+    unknown = facts_beside(named, facts_for(named).iloc[:1])
+    assert members_of(unknown) == {"net0": "even"}
+    assert list(unknown.index) == list(named)
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 30])
+def test_every_family_has_a_colour_of_its_own(count: int) -> None:
+    found = hues([f"family {i}" for i in range(count)])
+    assert len(set(found.values())) == count
+    assert all(len(colour) == 7 and int(colour[1:], 16) >= 0 for colour in found.values())
