@@ -118,10 +118,10 @@ class AffinityPenalty:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.clear()  # pairs keep the graph of a step alive
         if self._seen is not None:
             self._samples = self._seen.samples
-        self._seen = None
+            self._seen.clear()  # pairs keep the graph of a step alive
+            self._seen = None
         self._stack.close()
 
     def __call__(self) -> Tensor:

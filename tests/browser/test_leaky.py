@@ -43,12 +43,12 @@ def test_every_chart_of_a_sweep_is_drawn(open_page: OpenPage, page: Page) -> Non
     tab = open_page(page)
     for part in PARTS:
         tab.wait_for_selector(ready(part))
-        assert tab.locator(f"[data-part={part}] svg").count() == 1
+        assert tab.locator(f"[data-part={part}] svg.marks").count() == 1
 
 
 def test_choosing_a_network_shows_its_numbers(open_page: OpenPage, page: Page, depths: LeakySweep) -> None:
     tab = open_page(page)
-    choice = tab.get_by_label("Network")
+    choice = tab.get_by_role("combobox", name="Network")
     run = depths.runs[2]
     assert choice.locator("option").nth(2).inner_text() == "L̃ = 2, k* = 2, seed 0"
     choice.select_option("2")
@@ -59,11 +59,13 @@ def test_choosing_a_network_shows_its_numbers(open_page: OpenPage, page: Page, d
     held = sum(statement.holds for statement in check_all(run.path, run.gamma0))
     assert f"{held} of" in tab.locator("[data-part=theory]").inner_text()
     assert tab.locator("[data-part=networks] tr[aria-selected=true]").get_attribute("data-run") == "2"
+    first = f"{run.measures.points['cost_of_identity'][0]:.1f}"
+    tab.locator(f"[data-part=dimensions] path[aria-label='cost of identity {first} at p 0']").hover(
+        force=True
+    )
     tip = tab.locator(".tip")
-    tab.wait_for_selector(ready("dimensions"))
-    tab.locator("[data-part=dimensions] .mark-symbol path").first.hover(force=True)
     tip.wait_for(state="visible")
-    assert f"{run.measures.points['cost_of_identity'][0]:.3f}" in tip.inner_text()
+    assert first in tip.inner_text()
 
 
 def test_a_point_of_the_sweep_leads_to_its_network(open_page: OpenPage, page: Page) -> None:
@@ -79,11 +81,11 @@ def test_a_point_of_the_sweep_leads_to_its_network(open_page: OpenPage, page: Pa
 
 def test_a_plain_resnet_says_what_it_has_not(open_page: OpenPage, page: Page) -> None:
     tab = open_page(page)
-    tab.get_by_label("Network").select_option("0")
+    tab.get_by_role("combobox", name="Network").select_option("0")
     assert "nothing to show" in tab.locator("[data-part=hamiltonians]").inner_text()
     assert "A plain ResNet" in tab.locator("[data-words=run]").inner_text()
-    tab.get_by_label("Network").select_option("5")
-    tab.wait_for_selector("[data-part=hamiltonians] svg")
+    tab.get_by_role("combobox", name="Network").select_option("5")
+    tab.wait_for_selector("[data-part=hamiltonians] svg.marks")
 
 
 def test_statements_can_be_filtered(open_page: OpenPage, page: Page) -> None:
@@ -108,9 +110,9 @@ def test_one_network_prints(open_page: OpenPage, depths: LeakySweep) -> None:
     tab = open_page(leaky_page(depths.runs[-1], SCRIPT), color_scheme="dark")
     tab.wait_for_selector(ready("energies"))
     assert tab.locator("h1").inner_text() == SCRIPT
-    assert tab.get_by_label("Network").count() == 0
+    assert tab.get_by_role("combobox", name="Network").count() == 0
     tab.emulate_media(media="print")
-    text = tab.locator("[data-part=energies] svg text").first
+    text = tab.locator("[data-part=energies] svg.marks text").first
     assert text.evaluate("node => getComputedStyle(node).fill") == "rgb(0, 0, 0)"
     assert len(tab.pdf()) > 10_000
 

@@ -60,7 +60,7 @@ def fits(figure: Figure, columns: int) -> None:
     assert figure.get_figheight() <= 9.0
     whole = figure.bbox
     for text in texts(figure):
-        assert 6.0 <= text.get_fontsize() <= 9.0, text.get_text()
+        assert 6.0 <= float(text.get_fontsize()) <= 9.0, text.get_text()
         box = text.get_window_extent()
         inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= whole.x1 + 1 and box.y1 <= whole.y1 + 1
         on_axis = not any(_hidden(text, axes) for axes in figure.axes)

@@ -122,7 +122,7 @@ def test_the_picture_of_years_is_the_table() -> None:
         for segment in bars.get_segments():  # type: ignore[attr-defined]
             ranges[int(segment[0, 0])] = tuple(segment[:, 1])
     assert [ranges[i] for i in range(12)] == list(zip(table["min"], table["max"], strict=True))
-    medians = {int(x): y for line in axes.lines for x, y in line.get_xydata()}  # type: ignore[union-attr]
+    medians = {int(x): y for line in axes.lines for x, y in np.asarray(line.get_xydata(), float)}
     assert [medians[i] for i in range(12)] == table["median"].to_list()
     assert [text.get_text() for text in axes.texts] == [str(year) for year in range(2012, 2018)]
     (steps,) = (patch for patch in axes.patches if hasattr(patch, "get_data"))

@@ -51,7 +51,7 @@ def test_one_sounding_shows_operators_blocks_and_errors(sounding: Sounding) -> N
     bars: Any = axes.containers[0]
     reach = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
     assert_allclose(np.ptp(reach, axis=1) / 2, sounding.std("affinity").iloc[::2])
-    assert_allclose(axes.get_lines()[0].get_ydata(), sounding.signature)
+    assert_allclose(np.asarray(axes.get_lines()[0].get_ydata(), float), sounding.signature)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["relu", "gelu"]
     assert axes.get_title("left") == "mine"
 
@@ -99,8 +99,12 @@ def test_strip_and_distribution_stand_beside(sounding: Sounding) -> None:
 def test_two_modes_are_marked_in_the_distribution() -> None:
     values = np.r_[np.linspace(0.5, 0.54, 10), np.linspace(0.9, 0.94, 10)]
     two = network("two", 20, two=values)
-    marks = [line.get_ydata() for line in plot_signature(two, "two", distribution=True).axes[1].lines]
-    assert_allclose(np.ravel(marks), [0.52, 0.52, 0.92, 0.92], atol=0.01)
+    lines = plot_signature(two, "two", distribution=True).axes[1].lines
+    assert_allclose(
+        np.concatenate([np.asarray(line.get_ydata(), float) for line in lines]),
+        [0.52, 0.52, 0.92, 0.92],
+        atol=0.01,
+    )
     one = network("one", 20, one=np.random.default_rng(0).normal(0.7, 0.02, 20))
     assert not plot_signature(one, "one", distribution=True).axes[1].lines
 
@@ -158,8 +162,9 @@ def test_an_overlay_goes_from_the_first_site_to_the_last() -> None:
     named = {"a": network("a", 12), "b": network("b", 30, seed=1)}
     figure = plot_overlay(named)
     (axes,) = figure.axes
-    for bar, sounding in zip(axes.containers, named.values(), strict=True):
-        line: Any = bar.lines[0]
+    every: list[Any] = list(axes.containers)
+    for bar, sounding in zip(every, named.values(), strict=True):
+        line = bar.lines[0]
         assert_allclose(line.get_xdata(), np.linspace(0, 1, len(sounding.sites)))
         assert_allclose(line.get_ydata(), sounding.signature)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
@@ -169,7 +174,8 @@ def test_an_overlay_by_dtw_puts_sites_where_they_answer() -> None:
     first, second = network("a", 12), network("b", 30, seed=1)
     path, _ = dtw_path(first.signature.to_numpy(), second.signature.to_numpy())
     (axes,) = plot_overlay({"a": first, "b": second}, along="dtw").axes
-    line: Any = axes.containers[1].lines[0]
+    bars: Any = axes.containers[1]
+    line = bars.lines[0]
     expected = [np.mean([i / 11 for i, j in path if j == site]) for site in range(30)]
     assert_allclose(line.get_xdata(), expected)
     assert axes.get_xlabel() == "depth in a, by DTW"
@@ -206,12 +212,12 @@ def test_lines_join_the_sites_that_answer() -> None:
     figure = plot_alignment([first, other])
     lines = [patch for patch in figure.findobj(ConnectionPatch) if patch.get_gid() == "match"]
     pairs = aligned(first, other).pairs
-    ends = [(*line.xy1, *line.xy2) for line in lines]  # type: ignore[attr-defined]
+    ends = [(*line.xy1, *line.xy2) for line in lines]
     x, y = first.signature.to_numpy(), other.signature.to_numpy()
     assert_allclose(ends, [(i / 11, x[i], j / 8, y[j]) for i, j in pairs])
     top, bottom = figure.axes
-    assert {line.axesA for line in lines} == {top}  # type: ignore[attr-defined]
-    assert {line.axesB for line in lines} == {bottom}  # type: ignore[attr-defined]
+    assert {line.axesA for line in lines} == {top}
+    assert {line.axesB for line in lines} == {bottom}
     assert f"DTW distance {aligned(first, other).distance:.3g}" in bottom.get_xlabel()
     with pytest.raises(InputError, match="expected two soundings to hold against each other, got 3"):
         plot_alignment([first, other, other])
@@ -220,7 +226,7 @@ def test_lines_join_the_sites_that_answer() -> None:
 def test_the_difference_is_the_second_less_the_first() -> None:
     first, again = network("a"), network("a", seed=1)
     top, bottom = plot_difference({"before": first, "after": again}).axes
-    heights = [bar.get_height() for bar in bottom.containers[0]]  # type: ignore[attr-defined]
+    heights = [bar.get_height() for bar in bottom.containers[0]]
     assert_allclose(heights, (again.signature - first.signature).to_numpy())
     bars: Any = bottom.containers[1]
     reach = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
@@ -229,7 +235,8 @@ def test_the_difference_is_the_second_less_the_first() -> None:
     _, long = plot_difference({"before": first, "after a very long training": again}).axes
     assert long.get_ylabel() == "second − first"
     assert "the same sites" in bottom.get_xlabel()
-    line: Any = top.containers[1].lines[0]
+    bars = top.containers[1]
+    line = bars.lines[0]
     assert_allclose(line.get_ydata(), again.signature)
 
 

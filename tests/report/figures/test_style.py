@@ -116,7 +116,7 @@ def test_letters_stay_letters(tmp_path: Path) -> None:
     assert {"a$x_1$", "_b", "affinity score", "relative depth"} <= set(words)
     save_figure(figure, tmp_path / "a.png")
     # 300 dots an inch: width stands in bytes 16 to 20 of a PNG.
-    assert int.from_bytes((tmp_path / "a.png").read_bytes()[16:20]) == 1050
+    assert int.from_bytes((tmp_path / "a.png").read_bytes()[16:20], "big") == 1050
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 

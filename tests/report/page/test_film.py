@@ -136,7 +136,8 @@ def test_words_name_what_changed_most_and_least() -> None:
     found = history()
     change = found.change()
     words = history_words(found)
-    most, least = change["change"].abs().idxmax(), change["change"].abs().idxmin()
+    order = change["change"].abs().sort_values().index.astype(str)
+    least, most = order[0], order[-1]
     before, after = change["first"][most], change["last"][most]
     assert f"changes most at {most}, from {before:.3f} to {after:.3f}, and least at {least}" in words
     assert f"rises at {(change['change'] > 0).sum()} of 6 sites" in words

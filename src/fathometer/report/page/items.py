@@ -54,7 +54,7 @@ class View:
     """A part of the page that answers: a program of `static/` by name, and the data for it.
 
     Attributes:
-        name: `sounding`, `overlay`, `atlas` or `film`: the file in `static/`, and the class in it.
+        name: `sounding`, `overlay`, `atlas`, `runs` or `film`: the file in `static/`, and the class in it.
         data: what `Views[name]` is given, as JSON.
         charts: Vega-Lite charts that it draws with data of its own.
     """
