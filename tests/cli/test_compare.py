@@ -45,6 +45,10 @@ def test_everything_into_a_folder(
     assert run(monkeypatch, "nets", "--families", "facts.csv", "--draws", "10", "--out", "out") == 0
     shown = capsys.readouterr().out
     assert "nearest neighbour in the own family: 6 of 6 networks" in shown
+    assert "2 clusters and the families: adjusted Rand index 1.00" in shown
+    assert "p < 0.05" in shown
+    assert "Table 2" in shown  # for each network, and
+    assert "Table 1" in shown  # for each family
     assert "batches drawn anew 10 times" in shown
     assert "-1.00 ± 0.00" in shown  # the companion is one minus the score
     written = {path.name for path in (folder / "out").iterdir()}
@@ -82,6 +86,41 @@ def test_families_by_pattern_and_the_order_forgotten(
     assert "--family flat*: expected NAME=PATTERN" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("folder")
+def test_patterns_add_to_each_other_and_to_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["nets", "--families", "facts.csv", "--family", "R=flat1", "--family", "R=bent1", "--out", "out"]
+    assert run(monkeypatch, *given) == 0
+    shown = capsys.readouterr().out
+    assert "no predictor of accuracy" in shown  # families of two each
+    found = pd.read_csv("out/families.csv", index_col="network")["family"].to_dict()
+    assert found == {
+        "flat1": "R", "bent1": "R", "flat2": "FLAT", "flat3": "FLAT", "bent2": "BENT", "bent3": "BENT"
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_fewer_than_three_know_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = pd.read_csv("facts.csv")
+    facts.loc[0, "depth"] = None
+    facts.to_csv("facts.csv", index=False)
+    assert run(monkeypatch, "nets", "--families", "facts.csv") == 0
+    assert "FLAT: depth left out, known of 2 networks" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_networks_have_no_cophenetic_correlation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "nets/flat1.json", "nets/flat2.json") == 0
+    shown = capsys.readouterr().out
+    assert "nan" not in shown
+    assert "cophenetic" not in shown
+
+
 @pytest.mark.filterwarnings("default")
 def test_what_cannot_be_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -112,6 +151,12 @@ def test_what_cannot_be_compared(
         (["nets", "--out", "facts.csv"], "expected a folder, got a file"),
         (["nets", "--over", "seed", "--criteria"], "ask one at a time"),
         (["nets", "--clusters", "0"], "Invalid value"),
+        (["nets", "--clusters", "99"], "clusters: expected 1 to 6, got 99"),
+        (["nets", "--criteria", "--gauge", "nonsense"], "--gauge: not looked at by --criteria"),
+        (["nets", "--criteria", "--families", "x", "--clusters", "9"], "--clusters: not looked"),
+        (["nets", "--over", "seed", "--metric", "dtw"], "--metric: not looked at by --over"),
+        (["nets", "--reference", "photos", "--draws", "9"], "--draws: not looked at by --reference"),
+        (["nets", "--reference", "x", "--linkage", "average"], "--linkage: not looked at by --reference"),
         (["nets", "--metric", "cosine"], "Invalid value"),
     ],
 )
@@ -140,10 +185,35 @@ def test_other_data_other_settings_other_trainings(
     assert run(monkeypatch, "1.json", "3.json", "--over", "weights", "--out", "w") == 0
     assert pd.read_csv(folder / "w" / "over.csv")["largest"].to_list() == pytest.approx([0.1])
     assert pd.read_csv(folder / "w" / "signatures.csv").shape == (2, 3)
+    change = pd.read_csv(folder / "w" / "change.csv", index_col="site")
+    assert change["before"].to_list() == [0.5, 0.6]
+    assert change["change"].to_list() == pytest.approx([-0.1, 0.0])
+    shown = capsys.readouterr().out
+    assert "before: trained 0, after: trained init," in " ".join(shown.split())
+    assert run(monkeypatch, "3.json", "1.json", "--over", "weights", "--out", "v") == 0
+    assert pd.read_csv(folder / "v" / "change.csv")["change"].to_list() == pytest.approx([0.1, 0.0])
     assert run(monkeypatch, "1.json", "3.json", "--criteria", "--out", "c") == 0
     assert pd.read_csv(folder / "c" / "criteria.csv")["std"].to_list() == pytest.approx([0.025])
     assert run(monkeypatch, "1.json", "2.json", "--reference", "cifar") == 2
     assert "expected a sounding on the reference data 'cifar'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    "question", [["--reference", "images"], ["--over", "data"], ["--over", "weights"], ["--criteria"]]
+)
+def test_what_is_advised_can_be_done(
+    question: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sounding("a", [0.5, 0.6], data="images").save(folder / "1.json")
+    second = {"sha256": "1"} if question[-1] in ("weights", "--criteria") else {"data": "noise"}
+    sounding("a", [0.5, 0.9], samples=7, **second).save(folder / "2.json")  # type: ignore[arg-type]
+    if question[-1] in ("weights", "--criteria"):
+        sounding("a", [0.5, 0.6]).save(folder / "1.json")
+    assert run(monkeypatch, "1.json", "2.json", *question) == 2
+    assert "or compare anyway (anyway=True, --anyway)" in capsys.readouterr().err
+    assert run(monkeypatch, "1.json", "2.json", *question, "--anyway") == 0
+    assert capsys.readouterr().err.count("compared anyway: samples") == 1
 
 
 @pytest.mark.usefixtures("folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,15 +28,20 @@ from fathometer.compare import (
     signature_distances,
     signature_table,
     signatures,
+    training_change,
 )
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
 
 _SOUNDINGS = (".json", ".parquet")
+_ALWAYS = ("files", "reference", "over", "criteria", "anyway", "out", "force")
+_OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteria": ()}
+"""What each question looks at."""
 
 
 def compare(
+    context: typer.Context,
     files: Annotated[
         list[Path], typer.Argument(help="Soundings: files of `fathometer measure`, or folders of them.")
     ],
@@ -66,13 +72,16 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A CSV with columns network, family, and any of accuracy, depth, parameters, gflops. "
+            help="A CSV with columns network, family, and any of accuracy, depth, parameters, gflops, year. "
             "Default: what the soundings of a survey, or torchvision, say.",
         ),
     ] = None,
     family: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=PATTERN", help="A family by the names of its networks. Repeatable."),
+        typer.Option(
+            metavar="NAME=PATTERN",
+            help="A family by the names of its networks. Repeatable; goes before FILE.",
+        ),
     ] = None,
     reference: Annotated[
         str | None,
@@ -84,7 +93,8 @@ def compare(
         Literal["samples", "seed", "pooling", "weights", "data"] | None,
         typer.Option(
             metavar="WHAT",
-            help="Instead: how far each network moves with samples, seed, pooling, weights or data.",
+            help="Instead: how far each network moves with samples, seed, pooling, weights or data. "
+            "Two soundings over weights are before and after a training, in this order.",
         ),
     ] = None,
     criteria: Annotated[
@@ -116,30 +126,25 @@ def compare(
 
     - `fathometer compare cifar/ noise/ --reference cifar10_test.npz` (Figure 15)
 
-    - `fathometer compare n128.json n512.json --over samples`, `init.json trained.json --over weights`
+    - `fathometer compare n128.json n512.json --over samples` (Figures 7 and 8)
+
+    - `fathometer compare init.json trained.json --over weights` (Figure 9: before, after, change)
+
+    - `fathometer compare trained1.json trained2.json trained3.json --criteria` (Table 3)
     """
-    if sum((reference is not None, over is not None, criteria)) > 1:
-        raise InputError("--reference, --over and --criteria are three questions; ask one at a time")
+    _check_question(context, reference, over, criteria)
     named = by_name(_load(files))
     console = Console(emoji=False)
     results = ResultFolder(out, force)
     if reference is not None:
-        table = data_deviation(named, reference, gauge, metric or "euclidean")
+        table = data_deviation(named, reference, gauge, metric or "euclidean", anyway=anyway)
         results.add("deviation.csv", table)
         title = f"{metric or 'euclidean'} distance of {gauge} from that on {reference}"
         console.print(frame_view(table, title, "Figure 15"))
     elif over is not None:
-        table = robustness(named, over, gauge)
-        results.add("over.csv", table)
-        console.print(
-            frame_view(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4)
-        )
-        if len(table) == 1:
-            sites = signature_table(named, over, gauge)
-            results.add("signatures.csv", sites)
-            console.print(frame_view(sites, f"{gauge} by {over}"))
+        _over(named, over, gauge, anyway, results, console)
     elif criteria:
-        table = criteria_spread(named)
+        table = criteria_spread(named, anyway=anyway)
         results.add("criteria.csv", table)
         console.print(frame_view(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|"))
     else:
@@ -149,6 +154,51 @@ def compare(
         compare_networks(kept, tree, facts, clusters, draws, results, console)
     for path in results.write():
         console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _check_question(context: typer.Context, reference: str | None, over: str | None, criteria: bool) -> None:
+    """Refuse two questions at once, and options that the question does not look at."""
+    questions = {"--reference": reference is not None, "--over": over is not None, "--criteria": criteria}
+    asked = [question for question, is_asked in questions.items() if is_asked]
+    if len(asked) > 1:
+        raise InputError("--reference, --over and --criteria are three questions; ask one at a time")
+    for question in asked:
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+        foreign = [f"--{name}" for name in given if name not in (*_ALWAYS, *_OPTIONS[question])]
+        if foreign:
+            raise InputError(
+                f"{', '.join(foreign)}: not looked at by {question}; leave it out, or ask without {question}"
+            )
+
+
+def _over(
+    named: dict[str, Sounding],
+    over: str,
+    gauge: str,
+    anyway: bool,
+    results: ResultFolder,
+    console: Console,
+) -> None:
+    table = robustness(named, over, gauge, anyway=anyway)
+    results.add("over.csv", table)
+    console.print(frame_view(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4))
+    if len(table) > 1:
+        return
+    with warnings.catch_warnings():
+        if anyway:
+            warnings.filterwarnings("ignore", message="compared anyway")  # was told before
+        sites = signature_table(named, over, gauge, anyway=anyway)
+        results.add("signatures.csv", sites)
+        if over != "weights" or len(named) != 2:
+            console.print(frame_view(sites, f"{gauge} by {over}"))
+            return
+        before, after = named.values()
+        change = training_change(before, after, gauge, anyway=anyway)
+    results.add("change.csv", change)
+    first, second = sites.columns
+    note = f"before: {first}, after: {second}, in the order of the files"
+    console.print(frame_view(change, f"{gauge} before and after training (Figure 9)", note))
 
 
 def _load(files: list[Path]) -> list[Sounding]:
@@ -162,7 +212,7 @@ def _load(files: list[Path]) -> list[Sounding]:
 
 
 def _facts(named: dict[str, Sounding], file: Path | None, patterns: list[str]) -> pd.DataFrame:
-    """What is known of the networks, from the file or from themselves; families by pattern go first."""
+    """What is known of the networks, from the file or else from themselves; families by pattern go first."""
     if file is not None:
         facts = facts_of(named, read_facts(file))
         if facts.empty:
@@ -170,10 +220,13 @@ def _facts(named: dict[str, Sounding], file: Path | None, patterns: list[str]) -
     else:
         facts = known_facts(named)
     if patterns:
-        pairs = dict(_pattern(text) for text in patterns)
-        found = families_by_pattern(named, pairs)
+        wanted: dict[str, list[str]] = {}
+        for family, pattern in map(_pattern, patterns):
+            wanted.setdefault(family, []).append(pattern)
+        found = families_by_pattern(named, wanted)
+        written = facts["family"].dropna().to_dict() if "family" in facts else {}
         facts = facts.reindex(list(dict.fromkeys([*facts.index, *found])))
-        facts["family"] = pd.Series(found, dtype=object).reindex(facts.index)
+        facts["family"] = pd.Series(written | found, dtype=object).reindex(facts.index)
     return facts
 
 

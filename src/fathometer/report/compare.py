@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FEW = 12  # so many distances can be read in the cells
+_COLOURS = (
+    *PALETTE,
+    *(
+        "#17becf",
+        "#8c564b",
+        "#e377c2",
+        "#7f9a00",
+        "#20303c",
+        "#b8860b",
+        "#0a3d91",
+        "#ff7f50",
+        "#5fd38d",
+        "#a0006d",
+    ),
+)
+"""Of families: 16 that can be told apart."""
 
 
 def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None = None) -> Figure:
@@ -26,26 +42,17 @@ def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None =
 
     Args:
         clustering: what `cluster` gives.
-        families: network → family; names are coloured by it.
+        families: network → family; names are coloured by it, and a legend says which colour is whose.
     """
-    from scipy.cluster.hierarchy import dendrogram
-
     matrix, names = clustering.ordered.to_numpy(), clustering.names
     count = len(names)
     size = max(2.8, min(16.0, 0.17 * count + 1.2))
     figure = new_figure(1.9 * size + 1.0, size)
     tree, square = figure.subplots(1, 2, width_ratios=(0.8, 1))
-    dendrogram(
-        clustering.linkage,
-        orientation="left",
-        ax=tree,
-        no_labels=True,
-        color_threshold=0,
-        above_threshold_color=INK,
-    )
-    tree.invert_yaxis()  # leaves from the top, as the rows of the matrix
+    _branches(tree, clustering)
     tree.set_xlabel(f"{clustering.distances.metric} distance of {clustering.distances.gauge}", fontsize=8)
     tree.tick_params(labelsize=7)
+    tree.set_yticks([])
     tree.spines[["top", "right", "left"]].set_visible(False)
     shown = square.imshow(matrix, cmap="Blues_r", aspect="auto")
     labels = [_plain(name) for name in names]
@@ -59,7 +66,7 @@ def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None =
                 column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color="w" if dark else INK
             )
     figure.colorbar(shown, ax=square, shrink=0.7)
-    _colour(square, names, families or {})
+    _colour(figure, square, names, families or {})
     correlation = "" if math.isnan(clustering.cophenetic) else f", cophenetic {clustering.cophenetic:.2f}"
     figure.suptitle(f"{clustering.method} linkage{correlation}", fontsize=9, color=INK)
     return figure
@@ -75,7 +82,8 @@ def plot_distributions(
     Args:
         signatures: by name.
         gauge: what they hold.
-        statistics: if given, two modes are marked where there are two (`bimodal`).
+        statistics: if given, modes are marked where there are two (`bimodal`), each with a tenth of the sites
+            in the fit.
     """
     if not signatures:
         raise InputError("expected at least one signature to plot, got none")
@@ -92,7 +100,7 @@ def plot_distributions(
         axes.tick_params(labelsize=6)
         axes.set_yticks([])
         axes.spines[["top", "right", "left"]].set_visible(False)
-        if statistics is not None and statistics["bimodal"].get(name):
+        if statistics is not None and statistics["bimodal"].get(name) and _heaps(statistics["share"][name]):
             for mode in ("low", "high"):
                 axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1)
     for axes in grid.flat[len(signatures) :]:
@@ -133,29 +141,82 @@ def plot_predictors(
     return figure
 
 
-def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[object, object]) -> None:
-    axes.plot(x, y, "o", color=SEA, markersize=4)
+def mean_and_std(table: pd.DataFrame, digits: int = 2) -> pd.DataFrame:
+    """What `family_table` gives as the paper prints it: `0.53 ± 0.04`."""
+    words = {
+        quantity: [
+            "–" if np.isnan(mean) else f"{mean:.{digits}f} ± {std:.{digits}f}"
+            for mean, std in zip(table[quantity, "mean"], table[quantity, "std"], strict=True)
+        ]
+        for quantity in dict.fromkeys(table.columns.get_level_values(0))
+    }
+    return pd.DataFrame(words, index=table.index)
+
+
+def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[Any, Any]) -> None:
     known = np.isfinite(x.to_numpy(float)) & np.isfinite(y.to_numpy(float))
-    a, b = x.to_numpy(float)[known], y.to_numpy(float)[known]
+    x, y = x[known], y[known]
+    axes.plot(x, y, "o", color=SEA, markersize=4)
+    a, b = x.to_numpy(float), y.to_numpy(float)
     ends = np.array([a.min(), a.max()])
-    axes.plot(ends, b.mean() + float(str(row["slope"])) * (ends - a.mean()), color=BUOY, linewidth=1)
+    axes.plot(ends, b.mean() + row["slope"] * (ends - a.mean()), color=BUOY, linewidth=1)
     for name, left, up in zip(x.index, x, y, strict=True):
         axes.annotate(_plain(str(name)), (left, up), fontsize=5, color=INK)
     axes.set_xlabel(str(row["predictor"]), fontsize=8)
     axes.set_title(
-        f"R² {float(str(row['r2'])):.2f}, left out {float(str(row['r2_left_out'])):.2f}, "
-        f"chance {float(str(row['chance'])):.2f}",
+        f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}, chance {row['chance']:.2f}",
         fontsize=7,
     )
     axes.tick_params(labelsize=6)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _colour(axes: Axes, names: tuple[str, ...], families: Mapping[str, str]) -> None:
+def _branches(axes: Axes, clustering: Clustering) -> None:
+    """The tree from leaves at the right, merge by merge: SciPy's own picture fails on long chains."""
+    from matplotlib.collections import LineCollection
+
+    count = len(clustering.order)
+    where, heights = np.zeros(2 * count - 1), np.zeros(2 * count - 1)
+    where[list(clustering.order)] = np.arange(count)
+    lines = []
+    for merge, (a, b, height, _) in enumerate(clustering.linkage):
+        left, right = int(a), int(b)
+        lines.append(
+            [
+                (heights[left], where[left]),
+                (height, where[left]),
+                (height, where[right]),
+                (heights[right], where[right]),
+            ]
+        )
+        where[count + merge], heights[count + merge] = (where[left] + where[right]) / 2, height
+    axes.add_collection(LineCollection(lines, colors=INK, linewidths=1))
+    axes.set_xlim(1.05 * float(heights.max()) or 1.0, 0)
+    axes.set_ylim(count - 0.5, -0.5)  # the first leaf on top, as the rows of the matrix
+
+
+def _colour(figure: Figure, axes: Axes, names: tuple[str, ...], families: Mapping[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
     known = list(dict.fromkeys(families[name] for name in names if name in families))
+    colour = {family: _COLOURS[place % len(_COLOURS)] for place, family in enumerate(known)}
     for tick, name in zip(axes.get_yticklabels(), names, strict=True):
         if name in families:
-            tick.set_color(PALETTE[known.index(families[name]) % len(PALETTE)])
+            tick.set_color(colour[families[name]])
+    if len(known) > 1:
+        marks = [Line2D([], [], marker="s", linestyle="", color=colour[family]) for family in known]
+        figure.legend(
+            marks,
+            [_plain(family) for family in known],
+            loc="outside lower center",
+            ncols=min(7, len(known)),
+            fontsize=7,
+            frameon=False,
+        )
+
+
+def _heaps(share: float) -> bool:
+    return 0.1 <= share <= 0.9
 
 
 def _plain(name: str) -> str:
