@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fathometer import InputError
 from fathometer.compare import (
+    by_name,
+    comparable,
     criteria_spread,
     data_deviation,
     facts_of,
@@ -17,6 +20,7 @@ from fathometer.compare import (
     signature_table,
     torchvision_facts,
     training_change,
+    unknown_networks,
 )
 from fathometer.models.torchvision_facts import torchvision_year
 from tests.compare.soundings import sounding
@@ -152,6 +156,49 @@ def test_deviation_between_data_without_a_name() -> None:
         assert found.loc["a"].to_dict() == {"Tensor bbbbbbbb": 5}
     with pytest.raises(InputError, match="'Tensor': expected one of Tensor aaaaaaaa, Tensor bbbbbbbb"):
         data_deviation(some, "Tensor")
+
+
+def test_how_many_samples_of_noise_there_were_sets_data_apart() -> None:
+    def noise(count: int) -> dict[str, object]:
+        return {"kind": "random", "name": "random", "sample_shape": [3, 8, 8], "count": count}
+
+    some = [sounding("a", [0, 0], data=noise(96)), sounding("a", [3, 4], data=noise(192))]
+    table: Any = signature_table(some, "data")
+    assert table.columns.to_list() == ["random:96", "random:192"]
+    found: Any = data_deviation(some, "random:192")
+    assert found.loc["a"].to_dict() == {"random:96": 5}
+    with pytest.raises(InputError, match="'random': expected one of random:192, random:96"):
+        data_deviation(some, "random")
+    mixed = [some[0], sounding("a", [3, 4], data="images"), sounding("b", [1], data=noise(192))]
+    mixed.append(sounding("b", [2], data="images"))  # another network, on more of it
+    assert data_deviation(mixed, "random")["images"].to_dict() == {"a": 5, "b": 1}
+    assert data_deviation(mixed[:2], "random:96")["images"].to_dict() == {"a": 5}
+    with pytest.raises(InputError, match="reference data 'random:5', got random, images"):
+        data_deviation(mixed[:2], "random:5")
+    # More of the same noise is not other data: two networks can be compared.
+    assert len(comparable([some[0], sounding("b", [1], data=noise(192))])) == 2
+
+
+def test_seeds_that_came_with_other_weights() -> None:
+    drawn = [sounding("a", [s, 1], weights="none", sha256=f"h{s}", seed=s) for s in (0, 1)]
+    assert signature_table(drawn, "weights").columns.to_list() == ["seed 0", "seed 1"]
+    others = [sounding("b", [s, 1], weights="none", sha256=f"g{s}", seed=s) for s in (0, 1)]
+    assert list(by_name([*drawn, *others])) == ["a, seed 0", "a, seed 1", "b, seed 0", "b, seed 1"]
+    with pytest.raises(InputError, match="a: the seed also drew the weights; use --over weights"):
+        robustness(drawn, "seed")
+    trained = [sounding("a", [s, 1], sha256=f"h{s}", seed=s) for s in (0, 1)]
+    with pytest.raises(InputError, match="got other weights with each; use --over weights"):
+        robustness(trained, "seed")
+    again = [
+        *drawn,
+        sounding("a", [0, 1], weights="none", sha256="h0", seed=5),
+    ]  # two seeds, the same weights
+    assert "a, none h0" in next(iter(by_name(again)))
+
+
+def test_networks_of_the_file_that_are_not_here() -> None:
+    table = pd.DataFrame({"accuracy": [1.0, 2.0, 3.0]}, index=["net", "ent", "x"])
+    assert unknown_networks([sounding("x:net", [1]), sounding("x", [1])], table) == ["ent"]
 
 
 def test_facts_of_torchvisions_own_weights() -> None:

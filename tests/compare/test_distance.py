@@ -129,7 +129,7 @@ def test_a_missing_gauge_is_named_or_left_out() -> None:
         distances(some, "cka")
     with pytest.warns(UserWarning, match="left out: 'cka' was not measured in bare"):
         assert distances(some, "cka", anyway=True).names == ("a", "b")
-    with pytest.raises(InputError, match="none of these"):
+    with pytest.raises(InputError, match="'rank' was not measured, but affinity, cka; choose one of these"):
         comparable(some, "rank", anyway=True)
 
 

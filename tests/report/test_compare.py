@@ -11,10 +11,11 @@ from fathometer.compare import (
     Distances,
     best_predictors,
     cluster,
+    family_table,
     signature_distances,
     signature_statistics,
 )
-from fathometer.report.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report.compare import mean_and_std, plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
 
@@ -84,6 +85,25 @@ def test_modes_are_marked_where_there_are_two() -> None:
         plot_distributions({})
 
 
+def test_a_picture_says_what_it_shows() -> None:
+    two = np.concatenate([RNG.normal(0.5, 0.02, 20), RNG.normal(0.9, 0.02, 20)])
+    numbers = pd.DataFrame({"two": signature_statistics(two)}).T
+    figure = plot_distributions({"two": two}, "affinity", numbers)
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("affinity score", "sites")
+    assert "two modes" in figure.legends[0].get_texts()[0].get_text()
+    assert not plot_distributions({"two": two}, "stable_rank_y").legends  # nothing is marked
+    tree = cluster(signature_distances({"a": np.zeros(3), "b": np.ones(3), "c": np.full(3, 0.1)}))
+    figure = plot_dendrogram(tree, returns=[1.0, 0.376])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["100", "38"]
+    assert "% of draws" in figure.get_suptitle()
+
+
+def test_one_network_has_no_deviation() -> None:
+    values = pd.DataFrame({"cka": [0.5, 0.7, 0.9]}, index=["a", "b", "c"])
+    found = mean_and_std(family_table(values, {"a": "A", "b": "B", "c": "B"}))
+    assert found["cka"].to_dict() == {"A": "0.50", "B": "0.80 ± 0.10", "all": "0.70 ± 0.16"}
+
+
 def test_a_panel_for_each_family_and_kind() -> None:
     names = [f"{family}{i}" for family in "ab" for i in range(4)]
     numbers = pd.DataFrame.from_dict({n: signature_statistics(RNG.random(9)) for n in names}, orient="index")
@@ -94,6 +114,7 @@ def test_a_panel_for_each_family_and_kind() -> None:
     assert len(figure.axes) == 4
     assert all(axes.get_visible() and len(axes.lines) == 2 for axes in figure.axes)
     assert figure.axes[1].get_xlabel() == "depth"
+    assert figure.axes[0].get_xlabel() == f"{best['predictor'].iloc[0]} affinity score"
     assert f"R² {best['r2'].iloc[0]:.2f}" in figure.axes[0].get_title()
     facts.loc["a0", "depth"] = np.nan  # the others are drawn
     best = best_predictors(numbers, facts, families)

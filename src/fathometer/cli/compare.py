@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, cast, get_args
 
 import pandas as pd
 import typer
 from rich.console import Console
 
 from fathometer.cli.compare_networks import compare_networks
-from fathometer.cli.options import ForceOption
+from fathometer.cli.frames import frame_view
+from fathometer.cli.options import ForceOption, one_of
 from fathometer.cli.outputs import ResultFolder
-from fathometer.cli.tables import frame_view
 from fathometer.compare import (
     by_name,
     cluster,
@@ -29,7 +29,10 @@ from fathometer.compare import (
     signature_table,
     signatures,
     training_change,
+    unknown_networks,
 )
+from fathometer.compare.distance import Metric
+from fathometer.compare.trees import Method
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
@@ -45,18 +48,29 @@ def compare(
     files: Annotated[
         list[Path], typer.Argument(help="Soundings: files of `fathometer measure`, or folders of them.")
     ],
-    gauge: Annotated[str, typer.Option(metavar="NAME", help="What is compared.")] = "affinity",
+    gauge: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What is compared: a gauge that was measured. `fathometer show FILE` names them.",
+        ),
+    ] = "affinity",
     metric: Annotated[
-        Literal["dtw", "euclidean", "wasserstein"] | None,
+        str | None,
         typer.Option(
             metavar="HOW",
+            callback=one_of(*get_args(Metric)),
             help="dtw (in order of depth, any lengths; the default), euclidean (equal lengths; the default "
             "of --reference) or wasserstein (distributions of scores, order forgotten).",
         ),
     ] = None,
     linkage: Annotated[
-        Literal["average", "complete", "single", "ward"],
-        typer.Option(metavar="HOW", help="average, complete, single or ward: the distance between clusters."),
+        str,
+        typer.Option(
+            metavar="HOW",
+            callback=one_of(*get_args(Method)),
+            help="average, complete, single or ward: the distance between clusters.",
+        ),
     ] = "average",
     clusters: Annotated[
         int | None,
@@ -90,10 +104,12 @@ def compare(
         ),
     ] = None,
     over: Annotated[
-        Literal["samples", "seed", "pooling", "weights", "data"] | None,
+        str | None,
         typer.Option(
             metavar="WHAT",
-            help="Instead: how far each network moves with samples, seed, pooling, weights or data. "
+            callback=one_of("samples", "seed", "pooling", "weights", "data"),
+            help="Instead: how far each network moves with samples, seed (of the order of the data), "
+            "pooling, weights or data. A seed that also drew random weights is a case of weights. "
             "Two soundings over weights are before and after a training, in this order.",
         ),
     ] = None,
@@ -133,24 +149,27 @@ def compare(
     - `fathometer compare trained1.json trained2.json trained3.json --criteria` (Table 3)
     """
     _check_question(context, reference, over, criteria)
-    named = by_name(_load(files))
+    named = _load(files)
     console = Console(emoji=False)
+    how, tree_method = cast("Metric | None", metric), cast("Method", linkage)
     results = ResultFolder(out, force)
     if reference is not None:
-        table = data_deviation(named, reference, gauge, metric or "euclidean", anyway=anyway)
+        table = data_deviation(named, reference, gauge, how or "euclidean", anyway=anyway)
         results.add("deviation.csv", table)
-        title = f"{metric or 'euclidean'} distance of {gauge} from that on {reference}"
-        console.print(frame_view(table, title, "Figure 15"))
+        title = f"{how or 'euclidean'} distance of {gauge} from that on {reference}"
+        console.print(frame_view(table, title, "Figure 15", width=console.width))
     elif over is not None:
         _over(named, over, gauge, anyway, results, console)
     elif criteria:
         table = criteria_spread(named, anyway=anyway)
         results.add("criteria.csv", table)
-        console.print(frame_view(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|"))
+        title, note = "Each gauge over trainings (Table 3)", "relative: std / |mean|"
+        console.print(frame_view(table, title, note, width=console.width))
     else:
         kept = comparable(named, gauge, anyway=anyway)
         facts = _facts(kept, families, family or [])
-        tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
+        found = signature_distances(signatures(kept, gauge), how or "dtw", gauge=gauge)
+        tree = cluster(found, tree_method)
         compare_networks(kept, tree, facts, clusters, draws, results, console)
     for path in results.write():
         console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
@@ -182,7 +201,8 @@ def _over(
 ) -> None:
     table = robustness(named, over, gauge, anyway=anyway)
     results.add("over.csv", table)
-    console.print(frame_view(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4))
+    note = "std: over what was changed, mean of sites"
+    console.print(frame_view(table, f"{gauge} over {over}", note, 4, width=console.width))
     if len(table) > 1:
         return
     with warnings.catch_warnings():
@@ -191,32 +211,58 @@ def _over(
         sites = signature_table(named, over, gauge, anyway=anyway)
         results.add("signatures.csv", sites)
         if over != "weights" or len(named) != 2:
-            console.print(frame_view(sites, f"{gauge} by {over}"))
+            console.print(frame_view(sites, f"{gauge} by {over}", width=console.width))
             return
         before, after = named.values()
         change = training_change(before, after, gauge, anyway=anyway)
     results.add("change.csv", change)
     first, second = sites.columns
     note = f"before: {first}, after: {second}, in the order of the files"
-    console.print(frame_view(change, f"{gauge} before and after training (Figure 9)", note))
+    title = f"{gauge} before and after training (Figure 9)"
+    console.print(frame_view(change, title, note, width=console.width))
 
 
-def _load(files: list[Path]) -> list[Sounding]:
+def _load(files: list[Path]) -> dict[str, Sounding]:
+    """Soundings by name; those that nothing else sets apart are named by their files."""
+    paths = _paths(files)
+    soundings = [load(path) for path in paths]
+    names = list(by_name(soundings))
+    alike = {name.rpartition(" #")[0] for name in names if " #" in name}
+    for place, (name, path) in enumerate(zip(names, paths, strict=True)):
+        plain = name.rpartition(" #")[0] or name
+        if plain in alike:
+            names[place] = f"{plain}, {path}"
+    return dict(zip(names, soundings, strict=True))
+
+
+def _paths(files: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in files:
         inside = sorted(file for file in path.iterdir() if file.suffix in _SOUNDINGS) if path.is_dir() else []
         if path.is_dir() and not inside:
             raise InputError(f"{path}: no .json or .parquet file in this folder")
         found += inside or [path]
-    return [load(path) for path in dict.fromkeys(found)]
+    once = {path.resolve(): path for path in reversed(found)}
+    twice = [str(path) for path in once.values() if [p.resolve() for p in found].count(path.resolve()) > 1]
+    if twice:
+        warnings.warn(f"given twice, taken once: {', '.join(twice)}", stacklevel=2)
+    return list(once.values())[::-1]
 
 
 def _facts(named: dict[str, Sounding], file: Path | None, patterns: list[str]) -> pd.DataFrame:
     """What is known of the networks, from the file or else from themselves; families by pattern go first."""
     if file is not None:
-        facts = facts_of(named, read_facts(file))
+        table = read_facts(file)
+        facts = facts_of(named, table)
         if facts.empty:
             raise InputError(f"{file}: none of its networks is here; these are {', '.join(named)}")
+        unknown = unknown_networks(named, table)
+        if unknown:
+            more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+            warnings.warn(
+                f"{file}: no sounding of {', '.join(unknown[:8])}{more}; these rows are not used",
+                stacklevel=2,
+            )
     else:
         facts = known_facts(named)
     if patterns:

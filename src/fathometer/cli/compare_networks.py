@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from fathometer.cli.frames import frame_view
 from fathometer.cli.outputs import ResultFolder
-from fathometer.cli.tables import frame_view
 from fathometer.compare import (
     Clustering,
     adjusted_rand,
@@ -21,6 +22,7 @@ from fathometer.compare import (
     stability_of,
     statistics,
 )
+from fathometer.compare.series import varies
 from fathometer.errors import InputError
 from fathometer.report.compare import mean_and_std, plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.sounding import Sounding
@@ -57,24 +59,25 @@ def compare_networks(
     results.add("distances.csv", tree.distances.frame.rename_axis("network"))
     results.add("statistics.csv", numbers.assign(cluster=cut))
     if len(named) <= _FEW:
-        console.print(frame_view(tree.ordered.rename_axis("network"), f"{metric} distances of {gauge}"))
+        title = f"{metric} distances of {gauge}"
+        console.print(frame_view(tree.ordered.rename_axis("network"), title, width=console.width))
     shown = numbers[_SHOWN].copy()
     shown.insert(0, "cluster", cut)
     if members:
         shown.insert(1, "family", [members.get(name) for name in shown.index])
     note = "p: how often values with one mode (uniform ones) have such a dip by chance; bimodal: p < 0.05"
-    console.print(frame_view(shown, f"{gauge}, in the order of the tree ({metric}, {tree.method})", note))
+    title = f"{gauge}, in the order of the tree ({metric}, {tree.method})"
+    console.print(frame_view(shown, title, note, width=console.width))
     if not math.isnan(tree.cophenetic):
         console.print(f"cophenetic correlation {tree.cophenetic:.3f}", highlight=False)
     if len(set(members.values())) > 1:
         agreement = family_agreement(tree.distances, members)
         results.add("families.csv", agreement.set_index("network"))
         _print_agreement(agreement, cut, members, console)
-    if draws:
-        _stability(named, tree, count, draws, results, console)
+    returns = _stability(named, tree, count, draws, results, console) if draws else None
     _relate(named, gauge, members, results, console)
-    _predict(numbers, facts, members, results, console)
-    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members))
+    _predict(numbers, facts, members, gauge, results, console)
+    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members, returns))
     results.draw("distributions.png", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
 
 
@@ -107,7 +110,8 @@ def _stability(
     draws: int,
     results: ResultFolder,
     console: Console,
-) -> None:
+) -> list[float]:
+    """The share of draws in which each merge comes back."""
     found = stability_of(tree, named, clusters=count, draws=draws)
     results.add("merges.csv", found.merges.set_index("members"))
     results.add("pairs.csv", found.pairs.rename_axis("network"))
@@ -119,6 +123,7 @@ def _stability(
     )
     if found.unvaried:
         console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}", markup=False)
+    return [float(share) for share in returns]
 
 
 def _relate(
@@ -137,19 +142,45 @@ def _relate(
     flat = by_family.set_axis(["_".join(column) for column in by_family.columns], axis=1)
     results.add("correlations_by_family.csv", flat)
     title = f"Pearson correlation with {gauge} over sites"
-    console.print(frame_view(table, title, "Table 2", 2))
+    note = "; ".join(["Table 2", *_constants(named, table)])
+    console.print(frame_view(table, title, note, 2, width=console.width))
     if members:
-        console.print(frame_view(mean_and_std(by_family), title, "mean ± population std (Table 1)"))
+        note = "mean ± population std (Table 1)"
+        console.print(frame_view(mean_and_std(by_family), title, note, width=console.width))
+
+
+def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
+    """Why cells are missing: what does not vary over sites goes with nothing."""
+    reasons = []
+    for companion in table.columns[table.isna().any()]:
+        missing = [named[str(name)] for name in table.index[table[companion].isna()]]
+        values = [sounding.mean(companion) for sounding in missing if companion in sounding.gauges]
+        flat = [series for series in values if not varies(series.dropna().to_numpy(float))]
+        if len(values) < len(missing):
+            reasons.append(f"{companion}: – where it was not measured")
+        if flat and companion == "r2" and all(np.allclose(series, 1) for series in flat):
+            reasons.append("r2: –, since R² in the sample is 1 at every site: it does not vary")
+        elif flat:
+            reasons.append(f"{companion}: – where it does not vary over sites")
+    return reasons
 
 
 def _predict(
     numbers: pd.DataFrame,
     facts: pd.DataFrame,
     members: dict[str, str],
+    gauge: str,
     results: ResultFolder,
     console: Console,
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():
+        console.print(
+            "no predictor of accuracy: no accuracy is known; give it by --families FILE, a CSV with the "
+            "columns network, family and accuracy",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
         return
     try:
         lines = predictors(numbers, facts, members)
@@ -160,11 +191,12 @@ def _predict(
     results.add("predictors.csv", lines.set_index("family"))
     results.add("best_predictors.csv", best.set_index("family"))
     note = "left out: of networks that the line has not seen; chance: as good with accuracies shuffled"
-    console.print(frame_view(best.set_index("family"), "Best single predictor of accuracy (Figure 4)", note))
+    title = "Best single predictor of accuracy (Figure 4)"
+    console.print(frame_view(best.set_index("family"), title, note, width=console.width))
     for row in lines[lines["r2"].isna()].itertuples():
         console.print(
             f"{row.family}: {row.predictor} left out, known of {row.members} networks",
             highlight=False,
             markup=False,
         )
-    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members))
+    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))

@@ -13,7 +13,13 @@ from fathometer.compare.conditions import (
 )
 from fathometer.compare.dip import dip_statistic, dip_test
 from fathometer.compare.distance import Distances, distances, signature_distances
-from fathometer.compare.facts import facts_of, known_facts, read_facts, torchvision_facts
+from fathometer.compare.facts import (
+    facts_of,
+    known_facts,
+    read_facts,
+    torchvision_facts,
+    unknown_networks,
+)
 from fathometer.compare.families import families_by_pattern, family_table
 from fathometer.compare.gathering import by_name, comparable, signatures
 from fathometer.compare.modes import Modes, two_modes
@@ -60,4 +66,5 @@ __all__ = [
     "torchvision_facts",
     "training_change",
     "two_modes",
+    "unknown_networks",
 ]

@@ -1,4 +1,7 @@
-"""What can differ between two soundings of one network, as words: data, pooling, samples, seed, weights."""
+"""What can differ between two soundings of one network, as words: data, pooling, samples, seed, weights.
+
+`aspects_of` says what must agree, `labels_of` what it is called.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,77 @@ def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
     return ASPECTS[aspect](soundings)
 
 
+def labels_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
+    """The same, to be read: data of one name with how many there were, random weights with their seed.
+
+    Two soundings on `random:96` and `random:192` saw the same data, more and less of it; they agree in this
+    aspect, and are told apart by their labels.
+    """
+    words = aspects_of(soundings, aspect)
+    if aspect == "data":
+        return with_counts(words, soundings)
+    return _by_seed(words, soundings) if aspect == "weights" else words
+
+
+def with_counts(words: list[str], soundings: Sequence[Sounding]) -> list[str]:
+    """Words for data, with how many there were where this sets them apart: `random:96`, `random:192`."""
+    return _told_apart(words, soundings, _count, ":")
+
+
+def counted_name(sounding: Sounding) -> str:
+    """The name of the data with how many there were, as the command takes it: `random:192`."""
+    data = sounding.provenance.data
+    return f"{data.get('name', '?')}:{data.get('count', '?')}"
+
+
+def has_random_weights(sounding: Sounding) -> bool:
+    """Whether a seed drew the weights."""
+    return sounding.provenance.model.get("weights") == "none"
+
+
 def _data(soundings: Sequence[Sounding]) -> list[str]:
     words = [str(sounding.provenance.data.get("name", "?")) for sounding in soundings]
     for detail in (_shape, _first_sample):
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(words):
-            places.setdefault(word, []).append(place)
-        for group in places.values():
-            found = detail([soundings[place] for place in group])
-            if len(set(found) - {""}) > 1:
-                for place, more in zip(group, found, strict=True):
-                    words[place] = f"{words[place]} {more}".strip()
+        words = _told_apart(words, soundings, detail, " ")
     return words
+
+
+def _told_apart(
+    words: list[str],
+    soundings: Sequence[Sounding],
+    detail: Callable[[Sequence[Sounding]], list[str]],
+    between: str,
+) -> list[str]:
+    """The words, and where several are one, a detail behind them if it differs."""
+    words, places = list(words), _groups(words)
+    for group in places.values():
+        found = detail([soundings[place] for place in group])
+        if len(set(found) - {""}) > 1:
+            for place, more in zip(group, found, strict=True):
+                words[place] += f"{between}{more}" if more else ""
+    return words
+
+
+def _groups(words: Sequence[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, []).append(place)
+    return places
+
+
+def _by_seed(words: list[str], soundings: Sequence[Sounding]) -> list[str]:
+    """`seed 0`, `seed 1` in place of hashes, where each seed drew weights of its own."""
+    random = [place for place, sounding in enumerate(soundings) if has_random_weights(sounding)]
+    seeds = _setting("seed")([soundings[place] for place in random])
+    drawn = set(zip((words[place] for place in random), seeds, strict=True))
+    if not len(drawn) == len(set(seeds)) == len({words[place] for place in random}) > 1:
+        return words
+    found = {place: f"seed {seed}" for place, seed in zip(random, seeds, strict=True)}
+    return [found.get(place, word) for place, word in enumerate(words)]
+
+
+def _count(soundings: Sequence[Sounding]) -> list[str]:
+    return [str(sounding.provenance.data.get("count", "")) for sounding in soundings]
 
 
 def _shape(soundings: Sequence[Sounding]) -> list[str]:

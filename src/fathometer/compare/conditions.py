@@ -10,7 +10,14 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.aspects import aspects_of, short_name
+from fathometer.compare.aspects import (
+    aspects_of,
+    counted_name,
+    has_random_weights,
+    labels_of,
+    short_name,
+    with_counts,
+)
 from fathometer.compare.distance import Metric, signature_distances
 from fathometer.compare.gathering import ALIKE, Soundings, by_name, comparable, signatures
 from fathometer.compare.relate import COMPANIONS
@@ -33,27 +40,30 @@ def data_deviation(
 
     Args:
         soundings: of networks with the same weights on several data sets.
-        reference: the name of the data that the others are held against; of data without a name, such as
-            tensors, the head of the hash of their first sample.
+        reference: the name of the data that the others are held against, also with how many there were
+            (`random:192`); of data without a name, such as tensors, the head of the hash of their first
+            sample.
         gauge: what is compared.
         metric: `euclidean`, `dtw` or `wasserstein`.
         anyway: compare what differs in reduction or samples all the same, with a warning.
     """
     named = by_name(soundings)
-    data = dict(zip(named, aspects_of(list(named.values()), "data"), strict=True))
-    reference = _known_data(reference, data)
+    words = dict(zip(named, aspects_of(list(named.values()), "data"), strict=True))
     rows: dict[str, dict[str, float]] = {}
     for network, group in _networks(named, "data").items():
         kept = comparable(group, gauge, alike=_others("data"), anyway=anyway)
+        labels = with_counts([words[name] for name in kept], list(kept.values()))
+        data = dict(zip(kept, labels, strict=True))
         by_data = _by_value(network, kept, "data", data)
-        if reference not in by_data:
+        wanted = _known_data(reference, data, kept)
+        if wanted not in by_data:
             raise InputError(
                 f"{network}: expected a sounding on the reference data {reference!r}, "
                 f"got {', '.join(by_data)}"
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
-        row = found.matrix[found.names.index(reference)]
-        rows[network] = {d: float(value) for d, value in zip(found.names, row, strict=True) if d != reference}
+        row = found.matrix[found.names.index(wanted)]
+        rows[network] = {d: float(value) for d, value in zip(found.names, row, strict=True) if d != wanted}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     if not len(table.columns):
         raise InputError(f"expected soundings on other data than {reference!r} too; got none")
@@ -168,21 +178,43 @@ def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, S
     soundings = list(named.values())
     aspects_of(soundings, over)  # is there such an aspect?
     weights = [""] * len(soundings) if over == "weights" else aspects_of(soundings, "weights")
-    groups: dict[tuple[str, str], dict[str, Sounding]] = {}
+    networks: dict[str, dict[str, dict[str, Sounding]]] = {}
     for (name, sounding), digest in zip(named.items(), weights, strict=True):
-        groups.setdefault((short_name(sounding), digest), {})[name] = sounding
-    names = [name for name, _ in groups]
-    return {
-        name if names.count(name) == 1 else f"{name}, {digest}": group
-        for (name, digest), group in groups.items()
-    }
+        networks.setdefault(short_name(sounding), {}).setdefault(digest, {})[name] = sounding
+    found: dict[str, dict[str, Sounding]] = {}
+    for network, trainings in networks.items():
+        groups = list(trainings.values())
+        if over == "seed":
+            _check_seeds(network, groups)
+        labels = labels_of([next(iter(group.values())) for group in groups], "weights")
+        names = [network] if len(groups) == 1 else [f"{network}, {label}" for label in labels]
+        found |= dict(zip(names, groups, strict=True))
+    return found
 
 
-def _known_data(reference: str, data: Mapping[str, str]) -> str:
-    """The data that a name, or the head of a hash, means; the name itself if none."""
+def _check_seeds(network: str, trainings: Sequence[Mapping[str, Sounding]]) -> None:
+    """Refuse seeds that came with other weights: what they move is then not the order of the data."""
+    seeds = [set(aspects_of(list(group.values()), "seed")) for group in trainings]
+    if len(trainings) == 1 or max(map(len, seeds)) > 1 or len(set.union(*seeds)) == 1:
+        return
+    if all(has_random_weights(sounding) for group in trainings for sounding in group.values()):
+        raise InputError(f"{network}: the seed also drew the weights; use --over weights")
+    raise InputError(
+        f"{network}: expected several seeds with the same weights, got other weights with each; "
+        "use --over weights"
+    )
+
+
+def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sounding]) -> str:
+    """The data that a name, the head of a hash, or a name with a count means; the name itself if none."""
     if reference in data.values():
         return reference
-    fits = {d for d in data.values() if d.split(" ")[0] == reference or d.split(" ")[-1] == reference}
+    fits = {
+        label
+        for name, label in data.items()
+        if reference in (label.split(" ")[0], label.split(" ")[-1], counted_name(named[name]))
+        or label.rpartition(":")[0] == reference
+    }
     if len(fits) > 1:
         raise InputError(f"reference {reference!r}: expected one of {', '.join(sorted(fits))}")
     return fits.pop() if fits else reference
@@ -206,7 +238,7 @@ def _side_by_side(
     kept = comparable(group, gauge, alike=_others(over), anyway=anyway)
     if len(kept) < 2:
         raise InputError(f"{network}: expected soundings that differ in {over}, got one")
-    values = dict(zip(kept, aspects_of(list(kept.values()), over), strict=True))
+    values = dict(zip(kept, labels_of(list(kept.values()), over), strict=True))
     return _by_site(_by_value(network, kept, over, values), gauge)
 
 

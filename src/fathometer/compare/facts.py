@@ -61,13 +61,15 @@ def facts_of(soundings: Soundings, table: pd.DataFrame) -> pd.DataFrame:
         >>> facts_of({"first": sounding}, table)["accuracy"].to_dict()
         {'first': 70.0}
     """
-    keys = {}
-    for name, sounding in by_name(soundings).items():
-        key = next((key for key in (name, short_name(sounding)) if key in table.index), None)
-        if key is not None:
-            keys[name] = key
+    keys = _rows(soundings, table)
     found = table.loc[list(keys.values())]
     return found.set_axis(pd.Index(list(keys), name="network"))
+
+
+def unknown_networks(soundings: Soundings, table: pd.DataFrame) -> list[str]:
+    """The rows that belong to none of these soundings: perhaps a name that was mistyped."""
+    used = set(_rows(soundings, table).values())
+    return [str(network) for network in table.index if network not in used]
 
 
 def torchvision_facts(soundings: Soundings) -> pd.DataFrame:
@@ -118,6 +120,16 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
             rows[name] = row
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     return table.reindex(columns=[column for column in ("family", *NUMBERS) if column in table])
+
+
+def _rows(soundings: Soundings, table: pd.DataFrame) -> dict[str, str]:
+    """The row of each sounding that has one."""
+    keys = {}
+    for name, sounding in by_name(soundings).items():
+        key = next((key for key in (name, short_name(sounding)) if key in table.index), None)
+        if key is not None:
+            keys[name] = key
+    return keys
 
 
 def _number(value: object) -> float | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.compare.aspects import ASPECTS, aspects_of, short_name
+from fathometer.compare.aspects import ASPECTS, aspects_of, labels_of, short_name
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 
@@ -47,7 +48,7 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
     found: dict[str, Array] = {}
     for name, sounding in by_name(soundings).items():
         if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {gauge!r} was not measured, but {', '.join(sounding.gauges)}")
+            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
         values = sounding.mean(gauge)
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
@@ -87,7 +88,8 @@ def comparable(
     without = [name for name, sounding in named.items() if gauge not in sounding.gauges]
     kept = {name: sounding for name, sounding in named.items() if name not in without}
     if not kept:
-        raise InputError(f"{gauge!r} was measured in none of these soundings; choose another gauge")
+        measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
+        raise InputError(f"gauge {not_measured(gauge, list(measured))}")
     missing = [f"{gauge!r} was not measured in {_listed(without)}"] if without else []
     differences = [reason for aspect in alike if (reason := _difference(kept, aspect))]
     if (missing or differences) and not anyway:
@@ -100,6 +102,20 @@ def comparable(
     for reason in differences:
         warnings.warn(f"compared anyway: {reason}", stacklevel=2)
     return kept
+
+
+def not_measured(gauge: str, measured: Sequence[str]) -> str:
+    """That a gauge is not there, which are, and which of them was meant.
+
+    Example:
+        >>> not_measured("stable_rank", ["affinity", "stable_rank_x", "stable_rank_y"])
+        "'stable_rank' was not measured, but affinity, stable_rank_x, stable_rank_y; did you mean \
+stable_rank_x, stable_rank_y?"
+    """
+    begun = [name for name in measured if name.startswith(gauge)]
+    near = begun or get_close_matches(gauge, measured, n=2)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; choose one of these"
+    return f"{gauge!r} was not measured, but {', '.join(measured)}{hint}"
 
 
 def _difference(named: Mapping[str, Sounding], aspect: str) -> str:
@@ -121,7 +137,7 @@ def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
         for place, name in enumerate(names):
             groups.setdefault(name, []).append(place)
         for places in (places for places in groups.values() if len(places) > 1):
-            values = aspects_of([soundings[place] for place in places], aspect)
+            values = labels_of([soundings[place] for place in places], aspect)
             if len(set(values)) > 1:
                 for place, value in zip(places, values, strict=True):
                     names[place] = f"{names[place]}, {value}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.gathering import Array, Soundings, by_name
+from fathometer.compare.gathering import Array, Soundings, by_name, not_measured
 from fathometer.compare.series import varies
 from fathometer.errors import InputError
 
@@ -40,7 +40,7 @@ def correlations(
     named = by_name(soundings)
     for name, sounding in named.items():
         if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {gauge!r} was not measured, but {', '.join(sounding.gauges)}")
+            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
     measured = dict.fromkeys(other for sounding in named.values() for other in sounding.gauges)
     wanted = (
         [c for c in COMPANIONS if c in measured and c != gauge] if companions is None else list(companions)

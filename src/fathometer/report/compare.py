@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fathometer.errors import InputError
 from fathometer.report.figures import BUOY, INK, PALETTE, SEA, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -37,19 +38,25 @@ _COLOURS = (
 """Of families: 16 that can be told apart."""
 
 
-def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None = None) -> Figure:
+def plot_dendrogram(
+    clustering: Clustering,
+    families: Mapping[str, str] | None = None,
+    returns: Sequence[float] | None = None,
+) -> Figure:
     """The tree, and beside it the distance matrix in the order of its leaves (Figures 5A, 5B, 14, 16, 17).
 
     Args:
         clustering: what `cluster` gives.
         families: network → family; names are coloured by it, and a legend says which colour is whose.
+        returns: of each merge the share of draws in which it comes back (`Stability.merges`), if the batches
+            were drawn anew; it stands at the merge, in percent.
     """
     matrix, names = clustering.ordered.to_numpy(), clustering.names
     count = len(names)
     size = max(2.8, min(16.0, 0.17 * count + 1.2))
     figure = new_figure(1.9 * size + 1.0, size)
     tree, square = figure.subplots(1, 2, width_ratios=(0.8, 1))
-    _branches(tree, clustering)
+    _branches(tree, clustering, returns)
     tree.set_xlabel(f"{clustering.distances.metric} distance of {clustering.distances.gauge}", fontsize=8)
     tree.tick_params(labelsize=7)
     tree.set_yticks([])
@@ -68,7 +75,8 @@ def plot_dendrogram(clustering: Clustering, families: Mapping[str, str] | None =
     figure.colorbar(shown, ax=square, shrink=0.7)
     _colour(figure, square, names, families or {})
     correlation = "" if math.isnan(clustering.cophenetic) else f", cophenetic {clustering.cophenetic:.2f}"
-    figure.suptitle(f"{clustering.method} linkage{correlation}", fontsize=9, color=INK)
+    support = "" if returns is None else "; at the merges: % of draws in which they come back"
+    figure.suptitle(f"{clustering.method} linkage{correlation}{support}", fontsize=9, color=INK)
     return figure
 
 
@@ -87,6 +95,8 @@ def plot_distributions(
     """
     if not signatures:
         raise InputError("expected at least one signature to plot, got none")
+    from matplotlib.ticker import MaxNLocator
+
     columns = min(6, len(signatures))
     rows = math.ceil(len(signatures) / columns)
     figure = new_figure(1.9 * columns, 1.35 * rows + 0.4)
@@ -94,18 +104,23 @@ def plot_distributions(
     every = np.concatenate(list(signatures.values()))
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, 21)
+    mark: Artist | None = None
     for axes, (name, values) in zip(grid.flat, signatures.items(), strict=False):
         axes.hist(values, edges, color=SEA)
         axes.set_title(_plain(name), fontsize=7, color=INK)
         axes.tick_params(labelsize=6)
-        axes.set_yticks([])
-        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        axes.spines[["top", "right"]].set_visible(False)
         if statistics is not None and statistics["bimodal"].get(name) and _heaps(statistics["share"][name]):
             for mode in ("low", "high"):
-                axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1)
+                mark = axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1)
     for axes in grid.flat[len(signatures) :]:
         axes.set_visible(False)
-    figure.supxlabel(gauge.replace("_", " "), fontsize=8)
+    figure.supxlabel(_of(gauge), fontsize=8)
+    figure.supylabel("sites", fontsize=8)
+    if mark is not None:
+        words = ["two modes, where a network has them (dip, p < 0.05)"]
+        figure.legend([mark], words, loc="outside upper center", fontsize=7, frameon=False)
     return figure
 
 
@@ -115,6 +130,7 @@ def plot_predictors(
     facts: pd.DataFrame,
     families: Mapping[str, str],
     target: str = "accuracy",
+    gauge: str = "affinity",
 ) -> Figure:
     """A row for each family: accuracy against its best statistic and its best characteristic (Figure 4).
 
@@ -124,6 +140,7 @@ def plot_predictors(
         facts: network × accuracy and characteristics.
         families: network → family.
         target: what was predicted.
+        gauge: of which the statistics are.
     """
     shown = list(dict.fromkeys(best["family"]))
     figure = new_figure(6.4, 2.3 * len(shown) + 0.3)
@@ -137,17 +154,23 @@ def plot_predictors(
         source = statistics if row["kind"] == "signature" else facts
         members = [n for n in statistics.index if families.get(n) == row["family"] and n in facts.index]
         _scatter(axes, source.loc[members, row["predictor"]], facts.loc[members, target], row)
+        axes.set_xlabel(
+            f"{row['predictor']} {_of(gauge)}" if row["kind"] == "signature" else row["predictor"], fontsize=8
+        )
         axes.set_ylabel(f"{row['family']}\n{target}" if row["kind"] == "signature" else "", fontsize=8)
     return figure
 
 
 def mean_and_std(table: pd.DataFrame, digits: int = 2) -> pd.DataFrame:
-    """What `family_table` gives as the paper prints it: `0.53 ± 0.04`."""
+    """What `family_table` gives as the paper prints it: `0.53 ± 0.04`; one network has no ±."""
+
+    def word(mean: float, std: float, count: int) -> str:
+        if np.isnan(mean):
+            return "–"
+        return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if count > 1 else "")
+
     words = {
-        quantity: [
-            "–" if np.isnan(mean) else f"{mean:.{digits}f} ± {std:.{digits}f}"
-            for mean, std in zip(table[quantity, "mean"], table[quantity, "std"], strict=True)
-        ]
+        quantity: list(map(word, *(table[quantity, part] for part in ("mean", "std", "count"))))
         for quantity in dict.fromkeys(table.columns.get_level_values(0))
     }
     return pd.DataFrame(words, index=table.index)
@@ -160,9 +183,21 @@ def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[
     a, b = x.to_numpy(float), y.to_numpy(float)
     ends = np.array([a.min(), a.max()])
     axes.plot(ends, b.mean() + row["slope"] * (ends - a.mean()), color=BUOY, linewidth=1)
+    rising = row["slope"] > 0
     for name, left, up in zip(x.index, x, y, strict=True):
-        axes.annotate(_plain(str(name)), (left, up), fontsize=5, color=INK)
-    axes.set_xlabel(str(row["predictor"]), fontsize=8)
+        inward = left <= ends.mean()  # names stand towards the middle, where the line does not go
+        above = inward != rising
+        axes.annotate(
+            _plain(str(name)),
+            (left, up),
+            xytext=(3 if inward else -3, 2 if above else -2),
+            textcoords="offset points",
+            ha="left" if inward else "right",
+            va="bottom" if above else "top",
+            fontsize=5,
+            color=INK,
+        )
+    axes.margins(0.1, 0.15)
     axes.set_title(
         f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}, chance {row['chance']:.2f}",
         fontsize=7,
@@ -171,7 +206,7 @@ def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _branches(axes: Axes, clustering: Clustering) -> None:
+def _branches(axes: Axes, clustering: Clustering, returns: Sequence[float] | None) -> None:
     """The tree from leaves at the right, merge by merge: SciPy's own picture fails on long chains."""
     from matplotlib.collections import LineCollection
 
@@ -190,6 +225,16 @@ def _branches(axes: Axes, clustering: Clustering) -> None:
             ]
         )
         where[count + merge], heights[count + merge] = (where[left] + where[right]) / 2, height
+        if returns is not None:
+            axes.annotate(
+                f"{100 * returns[merge]:.0f}",
+                (height, where[count + merge]),
+                xytext=(2, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=6 if count <= 30 else 4,
+                color=BUOY,
+            )
     axes.add_collection(LineCollection(lines, colors=INK, linewidths=1))
     axes.set_xlim(1.05 * float(heights.max()) or 1.0, 0)
     axes.set_ylim(count - 0.5, -0.5)  # the first leaf on top, as the rows of the matrix
@@ -217,6 +262,10 @@ def _colour(figure: Figure, axes: Axes, names: tuple[str, ...], families: Mappin
 
 def _heaps(share: float) -> bool:
     return 0.1 <= share <= 0.9
+
+
+def _of(gauge: str) -> str:
+    return "affinity score" if gauge == "affinity" else gauge.replace("_", " ")
 
 
 def _plain(name: str) -> str:
