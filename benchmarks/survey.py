@@ -3,8 +3,9 @@
     python -m benchmarks.survey [--models 200] [--rounds 3] [--only scaling] [--json FILE]
 
 The overhead is that of `--models` tiny networks × 3 data sets: a survey in process against a loop of
-`measure`, in turns, in CPU time. Scaling is that of ResNet-18 (random weights, one thread) on Ray with 1 and
-with 2 CPUs, workers warm, beside what a second process brings to bare forward passes.
+`measure`, in turns, in CPU time and by the clock, with the load of the machine. Scaling is that of ResNet-18
+(random weights, one thread) on Ray with 1 and with 2 CPUs, workers warm, beside what a second process brings
+to bare forward passes.
 """
 
 from __future__ import annotations
@@ -81,15 +82,18 @@ def overhead(models: int, rounds: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {}
 
     def timed(what: str, function: Callable[[], object]) -> Any:
-        begun = time.process_time()
+        begun, clock = time.process_time(), time.perf_counter()
         result = function()
-        seconds.setdefault(what, []).append(time.process_time() - begun)
+        seconds.setdefault(f"{what}, CPU", []).append(time.process_time() - begun)
+        seconds.setdefault(f"{what}, clock", []).append(time.perf_counter() - clock)
         return result
 
     def round_of_all() -> int:
         plan = timed("plan read", lambda: parse_plan(TINY.format(models=names)))
         tasks = timed("tasks and addresses", lambda: tasks_of(plan))
         timed("measure in a loop", lambda: bare(tasks))
+        with tempfile.TemporaryDirectory() as folder:
+            timed("measure and save in a loop", lambda: bare(tasks, Path(folder)))
         with tempfile.TemporaryDirectory() as folder:
             timed("survey", lambda: run_survey(plan, folder))
             timed("survey, all finished", lambda: run_survey(plan, folder))
@@ -98,18 +102,23 @@ def overhead(models: int, rounds: int) -> dict[str, list[float]]:
 
     count = max(round_of_all() for _ in range(rounds))
     each = {what: [1000 * second / count for second in times] for what, times in seconds.items()}
-    print(f"{count} soundings; CPU ms a sounding, median (least to most) of {rounds} rounds")
+    print(f"{count} soundings; ms a sounding, median (least to most) of {rounds} rounds")
+    print(f"load of the machine, 1 and 15 minutes: {os.getloadavg()[0]:.1f}, {os.getloadavg()[2]:.1f}")
     for what, times in each.items():
-        print(f"{what:>22} {statistics.median(times):8.2f} ({min(times):.2f} to {max(times):.2f})")
+        print(f"{what:>34} {statistics.median(times):8.2f} ({min(times):.2f} to {max(times):.2f})")
     return each
 
 
-def bare(tasks: Sequence[Task]) -> None:
+def bare(tasks: Sequence[Task], folder: Path | None = None) -> None:
     """What one would write without a survey."""
     for task in tasks:
         torch.manual_seed(task.seed)
         subject = subject_of(task)
-        measure(subject.model, subject.source, samples=64, gauges=["affinity", "norm"], batch_size=32)
+        sounding = measure(
+            subject.model, subject.source, samples=64, gauges=["affinity", "norm"], batch_size=32
+        )
+        if folder is not None:
+            sounding.save(folder / f"{task.stem}.json")
 
 
 def passes(seconds: float) -> int:

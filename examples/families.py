@@ -1,22 +1,21 @@
 """Soundings of torchvision's networks with random weights, family by family, for `fathometer compare`.
 
-    python -m examples.families --data FOLDER --out FOLDER [--samples 64 --batches 3]
-    fathometer compare FOLDER/*.json --families families.csv --out compared
+    python -m examples.families --data IMAGES --out soundings
+    fathometer compare soundings --draws 100 --out compared
 
-No network is trained: what the signatures tell apart is architecture and initialisation alone. `families.csv`
-beside the soundings says which network is of which family. A sounding that is there is not taken again.
+No network is trained: what the signatures tell apart is architecture and initialisation alone. This is a
+survey: its plan is written beside the soundings, each of which says of which family it is; what is there is
+kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
-from fathometer import measure
-from fathometer.data import open_data
-from fathometer.models import load_model
+from fathometer.survey import Event, read_plan, run_survey
 
 FAMILIES = {
     "AlexNet": ("alexnet",),
@@ -36,32 +35,42 @@ FAMILIES = {
 }
 
 
-def main() -> None:
-    """Measure what is not there yet."""
+def plan_of(families: Sequence[str], data: str, samples: int, batches: int) -> str:
+    """The plan as TOML."""
+    parts = [
+        'weights = "none"',
+        f"[data]\nimages = {json.dumps(data)}",
+        f"[settings]\nsamples = {samples}\nbatches = {batches}",
+        "[run]\nbatch_size = 16",
+    ]
+    for family in families:
+        models = [f"torchvision:{name}" for name in FAMILIES[family]]
+        parts.append(f"[families.{family}]\nmodels = {json.dumps(models)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the plan, and measure what is not there yet."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default="random", help="a folder of images, or random")
+    parser.add_argument("--data", default="random:192", help="a folder of images, or random:N")
     parser.add_argument("--out", type=Path, default=Path("soundings"))
     parser.add_argument("--samples", type=int, default=64, help="in a measured batch")
     parser.add_argument("--batches", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0, help="of the weights and of the order of the data")
-    options = parser.parse_args()
+    parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES), help="these families")
+    options = parser.parse_args(arguments)
+    data = options.data if options.data.startswith("random") else str(Path(options.data).resolve())
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = ["network,family", *(f"{name},{family}" for family in FAMILIES for name in FAMILIES[family])]
-    (options.out / "families.csv").write_text("\n".join(rows) + "\n", "utf-8")
-    for name in (name for members in FAMILIES.values() for name in members):
-        file = options.out / f"{name}.json"
-        if file.exists():
-            continue
-        torch.manual_seed(options.seed)
-        model = load_model(f"torchvision:{name}", "none")
-        images = open_data(options.data, model.inputs, batch_size=16, seed=options.seed)
-        sounding = measure(
-            model, images, samples=options.samples, batches=options.batches, seed=options.seed, batch_size=16
-        )
-        sounding.save(file)
-        print(sounding, f"({sounding.provenance.seconds:.0f} s)", flush=True)
+    plan = options.out / "plan.toml"
+    plan.write_text(plan_of(options.only, data, options.samples, options.batches), "utf-8")
+    outcome = run_survey(read_plan(plan), options.out, tell=_tell)
+    print(f"{len(outcome.measured)} measured, {len(outcome.kept)} kept, {len(outcome.failed)} failed")
+
+
+def _tell(event: Event) -> None:
+    if event.state in ("measured", "failed"):
+        print(event.task.title, event.state, event.message or f"in {event.seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,18 +30,35 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
 
 
 @contextmanager
-def complete_file(path: Path, *, keep: bool = True) -> Iterator[Path]:
+def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> Iterator[Path]:
     """A path beside `path` to write to, put in its place at the end; nothing is left of a failure.
 
-    With `keep=False` nothing is left at all: a trial.
+    With `keep=False` nothing is left at all: a trial. With `durable` it is on the disk when this returns, and
+    survives a loss of power; that takes some 10 ms, where the rest takes less than one.
     """
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.part{path.suffix}")
     try:
         yield part
+        if durable:
+            _flush(part)
         if keep:
             part.replace(path)
+            if durable and os.name == "posix":  # elsewhere a folder cannot be flushed
+                _flush(path.parent)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """A file, or the names in a folder, from the memory of the system to the disk."""
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has no such thing
+            raise
+    finally:
+        os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ from fathometer.errors import InputError
 from fathometer.files import complete_file
 
 _SCHEMA = "fathometer.journal/1"
+_SITE = {"module": str, "operator": str, "call": int, "own": bool}
+
+
+class JournalError(InputError):
+    """The journal is not one, or belongs to another measurement; without it, measuring begins anew."""
 
 
 class Journal:
@@ -30,7 +36,7 @@ class Journal:
             self._write_anew()
 
     def add(self, batch: dict[str, Any]) -> None:
-        """Keep a finished batch, for good."""
+        """Keep a finished batch. From the second on it survives a loss of power, too."""
         self.batches.append(batch)
         if len(self.batches) == 1:
             self._write_anew()
@@ -44,25 +50,24 @@ class Journal:
         try:
             head, *lines = self._path.read_text("utf-8").splitlines(keepends=True)
             written = json.loads(head)
-            if written.pop("schema") != _SCHEMA:
+            if not isinstance(written, dict) or written.pop("schema", None) != _SCHEMA:
                 raise ValueError("other schema")
-        except (ValueError, KeyError, AttributeError, OSError) as error:
-            raise InputError(
+        except (ValueError, OSError, RecursionError) as error:
+            raise JournalError(
                 f"{self._path}: not the journal of a measurement; remove it to begin anew"
             ) from error
         wanted = json.loads(json.dumps(self._fingerprint))
         if written != wanted:
             differing = [key for key in {**written, **wanted} if written.get(key) != wanted.get(key)]
-            raise InputError(
+            raise JournalError(
                 f"{self._path}: belongs to another measurement (other {', '.join(sorted(differing))}); "
                 "measure as then, or remove it to begin anew"
             )
         for line in lines:
-            try:
+            batch: Any = None
+            with suppress(ValueError, RecursionError):
                 batch = json.loads(line) if line.endswith("\n") else None
-            except ValueError:
-                batch = None
-            if not isinstance(batch, dict) or batch.get("batch") != self._first + len(self.batches):
+            if not _is_batch(batch) or batch["batch"] != self._first + len(self.batches):
                 break
             self.batches.append(batch)
 
@@ -70,3 +75,25 @@ class Journal:
         lines = [{"schema": _SCHEMA, **self._fingerprint}, *self.batches]
         with complete_file(self._path) as part:
             part.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+def _is_batch(content: Any) -> bool:
+    """Whether it is a batch as `measure` writes it."""
+    return (
+        isinstance(content, dict)
+        and isinstance(content.get("batch"), int)
+        and isinstance(content.get("rows"), list)
+        and all(map(_is_row, content["rows"]))
+    )
+
+
+def _is_row(row: Any) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("site"), dict):
+        return False
+    values = row.get("values")
+    return (
+        all(isinstance(row["site"].get(name), kind) for name, kind in _SITE.items())
+        and all(isinstance(row.get(name), int) for name in ("n", "d"))
+        and isinstance(values, dict)
+        and all(isinstance(value, int | float) for value in values.values())
+    )

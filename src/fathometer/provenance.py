@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -111,6 +112,11 @@ def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Of Python and of the packages that are installed."""
+    return dict(_installed())
+
+
+@cache
+def _installed() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -14,11 +14,17 @@ from fathometer.report.page.document import html
 from fathometer.report.page.items import Page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Request
     from playwright.sync_api import Page as Tab
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-_QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+_QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+)
 
 OpenPage: TypeAlias = "Callable[..., Tab]"
 
@@ -38,16 +44,20 @@ def browser() -> Iterator[Browser]:
     """One Chromium for all."""
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(_QUIET))
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=_QUIET)
         yield chromium
         chromium.close()
 
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[OpenPage]:
-    """Open a page from disk, as a user does; whatever the console says, or the page fetches, fails the test."""
+    """Open a page from disk, as a user does; what the console says or the page fetches fails the test."""
     contexts: list[Any] = []
     complaints: list[str] = []
+
+    def watch_requests(asked: Request) -> None:
+        if not asked.url.startswith(("file:", "data:", "blob:")):
+            complaints.append(f"fetched {asked.url}")
 
     def opened(page: Page | str | Path, **settings: Any) -> Tab:
         file = page if isinstance(page, Path) else tmp_path / f"page-{len(contexts)}.html"
@@ -59,7 +69,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[OpenPage]:
         tab.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
         tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         tab.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        tab.on("request", lambda asked: _local(asked.url) or complaints.append(f"fetched {asked.url}"))
+        tab.on("request", watch_requests)
         tab.goto(file.as_uri())
         tab.wait_for_selector("html[data-ready=true]")
         return tab
@@ -68,10 +78,6 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[OpenPage]:
     for context in contexts:
         context.close()
     assert complaints == []
-
-
-def _local(url: str) -> bool:
-    return url.startswith(("file:", "data:", "blob:"))
 
 
 def overflow(tab: Tab) -> int:

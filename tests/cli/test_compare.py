@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,10 @@ def test_everything_into_a_folder(
     assert run(monkeypatch, "nets", "--families", "facts.csv", "--draws", "10", "--out", "out") == 0
     shown = capsys.readouterr().out
     assert "nearest neighbour in the own family: 6 of 6 networks" in shown
+    assert "2 clusters and the families: adjusted Rand index 1.00" in shown
+    assert "p < 0.05" in shown
+    assert "Table 2" in shown  # for each network, and
+    assert "Table 1" in shown  # for each family
     assert "batches drawn anew 10 times" in shown
     assert "-1.00 ± 0.00" in shown  # the companion is one minus the score
     written = {path.name for path in (folder / "out").iterdir()}
@@ -82,6 +87,41 @@ def test_families_by_pattern_and_the_order_forgotten(
     assert "--family flat*: expected NAME=PATTERN" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("folder")
+def test_patterns_add_to_each_other_and_to_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["nets", "--families", "facts.csv", "--family", "R=flat1", "--family", "R=bent1", "--out", "out"]
+    assert run(monkeypatch, *given) == 0
+    shown = capsys.readouterr().out
+    assert "no predictor of accuracy" in shown  # families of two each
+    found = pd.read_csv("out/families.csv", index_col="network")["family"].to_dict()
+    assert found == {
+        "flat1": "R", "bent1": "R", "flat2": "FLAT", "flat3": "FLAT", "bent2": "BENT", "bent3": "BENT"
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_fewer_than_three_know_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = pd.read_csv("facts.csv")
+    facts.loc[0, "depth"] = None
+    facts.to_csv("facts.csv", index=False)
+    assert run(monkeypatch, "nets", "--families", "facts.csv") == 0
+    assert "FLAT: depth left out, known of 2 networks" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_networks_have_no_cophenetic_correlation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "nets/flat1.json", "nets/flat2.json") == 0
+    shown = capsys.readouterr().out
+    assert "nan" not in shown
+    assert "cophenetic" not in shown
+
+
 @pytest.mark.filterwarnings("default")
 def test_what_cannot_be_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -94,7 +134,7 @@ def test_what_cannot_be_compared(
     assert streams.err.count("compared anyway: data: photos in most") == 1
     assert "of one batch, and so never redrawn: odd" in streams.out
     assert run(monkeypatch, "nets", "--gauge", "rank") == 2
-    assert "'rank' was measured in none of these" in capsys.readouterr().err
+    assert "gauge 'rank' was not measured, but affinity, cka" in capsys.readouterr().err
     assert run(monkeypatch, "nets", "--metric", "euclidean") == 2
     assert "expected signatures of one length, but bent1 has 13 sites and bent2 14" in capsys.readouterr().err
     assert run(monkeypatch, "nets/flat1.json") == 2
@@ -112,7 +152,18 @@ def test_what_cannot_be_compared(
         (["nets", "--out", "facts.csv"], "expected a folder, got a file"),
         (["nets", "--over", "seed", "--criteria"], "ask one at a time"),
         (["nets", "--clusters", "0"], "Invalid value"),
-        (["nets", "--metric", "cosine"], "Invalid value"),
+        (["nets", "--clusters", "99"], "clusters: expected 1 to 6, got 99"),
+        (["nets", "--criteria", "--gauge", "nonsense"], "--gauge: not looked at by --criteria"),
+        (["nets", "--criteria", "--families", "x", "--clusters", "9"], "--clusters: not looked"),
+        (["nets", "--over", "seed", "--metric", "dtw"], "--metric: not looked at by --over"),
+        (["nets", "--reference", "photos", "--draws", "9"], "--draws: not looked at by --reference"),
+        (["nets", "--reference", "x", "--linkage", "average"], "--linkage: not looked at by --reference"),
+        (["nets", "--metric", "cosine"], "--metric: expected dtw, euclidean or wasserstein, got 'cosine'"),
+        (["nets", "--metric", "euclid"], "got 'euclid'; did you mean euclidean?"),
+        (["nets", "--linkage", "averag"], "got 'averag'; did you mean average?"),
+        (["nets", "--over", "seeds"], "got 'seeds'; did you mean seed?"),
+        (["nets", "--gauge", "affin"], "did you mean affinity?"),
+        (["nets", "--out", "facts.csv/x"], "expected a folder, but"),
     ],
 )
 def test_bad_requests(
@@ -140,10 +191,133 @@ def test_other_data_other_settings_other_trainings(
     assert run(monkeypatch, "1.json", "3.json", "--over", "weights", "--out", "w") == 0
     assert pd.read_csv(folder / "w" / "over.csv")["largest"].to_list() == pytest.approx([0.1])
     assert pd.read_csv(folder / "w" / "signatures.csv").shape == (2, 3)
+    change = pd.read_csv(folder / "w" / "change.csv", index_col="site")
+    assert change["before"].to_list() == [0.5, 0.6]
+    assert change["change"].to_list() == pytest.approx([-0.1, 0.0])
+    shown = capsys.readouterr().out
+    assert "before: trained 0, after: trained init," in " ".join(shown.split())
+    assert run(monkeypatch, "3.json", "1.json", "--over", "weights", "--out", "v") == 0
+    assert pd.read_csv(folder / "v" / "change.csv")["change"].to_list() == pytest.approx([0.1, 0.0])
     assert run(monkeypatch, "1.json", "3.json", "--criteria", "--out", "c") == 0
     assert pd.read_csv(folder / "c" / "criteria.csv")["std"].to_list() == pytest.approx([0.025])
     assert run(monkeypatch, "1.json", "2.json", "--reference", "cifar") == 2
     assert "expected a sounding on the reference data 'cifar'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    "question", [["--reference", "images"], ["--over", "data"], ["--over", "weights"], ["--criteria"]]
+)
+def test_what_is_advised_can_be_done(
+    question: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sounding("a", [0.5, 0.6], data="images").save(folder / "1.json")
+    second = {"sha256": "1"} if question[-1] in ("weights", "--criteria") else {"data": "noise"}
+    sounding("a", [0.5, 0.9], samples=7, **second).save(folder / "2.json")  # type: ignore[arg-type]
+    if question[-1] in ("weights", "--criteria"):
+        sounding("a", [0.5, 0.6]).save(folder / "1.json")
+    assert run(monkeypatch, "1.json", "2.json", *question) == 2
+    assert "or compare anyway (anyway=True, --anyway)" in capsys.readouterr().err
+    assert run(monkeypatch, "1.json", "2.json", *question, "--anyway") == 0
+    assert capsys.readouterr().err.count("compared anyway: samples") == 1
+
+
+@pytest.mark.parametrize(
+    "question", [[], ["--over", "data"], ["--criteria"], ["--reference", "photos"], ["--draws", "3"]]
+)
+def test_no_number_is_cut_at_80_columns(
+    question: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"a_network_with_a_long_name_of_a_family_{i}" for i in range(6)]
+    more = {key: RNG.random(9) for key in ("cka", "norm", "sparsity_change", "entropy_change", "r2")}
+    for i, name in enumerate(names):
+        kind = {"data": f"photos{i or ''}"} if "data" in question or "--reference" in question else {}
+        called = "one" if question and "--draws" not in question else name
+        sounding(called, RNG.random((9, 2)), sha256="0" if kind else str(i), **kind, **more).save(  # type: ignore[arg-type]
+            folder / f"{i}.json"
+        )
+    (folder / "f.csv").write_text("network,family\n" + "\n".join(f"{n},a family of networks" for n in names))
+    given = [] if question and "--draws" not in question else ["--families", "f.csv"]
+    assert run(monkeypatch, *(f"{i}.json" for i in range(6)), *question, *given) == 0
+    shown = capsys.readouterr().out
+    tables = [line for line in shown.splitlines() if line.startswith(("│", "┃"))]
+    assert tables
+    assert max(map(len, tables)) <= 80
+    assert not re.search(r"\d…", shown)
+    if not given:
+        return
+    for name in names:
+        assert sum(name in line for line in tables) >= 4  # a row of each table, in one line
+
+
+def test_random_weights_are_called_by_their_seed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (0, 1):
+        made = sounding("net", [0.5, 0.5 + seed], weights="none", sha256=f"hash{seed}", seed=seed)
+        made.save(folder / f"{seed}.json")
+    assert run(monkeypatch, "0.json", "1.json") == 0
+    shown = capsys.readouterr().out
+    assert "net, seed 0" in shown
+    assert "hash" not in shown
+    assert run(monkeypatch, "0.json", "1.json", "--over", "weights", "--out", "w") == 0
+    assert pd.read_csv("w/signatures.csv").columns.to_list() == ["site", "seed 0", "seed 1"]
+    capsys.readouterr()
+    assert run(monkeypatch, "0.json", "1.json", "--over", "seed") == 2
+    assert "net: the seed also drew the weights; use --over weights" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_failure_leaves_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "nets", "--gauge", "none", "--out", "deep/out") == 2
+    assert not Path("deep").exists()
+    assert run(monkeypatch, "nets", "--out", "deep/out") == 0
+    assert Path("deep/out/statistics.csv").exists()
+    assert not list(Path().glob(".*"))
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_was_given_in_vain_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "nets/flat1.json", str(folder / "nets" / "flat1.json")) == 2
+    assert "given twice, taken once: nets/flat1.json" in capsys.readouterr().err
+    assert run(monkeypatch, "nets") == 0
+    assert (
+        "no predictor of accuracy: no accuracy is known; give it by --families FILE"
+        in capsys.readouterr().out
+    )
+    with (folder / "facts.csv").open("a") as file:
+        file.write("\nflat9,FLAT,1,1\nbnet1,BENT,1,1\n")
+    assert run(monkeypatch, "nets", "--families", "facts.csv") == 0
+    assert "facts.csv: no sounding of flat9, bnet1; these rows are not used" in capsys.readouterr().err
+
+
+def test_what_nothing_sets_apart_is_called_by_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = sounding("net", [0.5, 0.6], cka=[1, 2])
+    one.save(folder / "with.json")
+    sounding("net", [0.5, 0.6]).save(folder / "without.json")
+    assert run(monkeypatch, "with.json", "without.json", "--gauge", "cka") == 2
+    assert "'cka' was not measured in net, without.json" in capsys.readouterr().err
+
+
+def test_what_does_not_vary_goes_with_nothing_and_that_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "ab":
+        sounding(name, RNG.random(6), cka=RNG.random(6), r2=np.ones(6), norm=np.full(6, 3.0)).save(
+            folder / f"{name}.json"
+        )
+    (folder / "f.csv").write_text("network,family\na,A\nb,B\n")
+    assert run(monkeypatch, "a.json", "b.json", "--families", "f.csv") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "R² in the sample is 1 at every site: it does not vary" in shown
+    assert "norm: – where it does not vary over sites" in shown
+    families = next(line for line in shown.split("│ A │")[1:])
+    assert "±" not in families.partition("B │")[0]  # one network has no std
 
 
 @pytest.mark.usefixtures("folder")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from fathometer.cli import main
 from fathometer.cli.survey import _View
-from fathometer.survey import Event, tasks_of
+from fathometer.survey import Event, Store, tasks_of
 from tests.survey.making import plan, plan_text
 
 
@@ -34,7 +35,7 @@ def command(
 def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(plan_text("small", "bad"))
     code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert (code, "│ Tiny   │         2 │        0 │      0 │     2 │" in out) == (0, True)
+    assert (code, "│ Tiny   │         2 │        0 │         0 │      0 │     2 │" in out) == (0, True)
     code, out, err = command("plan.toml", "--out", "results")
     assert code == 1
     assert "1 of 2: tests.survey.nets:small · none · noise: measured in" in err
@@ -42,7 +43,20 @@ def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str
     assert "failed: tests.survey.nets:bad" in out
     assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
     code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert (code, "│ Tiny   │         2 │        1 │      1 │     0 │" in out) == (0, True)
+    assert (code, "│ Tiny   │         2 │        1 │         0 │      1 │     0 │" in out) == (0, True)
+    small, bad = tasks_of(plan("small", "bad"))
+    with Store("results").claimed(bad):  # as another process would
+        code, out, _ = command("plan.toml", "--out", "results", "--status")
+    assert (code, "│ Tiny   │         2 │        1 │         1 │      0 │     0 │" in out) == (0, True)
+    file = tmp_path / "results" / f"{small.stem}.json"
+    whole = file.read_text()
+    file.write_text(whole[:-9])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, out, err = command("plan.toml", "--out", "results", "--status")
+    assert "will be measured again" in err
+    assert (code, "│ Tiny   │         2 │        0 │         0 │      1 │     1 │" in out) == (0, True)
+    file.write_text(whole)
     (tmp_path / "plan.toml").write_text(plan_text("small"))
     code, out, _ = command("plan.toml", "--out", "results")
     assert (code, out) == (0, "results: 0 measured, 1 kept, 0 failed\n")
@@ -53,7 +67,7 @@ def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp
     assert command("--paper", "paper.toml", "--imagenet", "val")[:2] == (0, "wrote paper.toml\n")
     assert "torchvision:convnext_large" in (tmp_path / "paper.toml").read_text()
     code, out, _ = command("paper.toml", "--status")
-    assert (code, "all          │        36 │        0 │      0 │    36" in out) == (0, True)
+    assert (code, "all          │        36 │        0 │         0 │      0 │    36" in out) == (0, True)
     code, _, err = command("--paper", "paper.toml")
     assert (code, "paper.toml exists" in err) == (2, True)
 

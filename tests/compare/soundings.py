@@ -14,12 +14,13 @@ def sounding(
     name: str,
     affinity: Any,
     *,
-    data: str = "photos",
+    data: str | dict[str, Any] = "photos",
     pooling: str = "mean",
     samples: int = 100,
     seed: int = 0,
     weights: str = "trained",
     sha256: str = "0",
+    operator: str = "relu",
     **gauges: Any,
 ) -> Sounding:
     """From `[sites]` or `[sites, batches]`."""
@@ -37,7 +38,7 @@ def sounding(
     )
     facts = Provenance(
         model={"name": name, "weights": weights, "sha256": sha256},
-        data={"name": data},
+        data=data if isinstance(data, dict) else {"name": data},
         settings={"samples": samples, "seed": seed, "reduction": {"pooling": pooling}},
     )
-    return Sounding(tuple(Site(f"relu{i}", "relu", 1, i, True) for i in range(sites)), records, facts)
+    return Sounding(tuple(Site(f"relu{i}", operator, 1, i, True) for i in range(sites)), records, facts)

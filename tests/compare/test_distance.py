@@ -79,13 +79,57 @@ def test_what_cannot_be_compared_is_named(change: dict[str, object], words: str)
         assert distances(three, anyway=True).names == ("a", "b", "odd")
 
 
+def test_two_that_differ_are_both_named() -> None:
+    pair = [sounding("a", [1, 2]), sounding("b", [1, 3], data="noise")]
+    with pytest.raises(InputError, match=r"compared: data: a: photos, b: noise\."):
+        distances(pair)
+    with pytest.raises(InputError, match="alike: expected some of data, pooling, samples, seed, weights"):
+        comparable(pair, alike=["colour"])
+
+
+def unnamed(first: str, *shape: int, name: str = "Tensor", **more: str) -> dict[str, Any]:
+    return {"name": name, "sample_shape": list(shape or (4,)), "first_sample_sha256": first * 16, **more}
+
+
+def text(length: int) -> dict[str, Any]:
+    return unnamed("2", length, name="book.txt", kind="text")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (unnamed("aaaa"), unnamed("bbbb"), "data: a: Tensor aaaaaaaa, b: Tensor bbbbbbbb"),
+        (unnamed("aaaa"), unnamed("aaaa", 8), "data: a: Tensor 4, b: Tensor 8"),
+        (unnamed("aaaa", name="TensorDataset"), unnamed("bbbb"), "a: TensorDataset, b: Tensor"),
+        (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8, b: Tensor 3×9×9"),
+        (text(128), text(64), "a: book.txt 128, b: book.txt 64"),
+    ],
+)
+def test_data_without_a_name_are_known_by_their_first_sample(
+    one: dict[str, Any], other: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        distances([sounding("a", [1, 2], data=one), sounding("b", [1, 3], data=other)])
+
+
+def test_data_that_may_be_the_same_are_compared() -> None:
+    photos = {"kind": "images", "name": "photos", "sample_shape": [3, 224, 224], "first_sample_sha256": "a"}
+    larger = photos | {"sample_shape": [3, 299, 299], "first_sample_sha256": "b"}  # another preprocessing
+    assert (
+        distances([sounding("a", [1, 2], data=photos), sounding("b", [1, 3], data=larger)]).matrix[0, 1] == 1
+    )
+    # Another seed may have put another sample first; an older file does not know it.
+    distances([sounding("a", [1], data=unnamed("aaaa")), sounding("b", [1], data=unnamed("bbbb"), seed=1)])
+    distances([sounding("a", [1], data=unnamed("aaaa")), sounding("b", [1], data="Tensor")])
+
+
 def test_a_missing_gauge_is_named_or_left_out() -> None:
     some = [sounding("a", [1, 2], cka=[1, 2]), sounding("b", [1, 2], cka=[2, 2]), sounding("bare", [1, 2])]
     with pytest.raises(InputError, match="'cka' was not measured in bare"):
         distances(some, "cka")
     with pytest.warns(UserWarning, match="left out: 'cka' was not measured in bare"):
         assert distances(some, "cka", anyway=True).names == ("a", "b")
-    with pytest.raises(InputError, match="none of these"):
+    with pytest.raises(InputError, match="'rank' was not measured, but affinity, cka; choose one of these"):
         comparable(some, "rank", anyway=True)
 
 

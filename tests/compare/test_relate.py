@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from fathometer import InputError
+from fathometer.cli.frames import mean_and_std
 from fathometer.compare import (
     best_predictors,
     correlations,
@@ -21,7 +22,6 @@ from fathometer.compare import (
     predictors,
     statistics,
 )
-from fathometer.compare.families import in_words
 from tests.compare.soundings import sounding
 
 HERE = Path(__file__).parent
@@ -114,11 +114,13 @@ def test_families_by_hand() -> None:
         "B": {"mean": 5, "std": 0, "count": 1},
         "all": {"mean": 3, "std": pytest.approx(math.sqrt(8 / 3)), "count": 3},
     }
-    assert in_words(found)["x"].to_list() == ["2.00 ± 1.00", "5.00 ± 0.00", "3.00 ± 1.63"]
+    assert mean_and_std(found)["x"].to_list() == ["2.00 ± 1.00", "5.00", "3.00 ± 1.63"]
     with pytest.raises(InputError, match="name of the row over all"):
         family_table(values, {"a1": "all"})
     with pytest.raises(InputError, match=r"family VGG: no network fits 'vgg\*'; there are a, b"):
-        families_by_pattern(["a", "b"], {"VGG": "vgg*"})
+        families_by_pattern(["a", "b"], {"VGG": ["a", "vgg*"]})
+    several = families_by_pattern(["b1", "a1", "c1", "d"], {"R": ["a*", "b*"], "S": "?1"})
+    assert several == {"b1": "R", "a1": "R", "c1": "S"}
 
 
 def family_of(count: int) -> tuple[Any, Any, dict[str, str]]:
@@ -187,11 +189,40 @@ def test_small_families_unknown_accuracies_and_constants() -> None:
     facts["depth"] = 7.0
     facts["gflops"] = [1, np.nan, 3, 4, 5]
     found: Any = predictors(numbers, facts, families).set_index("predictor")
-    assert (found["members"] == 4).all()
+    assert found["members"].drop("gflops").unique().tolist() == [4]
     assert found.loc["depth", "r2"] == 0
     assert math.isnan(found.loc["depth", "r2_left_out"])
-    assert "gflops" not in found.index
+    assert found.loc["gflops", "members"] == 3  # the line goes through those that have it
+    have = facts[facts.notna().all(axis=1)]
+    assert found.loc["gflops", "r2"] == pytest.approx(pearsonr(have["gflops"], have["accuracy"])[0] ** 2)
+    facts.loc["net4", "gflops"] = np.nan
+    found = predictors(numbers, facts, families).set_index("predictor")
+    assert found.loc["gflops", "members"] == 2  # too few: named, without a line
+    assert math.isnan(found.loc["gflops", "r2"])
+    best: Any = best_predictors(numbers, facts, families).set_index("kind")
+    assert best.loc["characteristic", "predictor"] == "depth"
+    assert best.loc["characteristic", "chance"] == 1
     with pytest.raises(InputError, match="at least 3 members"):
         predictors(numbers.iloc[:2], facts, families)
     with pytest.raises(InputError, match="expected a column 'accuracy', got depth"):
         predictors(numbers, facts[["depth"]], families)
+
+
+def test_chance_where_a_value_is_missing() -> None:
+    numbers, facts, families = family_of(4)
+    facts.loc["net1", "gflops"] = np.nan
+    best: Any = best_predictors(numbers, facts, families).set_index("kind").loc["characteristic"]
+    depth, gflops = facts["depth"].to_numpy(), facts["gflops"].to_numpy()
+    there = np.isfinite(gflops)
+    reached = [
+        max(pearsonr(depth, y)[0] ** 2, pearsonr(gflops[there], y[there])[0] ** 2)
+        for y in map(np.array, permutations(facts["accuracy"]))
+    ]
+    assert best["chance"] == pytest.approx(np.mean(np.array(reached) >= best["r2"] - 1e-9))
+
+
+def test_what_is_left_of_a_constant_after_rounding_foretells_nothing() -> None:
+    numbers, facts, families = family_of(4)
+    facts["depth"] = 1 - 1e-16 * np.arange(4)
+    found: Any = predictors(numbers, facts, families).set_index("predictor")
+    assert found.loc["depth", "r2"] == 0

@@ -27,7 +27,7 @@ def test_a_history_a_picture_and_what_they_say(
     with Image.open(out / "training.png") as picture:
         assert picture.size[0] == 1350
     said = capsys.readouterr().out
-    assert f"relu12 │ {history.signature.loc[0, 'relu12']:.3f} " in said
+    assert f"relu12 │ {float(history.signature['relu12'].iloc[0]):.3f} " in said
     assert f"measuring took {history.cost}" in said
 
 

@@ -38,10 +38,11 @@ def plan(*models: str, run: str = "", change: tuple[str, str] = ("", "")) -> Pla
     return parse_plan(plan_text(*models, run=run).replace(*change))
 
 
-def start(folder: Path, out: str, **environment: str) -> subprocess.Popen[str]:
-    """A survey of `folder/plan.toml` in a process of its own."""
+def start(folder: Path, out: str, address: str | None = None, **environment: str) -> subprocess.Popen[str]:
+    """A survey of `folder/plan.toml` in a process of its own; with an address, on that Ray cluster."""
+    on = "" if address is None else f", on='ray', address={address!r}"
     code = (
-        "import sys; from fathometer.survey import run_survey; outcome = run_survey(*sys.argv[1:]); "
+        f"import sys; from fathometer.survey import run_survey; outcome = run_survey(*sys.argv[1:]{on}); "
         "print(len(outcome.measured), len(outcome.kept), len(outcome.failed))"
     )
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

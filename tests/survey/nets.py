@@ -7,6 +7,7 @@ the process, as `kill -9` does.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -82,3 +83,23 @@ def deadly() -> tuple[nn.Module, Inputs]:
 
 def gap(x: Tensor, y: Tensor) -> Tensor:
     return (x - y).abs().max()
+
+
+class Slow(Noted):
+    """Takes its time on the nodes of a cluster."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        time.sleep(float(os.environ.get("PACE", "0")))
+        return super().forward(x)
+
+
+def slow() -> tuple[nn.Module, Inputs]:
+    return Slow("slow", nn.Conv2d(3, 5, 3), nn.ReLU()), IMAGE
+
+
+def restless() -> tuple[nn.Module, Inputs]:
+    """Other weights each time, whatever the seed."""
+    net, inputs = small()
+    with torch.no_grad():
+        next(net.parameters()).fill_(random.SystemRandom().random())
+    return net, inputs

@@ -81,6 +81,20 @@ def test_a_plan_is_a_product() -> None:
         (ALL + "[settings]\nstrict = 1", "line 6: strict: expected true or false"),
         (ALL + "[settings]\nsamples = 8\n[settings.a]\n", "line 6: samples: stands beside"),
         (ALL + "[run]\ngpu = 1", "line 6: unknown key 'gpu' in .run.; did you mean gpus"),
+        (ALL + "[run]\ngpus = 1.5", "line 6: gpus: expected a whole number, or a part of one GPU, got 1.5"),
+        (ALL + '[run]\ndevice = "cudda"', "line 6: device: expected auto or .*did you mean cuda"),
+        (
+            HEAD + 'models = "torchvision:alexnet.foo"\n' + DATA,
+            "line 2: .*alexnet.foo: there is no such model; did you mean alexnet",
+        ),
+        (
+            HEAD + 'models = ["timm:resnet18", "timm:resnet18.nosuchtag"]\n' + DATA,
+            "line 2: .*resnet18.nosuchtag: there is no such model; (did you mean|fathometer models)",
+        ),
+        (
+            HEAD + 'models = "timm:resnet18.fb_swsl_ig1b_ft_in1"\n' + DATA,
+            "line 2: .*did you mean resnet18.fb_swsl_ig1b_ft_in1k",
+        ),
         (ALL + "[run]\nmemory = -1", "line 6: memory: expected a number from 0"),
         (HEAD + "seeds = [1, -2]\n" + MODELS + DATA, "line 2: seeds: expected whole numbers from 0, got -2"),
         (HEAD + "seeds = 3\n" + MODELS + DATA, "line 2: seeds: expected a list"),
@@ -101,6 +115,15 @@ def test_a_plan_is_a_product() -> None:
 def test_a_plan_that_cannot_be_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_plan(text)
+
+
+def test_names_with_tags_and_parts_of_a_gpu() -> None:
+    text = (
+        ALL.replace("torchvision:alexnet", "timm:resnet18.a1_in1k") + '[run]\ngpus = 0.5\ndevice = "cuda:1"'
+    )
+    (family,) = parse_plan(text).families
+    assert [member.model for member in family.members] == ["timm:resnet18.a1_in1k"]
+    assert (family.run.gpus, family.run.device) == (0.5, "cuda:1")
 
 
 def test_a_file_that_is_no_plan(tmp_path: Path) -> None:

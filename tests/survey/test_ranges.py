@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ from fathometer.data import open_data
 from fathometer.data.noise import Noise
 from fathometer.data.samples import Sample
 from fathometer.inputs import Inputs
-from fathometer.survey.ranges import Range, doubtful, merged, ranges
+from fathometer.survey.ranges import Range, RangesDifferError, doubtful, merged, ranges
 from tests.survey.nets import Mood, small
 
 IMAGE = Inputs("image", (3, 8, 8))
@@ -108,6 +109,31 @@ def test_samples_before_a_range_are_not_read_where_all_are_readable(monkeypatch:
     data = open_data("random:200", IMAGE, batch_size=7)
     measure(small()[0], data, samples=20, batch_size=7, gauges="norm", first_batch=8)
     assert sorted(read) == [*range(7), *range(160 // 7 * 7, 200)]  # the first batch is what data are known by
+
+
+@pytest.mark.parametrize("where", ["model", "data", "versions", "device", "settings"])
+def test_ranges_of_different_networks_are_not_put_together(where: str) -> None:
+    _, parts = whole_and_parts(small()[0], 1, count=60)
+    facts = parts[1].provenance
+    other, told = {
+        "model": (replace(facts, model={**facts.model, "sha256": "1"}), "model sha256; does its factory"),
+        "data": (
+            replace(facts, data={**facts.data, "first_sample_sha256": "1"}),
+            "first sample; leave range",
+        ),
+        "versions": (replace(facts, versions={**facts.versions, "torch": "1"}), "version of torch"),
+        "device": (replace(facts, device="cuda"), "device"),
+        "settings": (replace(facts, settings={"survey": {"address": "1"}}), "address"),
+    }[where]
+    parts[1] = replace(parts[1], provenance=other)
+    with pytest.raises(RangesDifferError, match=f"expected one network .*got other {told}"):
+        merged(parts, batches=None)
+
+
+def test_weights_that_changed_between_ranges_are_told() -> None:
+    first, second = (whole_and_parts(small()[0], 1, count=60)[1] for _ in range(2))
+    with pytest.raises(RangesDifferError, match="other model sha256"):
+        merged([first[0], second[1], first[2]], batches=None)
 
 
 def test_ranges_after_an_unreadable_sample_are_doubtful() -> None:

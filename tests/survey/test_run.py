@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from fathometer.errors import InputError
 from fathometer.survey import Event, Store, run_survey, tasks_of
+from fathometer.survey.tasks import measure_task
 from tests.survey.making import assert_same, plan, plan_text, start
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
@@ -72,8 +75,69 @@ def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
     (task,) = tasks_of(plan("small"))
     journal = Store(tmp_path).journal(task)
     assert journal is not None
-    journal.write_text("nonsense")
-    assert run_survey([task], tmp_path).measured == [task]
+    for nonsense in ("nonsense", "", "[]\n", "null\n", '"x"\n', "[" * 100_000, "{}\n"):
+        journal.write_text(nonsense)
+        with pytest.warns(
+            UserWarning, match=r"\.journal: set aside as broken/.* measured again: .*not the journal"
+        ):
+            outcome = run_survey([task], tmp_path)
+        assert (outcome.measured, outcome.failed) == ([task], [])
+        (tmp_path / f"{task.stem}.json").unlink()
+    journal.mkdir()
+    with pytest.warns(UserWarning, match="set aside"):
+        assert run_survey([task], tmp_path).measured == [task]
+
+
+@pytest.mark.parametrize("spoil", [{"rows": 3}, {"rows": [{}]}, {"rows": [{"site": []}]}, {"batch": "0"}])
+def test_a_batch_that_is_none_is_measured_again(spoil: dict[str, object], tmp_path: Path) -> None:
+    (task,) = tasks_of(plan("small"))
+    run_survey([task], tmp_path / "whole")
+    journal = Store(tmp_path / "cut").journal(task)
+    assert journal is not None
+    measure_task(task, journal=journal)
+    head, first, second, third = journal.read_text().splitlines()
+    journal.write_text("\n".join([head, first, json.dumps({**json.loads(second), **spoil}), third]) + "\n")
+    assert run_survey([task], tmp_path / "cut").measured == [task]
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_an_error_of_the_input_does_not_cost_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (task,) = tasks_of(plan("small"))
+    journal = Store(tmp_path).journal(task)
+    assert journal is not None
+    measure_task(task, journal=journal)
+    before = journal.read_text()
+
+    def refused(*_: object, **__: object) -> None:
+        raise InputError("the data are on a disk that is not there today")
+
+    monkeypatch.setattr("fathometer.survey.run.measure_task", refused)
+    assert len(run_survey([task], tmp_path).failed) == 1
+    assert journal.read_text() == before
+
+
+def test_a_failure_is_tried_again_with_other_options(tmp_path: Path) -> None:
+    first = run_survey(plan("bad"), tmp_path)
+    ((_, failure),) = first.failed
+    assert failure.run["batch_size"] == 5
+    told: list[Event] = []
+    run_survey(plan("bad"), tmp_path, tell=told.append)
+    assert [event.state for event in told] == ["failed before"]
+    other = plan("bad", change=("batch_size = 5", "batch_size = 3"))
+    told.clear()
+    run_survey(other, tmp_path, tell=told.append)
+    assert [event.state for event in told if event.state != "under way"] == ["begun", "failed"]
+    assert len(list((tmp_path / "failed").iterdir())) == 1
+
+
+def test_a_device_that_is_not_here_is_no_failure_of_a_network(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(InputError, match=r"device cuda: not usable here .*the plan asks for it in \[run\]"):
+        run_survey(plan("small", run='device = "cuda"'), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_killed_in_the_middle_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+import fathometer
 from fathometer import InputError, load
 from fathometer.survey import Failure, Plan, Store, Task, parse_plan, run_survey, tasks_of
 from tests.survey.making import plan, plan_text
@@ -76,13 +78,18 @@ def spoil(tmp_path: Path, task: Task) -> Callable[[str], Path]:
     def spoilt(text: str) -> Path:
         run_survey([task], tmp_path)
         file = tmp_path / f"{task.stem}.json"
-        file.write_text(text.replace("GOOD", file.read_text()))
+        whole = file.read_text()
+        spoilt = whole.replace('"survey": {', text) if "survey" in text else text.replace("GOOD", whole)
+        file.write_text(spoilt)
         return file
 
     return spoilt
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "other"}', "GOOD{", "\x00\x01"])
+SPOILT = [f'"survey": {nonsense}, "x": {{' for nonsense in ("null", '"x"', "[]", "3")]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "other"}', "GOOD{", "\x00\x01", *SPOILT])
 def test_a_broken_file_is_set_aside_and_measured_again(
     text: str, spoil: Callable[[str], Path], task: Task, tmp_path: Path
 ) -> None:
@@ -92,6 +99,27 @@ def test_a_broken_file_is_set_aside_and_measured_again(
     assert outcome.measured == [task]
     assert load(file).provenance.settings["survey"]["address"] == task.address
     assert len(list((tmp_path / "broken").iterdir())) == 1
+
+
+@pytest.mark.parametrize("place", ["{}.json", "failed/{}.json"])
+def test_a_folder_named_like_a_result_is_set_aside(place: str, tmp_path: Path) -> None:
+    (task,) = tasks_of(plan("bad" if "failed" in place else "small"))
+    (tmp_path / place.format(task.stem) / "inner").mkdir(parents=True)
+    with pytest.warns(UserWarning, match="set aside as broken/.*got a folder"):
+        outcome = run_survey([task], tmp_path)
+    assert len(outcome.measured) + len(outcome.failed) == 1
+    assert (tmp_path / place.format(task.stem)).is_file()
+    assert [entry.is_dir() for entry in (tmp_path / "broken").iterdir()] == [True]
+
+
+def test_the_table_leaves_out_what_has_nonsense_for_labels(tmp_path: Path, task: Task) -> None:
+    run_survey([task], tmp_path)
+    file = tmp_path / f"{task.stem}.json"
+    whole = file.read_text()
+    for nonsense in ('"survey": "x", "x": {', '"reduction": [1], "x": {'):
+        file.write_text(whole.replace(f"{nonsense.partition(':')[0]}: {{", nonsense))
+        with pytest.warns(UserWarning, match="left out: .*expected a table"):
+            assert len(fathometer.atlas(tmp_path)) == 0
 
 
 def test_a_sounding_under_a_wrong_name_is_set_aside(tmp_path: Path, task: Task) -> None:
@@ -105,7 +133,7 @@ def test_a_sounding_under_a_wrong_name_is_set_aside(tmp_path: Path, task: Task) 
 def test_failures_are_told_and_nonsense_is_none(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path)
     assert store.failure(task) is None
-    store.fail(task, Failure.of(ValueError("why\nnot"), task.title))
+    store.fail(task, Failure.of(ValueError("why\nnot"), task))
     failure = store.failure(task)
     assert failure is not None
     assert (failure.kind, failure.message) == ("ValueError", "why\nnot")
@@ -131,12 +159,31 @@ def test_a_folder_by_fsspec(task: Task) -> None:
     assert run_survey([task], url).kept == [task]
     store = Store(url)
     assert [name for name, _ in store.soundings()] == [f"{task.stem}.json"]
-    assert store.has(task)
+    assert store.standing(task) == "finished"
     fsspec.filesystem("memory").pipe_file(f"/survey-of-a-test/{task.stem}.json", b"{")
     with pytest.warns(UserWarning, match="set aside"):
         assert run_survey([task], url).measured == [task]
-    store.fail(task, Failure("a", "b", "c"))
-    assert store.failure(task) == Failure("a", "b", "c")
+    failure = Failure.of(ValueError("c"), task)
+    store.fail(task, failure)
+    assert store.failure(task) == failure
+
+
+def test_how_far_a_sounding_is(tmp_path: Path, task: Task) -> None:
+    store = Store(tmp_path)
+    assert store.standing(task) == "to do"
+    with Store(tmp_path).claimed(task):
+        assert store.standing(task) == "under way"
+    assert store.standing(task) == "to do"
+    store.fail(task, Failure.of(ValueError("why"), task))
+    assert store.standing(task) == "failed"
+    other = replace(task, run=replace(task.run, batch_size=1))
+    assert store.standing(other) == "to do"  # since it will be tried again
+    run_survey([task], tmp_path, retry_failed=True)
+    assert store.standing(task) == "finished"
+    (tmp_path / f"{task.stem}.json").write_text("{")
+    with pytest.warns(UserWarning, match="will be measured again: .*broken"):
+        assert store.standing(task) == "to do"
+    assert (tmp_path / f"{task.stem}.json").read_text() == "{"
 
 
 def test_bad_folders(tmp_path: Path) -> None:

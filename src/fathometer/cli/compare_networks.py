@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from fathometer.cli.frames import frame_view, mean_and_std
 from fathometer.cli.outputs import ResultFolder
-from fathometer.cli.tables import frame_view
 from fathometer.compare import (
     Clustering,
+    adjusted_rand,
     best_predictors,
     correlations,
     family_agreement,
     family_table,
     predictors,
     signatures,
-    stability,
+    stability_of,
     statistics,
 )
-from fathometer.compare.families import in_words
+from fathometer.compare.series import varies
 from fathometer.errors import InputError
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.sounding import Sounding
 
 _FEW = 8  # networks whose distance matrix fits a terminal
-_SHOWN = ["sites", "min", "median", "max", "spread", "skewness", "ashman", "p", "bimodal"]
+_SHOWN = ["sites", "min", "median", "max", "spread", "skewness", "dip", "p", "bimodal"]
 
 
 def compare_networks(
@@ -51,40 +53,47 @@ def compare_networks(
     """
     gauge, metric = tree.distances.gauge, tree.distances.metric
     members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
-    several = len(set(members.values())) > 1
-    count = min(clusters or max(2, len(set(members.values()))), len(named))
+    count = clusters or min(max(2, len(set(members.values()))), len(named))
     numbers = statistics(named, gauge).loc[list(tree.names)]
     cut = tree.cut(count)
     results.add("distances.csv", tree.distances.frame.rename_axis("network"))
     results.add("statistics.csv", numbers.assign(cluster=cut))
     if len(named) <= _FEW:
-        console.print(frame_view(tree.ordered.rename_axis("network"), f"{metric} distances of {gauge}"))
-    shown = numbers[_SHOWN].rename(columns={"ashman": "D"})
+        title = f"{metric} distances of {gauge}"
+        console.print(frame_view(tree.ordered.rename_axis("network"), title, width=console.width))
+    shown = numbers[_SHOWN].copy()
     shown.insert(0, "cluster", cut)
     if members:
         shown.insert(1, "family", [members.get(name) for name in shown.index])
-    note = "bimodal: D > 2, p < 0.05 that one mode would do, each mode with a tenth of the sites"
-    console.print(frame_view(shown, f"{gauge}, in the order of the tree ({metric}, {tree.method})", note))
-    console.print(f"cophenetic correlation {tree.cophenetic:.3f}", highlight=False)
-    if several:
+    note = "p: how often values with one mode (uniform ones) have such a dip by chance; bimodal: p < 0.05"
+    title = f"{gauge}, in the order of the tree ({metric}, {tree.method})"
+    console.print(frame_view(shown, title, note, width=console.width))
+    if not math.isnan(tree.cophenetic):
+        console.print(f"cophenetic correlation {tree.cophenetic:.3f}", highlight=False)
+    if len(set(members.values())) > 1:
         agreement = family_agreement(tree.distances, members)
         results.add("families.csv", agreement.set_index("network"))
-        _print_agreement(agreement, console)
-    if draws:
-        _stability(named, tree, count, draws, results, console)
+        _print_agreement(agreement, cut, members, console)
+    returns = _stability(named, tree, count, draws, results, console) if draws else None
     _relate(named, gauge, members, results, console)
-    _predict(numbers, facts, members, results, console)
-    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members))
+    _predict(numbers, facts, members, gauge, results, console)
+    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members, returns))
     results.draw("distributions.png", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
 
 
-def _print_agreement(agreement: pd.DataFrame, console: Console) -> None:
+def _print_agreement(
+    agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], console: Console
+) -> None:
     judged = agreement[agreement["same"].notna()]
     astray = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
+    known = [name for name in cut.index if name in members]
+    rand = adjusted_rand([members[name] for name in known], cut.loc[known].to_list())
     console.print(
         f"nearest neighbour in the own family: {len(judged) - len(astray)} of {len(judged)} networks; "
-        f"mean silhouette {judged['silhouette'].mean():.2f}",
+        f"mean silhouette {judged['silhouette'].mean():.2f}; "
+        f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}",
         highlight=False,
+        soft_wrap=True,
     )
     for row in astray.itertuples():
         console.print(
@@ -101,19 +110,9 @@ def _stability(
     draws: int,
     results: ResultFolder,
     console: Console,
-) -> None:
-    distances = tree.distances
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what differs was told before
-        found = stability(
-            named,
-            distances.gauge,
-            distances.metric,
-            method=tree.method,
-            clusters=count,
-            draws=draws,
-            anyway=True,
-        )
+) -> list[float]:
+    """The share of draws in which each merge comes back."""
+    found = stability_of(tree, named, clusters=count, draws=draws)
     results.add("merges.csv", found.merges.set_index("members"))
     results.add("pairs.csv", found.pairs.rename_axis("network"))
     returns = found.merges["returns"]
@@ -124,6 +123,7 @@ def _stability(
     )
     if found.unvaried:
         console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}", markup=False)
+    return [float(share) for share in returns]
 
 
 def _relate(
@@ -142,28 +142,61 @@ def _relate(
     flat = by_family.set_axis(["_".join(column) for column in by_family.columns], axis=1)
     results.add("correlations_by_family.csv", flat)
     title = f"Pearson correlation with {gauge} over sites"
+    note = "; ".join(["Table 2", *_constants(named, table)])
+    console.print(frame_view(table, title, note, 2, width=console.width))
     if members:
-        console.print(frame_view(in_words(by_family), title, "mean ± population std (Table 1)"))
-    else:
-        console.print(frame_view(table, title, "Table 2", 2))
+        note = "mean ± population std (Table 1)"
+        console.print(frame_view(mean_and_std(by_family), title, note, width=console.width))
+
+
+def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
+    """Why cells are missing: what does not vary over sites goes with nothing."""
+    reasons = []
+    for companion in table.columns[table.isna().any()]:
+        missing = [named[str(name)] for name in table.index[table[companion].isna()]]
+        values = [sounding.mean(companion) for sounding in missing if companion in sounding.gauges]
+        flat = [series for series in values if not varies(series.dropna().to_numpy(float))]
+        if len(values) < len(missing):
+            reasons.append(f"{companion}: – where it was not measured")
+        if flat and companion == "r2" and all(np.allclose(series, 1) for series in flat):
+            reasons.append("r2: –, since R² in the sample is 1 at every site: it does not vary")
+        elif flat:
+            reasons.append(f"{companion}: – where it does not vary over sites")
+    return reasons
 
 
 def _predict(
     numbers: pd.DataFrame,
     facts: pd.DataFrame,
     members: dict[str, str],
+    gauge: str,
     results: ResultFolder,
     console: Console,
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():
+        console.print(
+            "no predictor of accuracy: no accuracy is known; give it by --families FILE, a CSV with the "
+            "columns network, family and accuracy",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
         return
     try:
+        lines = predictors(numbers, facts, members)
         best = best_predictors(numbers, facts, members)
     except InputError as error:
         console.print(f"no predictor of accuracy: {error}", highlight=False, markup=False)
         return
-    results.add("predictors.csv", predictors(numbers, facts, members).set_index("family"))
+    results.add("predictors.csv", lines.set_index("family"))
     results.add("best_predictors.csv", best.set_index("family"))
     note = "left out: of networks that the line has not seen; chance: as good with accuracies shuffled"
-    console.print(frame_view(best.set_index("family"), "Best single predictor of accuracy (Figure 4)", note))
-    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members))
+    title = "Best single predictor of accuracy (Figure 4)"
+    console.print(frame_view(best.set_index("family"), title, note, width=console.width))
+    for row in lines[lines["r2"].isna()].itertuples():
+        console.print(
+            f"{row.family}: {row.predictor} left out, known of {row.members} networks",
+            highlight=False,
+            markup=False,
+        )
+    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))

@@ -1,7 +1,8 @@
-"""What is known of networks apart from their soundings, as the command line is told: `--families`, `--family`."""
+"""What the command line is told of networks apart from their soundings: `--families`, `--family`."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -9,7 +10,7 @@ from typing import Annotated, TypeAlias
 import pandas as pd
 import typer
 
-from fathometer.compare import facts_of, families_by_pattern, known_facts, read_facts
+from fathometer.compare import facts_of, families_by_pattern, known_facts, read_facts, unknown_networks
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 
@@ -23,16 +24,26 @@ FamiliesOption: TypeAlias = Annotated[
 ]
 FamilyOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=PATTERN", help="A family by the names of its networks. Repeatable."),
+    typer.Option(
+        metavar="NAME=PATTERN", help="A family by the names of its networks. Repeatable; goes before FILE."
+    ),
 ]
 
 
 def facts_for(named: Mapping[str, Sounding], file: Path | None, patterns: Sequence[str]) -> pd.DataFrame:
     """What is known of the networks, from the file or else from themselves; families by pattern go first."""
     if file is not None:
-        facts = facts_of(named, read_facts(file))
+        table = read_facts(file)
+        facts = facts_of(named, table)
         if facts.empty:
             raise InputError(f"{file}: none of its networks is here; these are {', '.join(named)}")
+        unknown = unknown_networks(named, table)
+        if unknown:
+            more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+            warnings.warn(
+                f"{file}: no sounding of {', '.join(unknown[:8])}{more}; these rows are not used",
+                stacklevel=2,
+            )
     else:
         facts = known_facts(named)
     if patterns:

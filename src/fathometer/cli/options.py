@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -19,6 +21,20 @@ def positive(option: typer.CallbackParam, value: float) -> float:
     if not 0 < value < math.inf:
         raise InputError(f"{option.opts[0]}: expected a finite number > 0, got {value}")
     return value
+
+
+def one_of(*words: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
+    """Refuse what is none of these words, and say which was meant."""
+
+    def check(option: typer.CallbackParam, value: str | None) -> str | None:
+        if value is None or value in words:
+            return value
+        near = [word for word in words if value and word.startswith(value)] or get_close_matches(value, words)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        expected = f"{', '.join(words[:-1])} or {words[-1]}"
+        raise InputError(f"{option.opts[0]}: expected {expected}, got {value!r}{hint}")
+
+    return check
 
 
 def usable_seed(option: typer.CallbackParam, value: int) -> int:

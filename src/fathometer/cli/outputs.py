@@ -51,12 +51,28 @@ def check_writable(path: Path, force: bool) -> None:
         raise InputError(f"{path} is a folder; give another name")
     if path.exists() and not force:
         raise InputError(f"{path} exists; give another name, or --force to replace it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {path}: cannot make the folder ({error.strerror})") from error
+    _make_folder(path.parent)
     with complete_file(path, keep=False) as probe:
         probe.touch()
+
+
+def _check_folder(folder: Path) -> None:
+    """Fail before the work if the folder cannot be made after it; nothing is left behind."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"--out {folder}: expected a folder, but {there} is a file")
+    try:
+        with complete_file(there / folder.name, keep=False) as probe:
+            probe.touch()
+    except InputError as error:
+        raise InputError(f"--out {folder}: cannot be written ({error.__cause__})") from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot make the folder ({error.strerror})") from error
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
@@ -85,7 +101,7 @@ class ResultFolder:
                 raise InputError(
                     f"--out {folder}: is not empty; give another folder, or --force to write into it"
                 )
-            check_writable(folder / "statistics.csv", force=True)
+            _check_folder(folder)
 
     def add(self, name: str, table: pd.DataFrame) -> None:
         """A CSV, with its index."""
@@ -99,6 +115,7 @@ class ResultFolder:
         """Everything; the files that were written."""
         if self._folder is None:
             return []
+        _make_folder(self._folder)
         for name, table in self._tables.items():
             write_table(table.reset_index(), self._folder / name)
         for name, figure in self._pictures.items():

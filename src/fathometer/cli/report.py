@@ -28,7 +28,9 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The file to write, .html. Default: by the input's name."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write, .html. Default: by the input's name."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call it.")] = None,
     families: FamiliesOption = None,
@@ -67,15 +69,15 @@ def report(
         raise InputError(f"--out {out}: expected a name that ends in .html")
     check_writable(out, force)
     results = read_results(files)
-    facts = None
+    folder = len(files) == 1 and files[0].is_dir()
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])
-        if len(results) == 1 and not files[0].is_dir():
-            results = next(iter(results.values()))
+        shown = results if folder or len(results) > 1 else next(iter(results.values()))
+        write_report(shown, out, title=title, facts=facts, atlas=folder, anyway=anyway)
     elif families or family:
         raise InputError("--families and --family belong to soundings; this is something else")
-    atlas = len(files) == 1 and files[0].is_dir()
-    write_report(results, out, title=title, facts=facts, atlas=atlas, anyway=anyway)
+    else:
+        write_report(results, out, title=title)
     console = Console(emoji=False)
     console.print(
         f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)", markup=False, highlight=False, soft_wrap=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -31,21 +32,33 @@ def read_results(paths: Sequence[Path]) -> Results:
     return read_soundings(paths)
 
 
-def read_soundings(paths: Sequence[Path]) -> dict[str, Sounding]:
-    """Soundings from files and folders, by name."""
+def read_soundings(files: Sequence[Path]) -> dict[str, Sounding]:
+    """Soundings by name; those that nothing else sets apart are named by their files."""
+    paths = _paths(files)
+    soundings = [load(path) for path in paths]
+    names = list(by_name(soundings))
+    alike = {name.rpartition(" #")[0] for name in names if " #" in name}
+    for place, (name, path) in enumerate(zip(names, paths, strict=True)):
+        plain = name.rpartition(" #")[0] or name
+        if plain in alike:
+            names[place] = f"{plain}, {path}"
+    return dict(zip(names, soundings, strict=True))
+
+
+def _paths(files: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.suffix in _SOUNDINGS and file.is_file())
-            if not inside:
-                raise InputError(f"{path}: no .json or .parquet file in this folder")
-            found += inside
-        else:
-            found.append(path)
-    for path in found:
+    for path in files:
         if (path / PLAN).is_file() or _is_history(path):
             raise InputError(f"{path}: not a sounding; a leaky sweep or a history stands alone")
-    return by_name([load(path) for path in dict.fromkeys(found)])
+        inside = sorted(file for file in path.iterdir() if file.suffix in _SOUNDINGS) if path.is_dir() else []
+        if path.is_dir() and not inside:
+            raise InputError(f"{path}: no .json or .parquet file in this folder")
+        found += inside or [path]
+    once = {path.resolve(): path for path in reversed(found)}
+    twice = [str(path) for path in once.values() if [p.resolve() for p in found].count(path.resolve()) > 1]
+    if twice:
+        warnings.warn(f"given twice, taken once: {', '.join(twice)}", stacklevel=2)
+    return list(once.values())[::-1]
 
 
 def _is_history(path: Path) -> bool:

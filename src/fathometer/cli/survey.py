@@ -35,7 +35,9 @@ def survey(
     ] = "here",
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: a local one is started."),
+        typer.Option(
+            metavar="HOST:PORT", help="Of a Ray cluster. Default: RAY_ADDRESS, or a local one is started."
+        ),
     ] = None,
     status: Annotated[
         bool, typer.Option("--status", metavar="", help="Say what is done and what is not; measure nothing.")
@@ -54,8 +56,9 @@ def survey(
     """Measure many networks: models × weights × data × settings × seeds, as a plan says.
 
     Each sounding becomes one file in the results folder. A finished one is never measured twice: give the
-    same command again after an interruption, or with a longer plan. A network that fails is recorded, and the
-    rest goes on. Two surveys may share a folder. `fathometer.atlas(FOLDER)` is a table of everything.
+    same command again after an interruption, or with a longer plan. New names and facts in the plan are
+    written into finished files. A network that fails is recorded, and the rest goes on. Two surveys may share
+    a folder. `fathometer.atlas(FOLDER)` is a table of everything.
 
     A plan:
 
@@ -179,15 +182,14 @@ def _status(tasks: list[Task], store: Store) -> Table:
     """Family by family."""
     view = Table(title=f"{store.folder}")
     view.add_column("family")
-    for column in ("soundings", "finished", "failed", "to do"):
+    columns = ("finished", "under way", "failed", "to do")
+    for column in ("soundings", *columns):
         view.add_column(column, justify="right")
     families: dict[str, Counter[str]] = {}
     for task in tasks:
-        state = "finished" if store.has(task) else "failed" if store.failure(task) else "to do"
-        families.setdefault(task.family or "(none)", Counter())[state] += 1
+        families.setdefault(task.family or "(none)", Counter())[store.standing(task)] += 1
     for family, counts in [*families.items(), ("all", sum(families.values(), Counter()))]:
-        numbers = (counts.total(), counts["finished"], counts["failed"], counts["to do"])
-        view.add_row(Text(family), *map(str, numbers))
+        view.add_row(Text(family), *map(str, (counts.total(), *(counts[name] for name in columns))))
     return view
 
 

@@ -1,11 +1,9 @@
-"""Tables in the terminal: a sounding with a bar for each site, as far as the width allows; any frame."""
+"""Tables in the terminal: a sounding with a bar for each site, as far as the width allows."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-import pandas as pd
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
@@ -76,24 +74,3 @@ def _title(sounding: Sounding) -> str:
     weights = facts.model.get("weights")
     model = f"{facts.model.get('name', '?')}" + (f" ({weights})" if weights else "")
     return f"{model} on {facts.data.get('name', '?')}"
-
-
-def frame_view(frame: pd.DataFrame, title: str, caption: str = "", digits: int = 3) -> Table:
-    """Any table: the index first, numbers to the right; what is missing is a dash."""
-    view = Table(title=Text(title), caption=Text(caption) if caption else None)
-    view.add_column(str(frame.index.name or ""), overflow="fold")
-    for column in frame.columns:
-        numbers = pd.api.types.is_numeric_dtype(frame[column])
-        words = str(column) if column in frame.index else str(column).replace("_", " ")  # a matrix has names
-        view.add_column(words, justify="right" if numbers else "left")
-    for name, row in zip(frame.index, frame.itertuples(index=False), strict=True):
-        view.add_row(Text(str(name)), *(Text(_cell(value, digits)) for value in row))
-    return view
-
-
-def _cell(value: object, digits: int) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

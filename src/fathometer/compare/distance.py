@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.dtw import as_series, dtw_matrix
 from fathometer.compare.gathering import Array, Soundings, comparable, signatures
+from fathometer.compare.series import as_series
+from fathometer.compare.warping import dtw_matrix
 from fathometer.errors import InputError
 
 Metric: TypeAlias = Literal["dtw", "euclidean", "wasserstein"]

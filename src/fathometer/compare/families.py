@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -11,19 +11,23 @@ import pandas as pd
 from fathometer.errors import InputError
 
 
-def families_by_pattern(names: Iterable[str], patterns: Mapping[str, str]) -> dict[str, str]:
-    """The family whose pattern fits a name, the first that does; names that fit none are left out.
+def families_by_pattern(names: Iterable[str], patterns: Mapping[str, str | Sequence[str]]) -> dict[str, str]:
+    """The family of which a pattern fits a name, the first that does; names that fit none are left out.
 
     Example:
-        >>> families_by_pattern(["vgg16", "resnet18", "mine"], {"VGG": "vgg*", "ResNet": "resnet*"})
+        >>> families_by_pattern(["vgg16", "resnet18", "mine"], {"VGG": "vgg*", "ResNet": ["resnet*"]})
         {'vgg16': 'VGG', 'resnet18': 'ResNet'}
     """
     names = list(names)
-    for family, pattern in patterns.items():
-        if not any(fnmatchcase(name, pattern) for name in names):
+    several = {family: [given] if isinstance(given, str) else given for family, given in patterns.items()}
+    found: dict[str, str] = {}
+    for family, pattern in ((family, pattern) for family, given in several.items() for pattern in given):
+        fits = [name for name in names if fnmatchcase(name, pattern)]
+        if not fits:
             raise InputError(f"family {family}: no network fits {pattern!r}; there are {', '.join(names)}")
-    fits = {name: [f for f, pattern in patterns.items() if fnmatchcase(name, pattern)] for name in names}
-    return {name: found[0] for name, found in fits.items() if found}
+        for name in fits:
+            found.setdefault(name, family)
+    return {name: found[name] for name in names if name in found}
 
 
 def family_table(values: pd.DataFrame, families: Mapping[str, str], overall: str = "all") -> pd.DataFrame:
@@ -54,16 +58,3 @@ def family_table(values: pd.DataFrame, families: Mapping[str, str], overall: str
         columns[quantity, "std"] = [part.std() if len(part) else np.nan for part in parts]
         columns[quantity, "count"] = [len(part) for part in parts]
     return pd.DataFrame(columns, index=pd.Index(list(groups), name="family"))
-
-
-def in_words(table: pd.DataFrame, digits: int = 2) -> pd.DataFrame:
-    """The table as the paper prints it: `0.53 ± 0.04`."""
-    quantities = list(dict.fromkeys(table.columns.get_level_values(0)))
-    words = {
-        quantity: [
-            "–" if np.isnan(mean) else f"{mean:.{digits}f} ± {std:.{digits}f}"
-            for mean, std in zip(table[quantity, "mean"], table[quantity, "std"], strict=True)
-        ]
-        for quantity in quantities
-    }
-    return pd.DataFrame(words, index=table.index)

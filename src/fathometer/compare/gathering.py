@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fathometer.compare.aspects import ASPECTS, aspects_of, labels_of, short_name
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
 
-ASPECTS: dict[str, Callable[[Sounding], Any]] = {
-    "data": lambda s: s.provenance.data.get("name", "?"),
-    "pooling": lambda s: _pooling(s.provenance.settings.get("reduction", {})),
-    "samples": lambda s: s.provenance.settings.get("samples", "?"),
-    "seed": lambda s: s.provenance.settings.get("seed", "?"),
-    "weights": lambda s: _weights(s.provenance.model),
-}
-"""What can differ between two soundings of one network, as words."""
-
 ALIKE = ("data", "pooling", "samples")
 """Aspects that must agree, or else a difference in signature is no difference between networks."""
-
-
-def short_name(sounding: Sounding) -> str:
-    """What the network is called, without where it came from: `resnet18` of `torchvision:resnet18`."""
-    return str(sounding.provenance.model.get("name", "?")).rpartition(":")[2]
 
 
 def by_name(soundings: Soundings) -> dict[str, Sounding]:
@@ -39,11 +27,7 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
 
     Where several are of one network, what sets them apart is added: weights, data, settings, or a number.
     """
-    if isinstance(soundings, Mapping):
-        named = dict(soundings)
-    else:
-        soundings = list(soundings)
-        named = dict(zip(_unique_names(soundings), soundings, strict=True))
+    named = dict(soundings) if isinstance(soundings, Mapping) else dict(enumerate(soundings))
     if not named:
         raise InputError("expected at least one sounding, got none")
     for name, sounding in named.items():
@@ -51,7 +35,9 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
             raise InputError(
                 f"{name}: expected a Sounding, got {type(sounding).__name__}; load() reads a file"
             )
-    return named
+    if isinstance(soundings, Mapping):
+        return {str(name): sounding for name, sounding in named.items()}
+    return dict(zip(_unique_names(list(named.values())), named.values(), strict=True))
 
 
 def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array]:
@@ -62,7 +48,7 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
     found: dict[str, Array] = {}
     for name, sounding in by_name(soundings).items():
         if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {gauge!r} was not measured, but {', '.join(sounding.gauges)}")
+            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
         values = sounding.mean(gauge)
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
@@ -84,6 +70,9 @@ def comparable(
     """The soundings by name, if a comparison of them says something about the networks.
 
     All must hold the gauge and agree in `alike`. If not, those that stand apart from the majority are named.
+    Data are known by their name and the shape of a sample; but the size of pictures does not count, since it
+    is what the network takes. Tensors, and data sets without a `description`, have no name: they are known by
+    their first sample, if all were measured with one seed (which may set the order).
 
     Args:
         soundings: what is to be compared.
@@ -91,44 +80,64 @@ def comparable(
         anyway: warn instead of refusing; soundings without the gauge are left out.
         alike: of `data`, `pooling` (the reduction), `samples` (in a batch), `seed`, `weights`.
     """
+    alike = list(alike)
+    for aspect in alike:
+        if aspect not in ASPECTS:
+            raise InputError(f"alike: expected some of {', '.join(ASPECTS)}, got {aspect!r}")
     named = by_name(soundings)
     without = [name for name, sounding in named.items() if gauge not in sounding.gauges]
-    reasons = [f"{gauge!r} was not measured in {_listed(without)}"] if without else []
     kept = {name: sounding for name, sounding in named.items() if name not in without}
     if not kept:
-        raise InputError(f"{gauge!r} was measured in none of these soundings; choose another gauge")
-    for aspect in alike:
-        values = {name: str(ASPECTS[aspect](sounding)) for name, sounding in kept.items()}
-        usual = Counter(values.values()).most_common(1)[0][0]
-        odd = [f"{name} ({value})" for name, value in values.items() if value != usual]
-        if odd:
-            reasons.append(f"{aspect}: {usual} in most, but not in {_listed(odd)}")
-    if reasons and not anyway:
+        measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
+        raise InputError(f"gauge {not_measured(gauge, list(measured))}")
+    missing = [f"{gauge!r} was not measured in {_listed(without)}"] if without else []
+    differences = [reason for aspect in alike if (reason := _difference(kept, aspect))]
+    if (missing or differences) and not anyway:
         raise InputError(
-            f"these soundings cannot be compared: {'; '.join(reasons)}. Measure them alike, leave some out, "
-            "or compare anyway (anyway=True, --anyway)"
+            f"these soundings cannot be compared: {'; '.join(missing + differences)}. Measure them alike, "
+            "leave some out, or compare anyway (anyway=True, --anyway)"
         )
-    for reason in reasons:
-        left_out = " and left out" if reason.startswith(f"{gauge!r} was not") else ""
-        warnings.warn(f"compared anyway{left_out}: {reason}", stacklevel=2)
+    for reason in missing:
+        warnings.warn(f"compared anyway and left out: {reason}", stacklevel=2)
+    for reason in differences:
+        warnings.warn(f"compared anyway: {reason}", stacklevel=2)
     return kept
 
 
-def aspect_of(sounding: Sounding, aspect: str) -> Any:
-    """One of `data`, `pooling`, `samples`, `seed`, `weights`."""
-    if aspect not in ASPECTS:
-        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {aspect!r}")
-    return ASPECTS[aspect](sounding)
+def not_measured(gauge: str, measured: Sequence[str]) -> str:
+    """That a gauge is not there, which are, and which of them was meant.
+
+    Example:
+        >>> not_measured("stable_rank", ["affinity", "stable_rank_x", "stable_rank_y"])
+        "'stable_rank' was not measured, but affinity, stable_rank_x, stable_rank_y; did you mean \
+stable_rank_x, stable_rank_y?"
+    """
+    begun = [name for name in measured if name.startswith(gauge)]
+    near = begun or get_close_matches(gauge, measured, n=2)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; choose one of these"
+    return f"{gauge!r} was not measured, but {', '.join(measured)}{hint}"
+
+
+def _difference(named: Mapping[str, Sounding], aspect: str) -> str:
+    """Who stands apart in this, in words; nothing if nobody does."""
+    values = dict(zip(named, aspects_of(list(named.values()), aspect), strict=True))
+    (usual, most), *others = Counter(values.values()).most_common()
+    if not others:
+        return ""
+    if others[0][1] == most:  # no majority
+        return f"{aspect}: {_listed([f'{name}: {value}' for name, value in values.items()])}"
+    odd = [f"{name} ({value})" for name, value in values.items() if value != usual]
+    return f"{aspect}: {usual} in most, but not in {_listed(odd)}"
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
-    names = [short_name(s) if isinstance(s, Sounding) else "?" for s in soundings]
+    names = [short_name(sounding) for sounding in soundings]
     for aspect in ("data", "weights", "pooling", "samples", "seed"):
         groups: dict[str, list[int]] = {}
         for place, name in enumerate(names):
             groups.setdefault(name, []).append(place)
         for places in (places for places in groups.values() if len(places) > 1):
-            values = [str(ASPECTS[aspect](soundings[place])) for place in places]
+            values = labels_of([soundings[place] for place in places], aspect)
             if len(set(values)) > 1:
                 for place, value in zip(places, values, strict=True):
                     names[place] = f"{names[place]}, {value}"
@@ -138,20 +147,6 @@ def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
         if seen[name] > 1:
             names[place] = f"{name} #{seen[name]}"
     return names
-
-
-def _pooling(reduction: Mapping[str, Any]) -> str:
-    words = [str(reduction.get("pooling", "?"))]
-    if reduction.get("pool_first"):
-        words.append("before σ")
-    if reduction.get("channel_axis") is not None:
-        words.append(f"channels on axis {reduction['channel_axis']}")
-    return " ".join(words)
-
-
-def _weights(model: Mapping[str, Any]) -> str:
-    digest = str(model.get("sha256", ""))[:8]
-    return " ".join(filter(None, (str(model.get("weights") or ""), digest))) or "?"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare.gathering import Array
-from fathometer.compare.statistics import STATISTICS
+from fathometer.compare.series import varies
+from fathometer.compare.summaries import STATISTICS
 from fathometer.errors import InputError
 
 CHARACTERISTICS = ("depth", "parameters", "gflops")
@@ -26,10 +27,11 @@ def predictors(
 ) -> pd.DataFrame:
     """Every statistic of the signature and every characteristic as the only predictor of accuracy, by family.
 
-    A row for each family and predictor: `kind` (signature or characteristic), `members`, `slope`, `r2` of the
-    line in the sample, and `r2_left_out` = 1 − Σ (yᵢ − ŷ₋ᵢ)² / Σ (yᵢ − ȳ₋ᵢ)², where line and mean come from
-    all members but the i-th: what the line is worth for a network that it has not seen, below 0 if less than
-    the mean of the others. Families with fewer than three members of known accuracy are left out.
+    A row for each family and predictor: `kind` (signature or characteristic), `members` that have both,
+    `slope`, `r2` of the line in the sample, and `r2_left_out` = 1 − Σ (yᵢ − ŷ₋ᵢ)² / Σ (yᵢ − ȳ₋ᵢ)², where line
+    and mean come from all members but the i-th: what the line is worth for a network that it has not seen,
+    below 0 if less than the mean of the others. A predictor that fewer than three members have is there
+    without a line. Families with fewer than three members of known accuracy are left out.
 
     Args:
         statistics: network × statistic, as `statistics` gives them.
@@ -43,13 +45,12 @@ def predictors(
         members = _members(table, families, family)
         if len(members) < _LEAST:
             continue
-        y = members[target].to_numpy(float)
         for name in table.columns.drop(target):
-            x = members[name].to_numpy(float)
-            if np.isfinite(x).all():
-                slope, r2, left_out = _line(x, y)
-                kind = "characteristic" if name in CHARACTERISTICS else "signature"
-                rows.append((family, name, kind, len(members), slope, r2, left_out))
+            known = members[np.isfinite(members[name].astype(float))]
+            x, y = known[name].to_numpy(float), known[target].to_numpy(float)
+            line = _line(x, y) if len(known) >= _LEAST else (np.nan, np.nan, np.nan)
+            kind = "characteristic" if name in CHARACTERISTICS else "signature"
+            rows.append((family, name, kind, len(known), *line))
     if not rows:
         raise InputError(
             f"expected a family with at least {_LEAST} members whose {target} is known; got none"
@@ -71,7 +72,7 @@ def best_predictors(
     orders of the accuracies for which the best of its kind has as large an R². Four members have 24 orders:
     `chance` is at least 1/24; with three it is at least 1/6, and nothing can be concluded.
     """
-    lines = predictors(statistics, facts, families, target)
+    lines = predictors(statistics, facts, families, target).dropna(subset="r2")
     picked = lines.loc[lines.groupby(["family", "kind"], sort=False)["r2"].idxmax()].copy()
     table = _known(statistics, facts, target)
     chances = []
@@ -99,14 +100,14 @@ def _members(table: pd.DataFrame, families: Mapping[str, str], family: str) -> p
 
 def _line(x: Array, y: Array) -> tuple[float, float, float]:
     """Slope, R² in the sample, R² of those left out. Nothing varies: no line."""
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
+    if not varies(x) or not varies(y):
         return 0.0, 0.0, float("nan")
     slope, r2 = _fit(x, y)
     errors, plain = [], []
     for place in range(len(y)):
         others = np.arange(len(y)) != place
         mean = y[others].mean()
-        line = _fit(x[others], y[others])[0] if np.ptp(x[others]) else 0.0
+        line = _fit(x[others], y[others])[0] if varies(x[others]) else 0.0
         errors.append(y[place] - mean - line * (x[place] - x[others].mean()))
         plain.append(y[place] - mean)
     return slope, r2, 1 - float(np.square(errors).sum() / np.square(plain).sum())
@@ -115,8 +116,7 @@ def _line(x: Array, y: Array) -> tuple[float, float, float]:
 def _fit(x: Array, y: Array) -> tuple[float, float]:
     a, b = x - x.mean(), y - y.mean()
     slope = float(a @ b / (a @ a))
-    rest = b @ b
-    return slope, float((a @ b) ** 2 / ((a @ a) * rest)) if rest else 0.0
+    return slope, float((a @ b) ** 2 / ((a @ a) * (b @ b))) if varies(y) else 0.0
 
 
 def _chance(x: Array, y: Array, reached: float) -> float:
@@ -127,10 +127,13 @@ def _chance(x: Array, y: Array, reached: float) -> float:
     else:
         generator = np.random.default_rng(0)
         orders = np.array([np.arange(count), *(generator.permutation(count) for _ in range(_ORDERS - 1))])
-    a = x - x.mean(0)
-    size = np.sqrt((a**2).sum(0))
-    a = a[:, size > 0] / size[size > 0]
-    b = y - y.mean()
-    b = b / np.sqrt(b @ b) if b.any() else b
-    best = ((b[orders] @ a) ** 2).max(axis=1) if a.shape[1] else np.zeros(len(orders))
+    shuffled = y[orders]
+    best = np.zeros(len(orders))
+    for column in x.T:
+        known = np.isfinite(column)
+        a, b = column[known], shuffled[:, known]
+        if varies(a):
+            a, b = a - a.mean(), b - b.mean(1, keepdims=True)
+            size = (a @ a) * (b**2).sum(1)
+            best = np.maximum(best, np.divide((b @ a) ** 2, size, out=np.zeros(len(b)), where=size > 0))
     return float((best >= reached - 1e-12).mean())

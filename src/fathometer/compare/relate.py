@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.gathering import Array, Soundings, by_name
+from fathometer.compare.gathering import Array, Soundings, by_name, not_measured
+from fathometer.compare.series import varies
 from fathometer.errors import InputError
 
 COMPANIONS = ("cka", "norm", "sparsity_change", "entropy_change", "r2")
@@ -39,7 +40,7 @@ def correlations(
     named = by_name(soundings)
     for name, sounding in named.items():
         if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {gauge!r} was not measured, but {', '.join(sounding.gauges)}")
+            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
     measured = dict.fromkeys(other for sounding in named.values() for other in sounding.gauges)
     wanted = (
         [c for c in COMPANIONS if c in measured and c != gauge] if companions is None else list(companions)
@@ -65,12 +66,7 @@ def correlations(
 def _pearson(a: Array, b: Array) -> float:
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
-    if len(a) < 3 or not _varies(a) or not _varies(b):
+    if len(a) < 3 or not varies(a) or not varies(b):
         return float("nan")
     a, b = a - a.mean(), b - b.mean()
     return float(a @ b / (np.sqrt(a @ a) * np.sqrt(b @ b)))
-
-
-def _varies(values: Array) -> bool:
-    """What is left of a constant after rounding is no variation."""
-    return float(np.ptp(values)) > 1e-12 * float(np.abs(values).max())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fathometer.data.pictures import from_file, require_pictures
 from fathometer.data.samples import Sample, Samples, Unreadable, brief
+from fathometer.data.walk import files_below, is_hidden
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
 
@@ -51,23 +51,9 @@ class ImageFolder(Samples):
 
 
 def _images(root: Path) -> Iterator[PurePosixPath]:
-    """Every image below `root`, relative to it. Links are followed, but not in circles."""
-
-    def below(folder: PurePosixPath, above: frozenset[str]) -> Iterator[PurePosixPath]:
-        here = os.path.realpath(root / folder)
-        if here in above:
-            return
-        with os.scandir(root / folder) as entries:
-            for entry in entries:
-                if _is_hidden(entry.name):
-                    continue
-                if entry.is_dir():
-                    yield from below(folder / entry.name, above | {here})
-                elif entry.name.lower().endswith(IMAGE_SUFFIXES):  # a broken link too: it will be named
-                    yield folder / entry.name
-
+    """Every image below `root`, relative to it; a broken link too: it will be named."""
     try:
-        yield from below(PurePosixPath(), frozenset())
+        yield from (file for file in files_below(root) if file.name.lower().endswith(IMAGE_SUFFIXES))
     except OSError as error:
         raise InputError(f"{root}: cannot be read ({brief(error)})") from error
 
@@ -91,7 +77,7 @@ def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
             f"{root}: expected images in class folders or directly in it, got both ({flat} of {len(files)} "
             "directly); move one kind away, or name all in a labels.csv (columns file, class_index)"
         )
-    classes = sorted(f.name for f in root.iterdir() if f.is_dir() and not _is_hidden(f.name))
+    classes = sorted(f.name for f in root.iterdir() if f.is_dir() and not is_hidden(f.name))
     if {name.lower() for name in classes} <= _SPLITS:
         raise InputError(f"{root}: expected class folders, got {' and '.join(classes)}; give one of these")
     index = {name: i for i, name in enumerate(classes)}
@@ -118,7 +104,3 @@ def _class_index(text: str | None, file: str, table: Path) -> int:
         return int(text or "")
     except ValueError:
         raise InputError(f"{table}: expected a whole number as class_index of {file}, got {text!r}") from None
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name == "__MACOSX"

@@ -1,4 +1,4 @@
-"""What torchvision says of its weights: accuracy, parameters, GFLOPS; and a depth that is counted."""
+"""What torchvision says of its weights: accuracy, parameters, GFLOPS; a depth that is counted; a year."""
 
 from __future__ import annotations
 
@@ -20,6 +20,32 @@ _LAYERS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
+
+
+_YEARS = {
+    "alexnet": 2012,
+    "convnext": 2022,
+    "densenet": 2016,
+    "efficientnet": 2019,
+    "efficientnet_v2": 2021,
+    "googlenet": 2014,
+    "inception_v3": 2015,
+    "maxvit": 2022,
+    "mnasnet": 2018,
+    "mobilenet_v2": 2018,
+    "mobilenet_v3": 2019,
+    "regnet": 2020,
+    "resnet": 2015,
+    "resnext": 2016,
+    "shufflenet_v2": 2018,
+    "squeezenet": 2016,
+    "swin": 2021,
+    "swin_v2": 2021,
+    "vgg": 2014,
+    "vit": 2020,
+    "wide_resnet": 2016,
+}
+"""Of publication, by how the name of a network begins; the longest that fits counts."""
 
 
 def torchvision_weights(model: str) -> list[str]:
@@ -72,6 +98,17 @@ def torchvision_family(model: str) -> str | None:
     models = _torchvision(model)
     known = models is not None and _name(model) in models.list_models(module=models)
     return models.get_model_builder(_name(model)).__module__.rpartition(".")[2] if known else None
+
+
+def torchvision_year(model: str) -> int | None:
+    """The year in which the architecture was published, first as a preprint; none where it is not known here.
+
+    Example:
+        >>> torchvision_year("torchvision:efficientnet_v2_s"), torchvision_year("torchvision:wide_resnet50_2")
+        (2021, 2016)
+    """
+    name = _name(model) if model.startswith("torchvision:") else ""
+    return _YEARS.get(max((begin for begin in _YEARS if name.startswith(begin)), key=len, default=""))
 
 
 def depth_of(module: nn.Module) -> int:

@@ -72,7 +72,7 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
 
 def _labels(sounding: Sounding) -> dict[str, Any]:
     facts = sounding.provenance
-    survey = facts.settings.get("survey") or {}
+    survey = facts.settings.get("survey") or {}  # these are tables: the store has looked
     reduction = facts.settings.get("reduction") or {}
     known = {"parameters": facts.model.get("parameters"), **(facts.model.get("facts") or {})}
     return {

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import uuid
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import FathometerError, InputError
 from fathometer.files import complete_file
+from fathometer.survey.locks import is_locked, locked
 
-fcntl: Any
-try:
-    fcntl = importlib.import_module("fcntl")
-except ImportError:  # on Windows
-    fcntl = None
+OLD = 3600.0  # seconds, after which nobody is at work any more on a file that is not complete
+
+
+class FolderError(FathometerError):
+    """The results folder cannot be reached, or not be written."""
 
 
 class Folder(ABC):
@@ -26,15 +24,15 @@ class Folder(ABC):
 
     @abstractmethod
     def read(self, name: str) -> str | None:
-        """The text of a file."""
+        """The text of a file; an `IsADirectoryError` if it is none."""
 
     @abstractmethod
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether there is something of that name."""
 
     @abstractmethod
     def write(self, name: str, text: str) -> None:
-        """A file, which appears once it is complete."""
+        """A file, which appears once it is complete, and is there to stay when this returns."""
 
     @abstractmethod
     def move(self, name: str, to: str) -> None:
@@ -49,8 +47,16 @@ class Folder(ABC):
         """The names of the `.json` files in the folder or in one in it, sorted, without `below`."""
 
     @abstractmethod
-    def claimed(self, name: str) -> Any:
+    def claimed(self, name: str) -> AbstractContextManager[bool]:
         """A context that is true if nobody else is at work on `name`, and false otherwise."""
+
+    @abstractmethod
+    def is_claimed(self, name: str) -> bool:
+        """Whether somebody is at work on `name`, where that can be seen."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """Remove what a writer that was killed has left."""
 
     def local(self, name: str) -> Path | None:
         """The path of a file, if it is on this machine."""
@@ -59,10 +65,7 @@ class Folder(ABC):
 
 
 class LocalFolder(Folder):
-    """A folder on this machine, or one that is mounted.
-
-    A claim is a lock on a file (`flock`): the system lifts it when a process ends, however it ends.
-    """
+    """A folder on this machine, or one that is mounted. A claim is a lock on a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -73,18 +76,23 @@ class LocalFolder(Folder):
             return (self.path / name).read_text("utf-8", errors="replace")
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise
         except OSError as error:
-            raise InputError(f"{self.path / name}: cannot be read ({error.strerror})") from error
+            raise FolderError(f"{self.path / name}: cannot be read ({error.strerror})") from error
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return (self.path / name).is_file()
+        """Whether there is something of that name."""
+        return (self.path / name).exists()
 
     def write(self, name: str, text: str) -> None:
         """A file, which appears once it is complete."""
         path = self._ready(name)
-        with complete_file(path) as part:
-            part.write_text(text, "utf-8")
+        try:
+            with complete_file(path, durable=True) as part:
+                part.write_text(text, "utf-8")
+        except InputError as error:
+            raise FolderError(str(error)) from error
 
     def move(self, name: str, to: str) -> None:
         """Rename a file; one that is not there is left so."""
@@ -100,32 +108,21 @@ class LocalFolder(Folder):
         files = (self.path / below).glob("*.json")
         return sorted(file.name for file in files if not file.name.startswith("."))
 
-    @contextmanager
-    def claimed(self, name: str) -> Iterator[bool]:
+    def claimed(self, name: str) -> AbstractContextManager[bool]:
         """Whether nobody else is at work on it."""
-        path = self._ready(name)
-        if fcntl is None:
-            yield True
-            return
-        while True:
-            lock = os.open(path, os.O_CREAT | os.O_RDWR)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if path.exists() and os.fstat(lock).st_ino == path.stat().st_ino:
-                    break
-            except BlockingIOError:
-                os.close(lock)
-                yield False
-                return
-            except OSError:  # a file system without locks, or the file went meanwhile
-                if path.exists():
-                    break
-            os.close(lock)  # whoever held it has removed it: once more, with a new one
-        try:
-            yield True
-        finally:
-            path.unlink(missing_ok=True)
-            os.close(lock)
+        return locked(self._ready(name))
+
+    def is_claimed(self, name: str) -> bool:
+        """Whether somebody is at work on it."""
+        return is_locked(self.path / name)
+
+    def tidy(self) -> None:
+        """Remove what a writer that was killed has left."""
+        for folder in (self.path, self.path / "failed", self.path / "pending"):
+            for part in folder.glob(".*.part.*"):
+                with suppress(OSError):
+                    if time.time() - part.stat().st_mtime > OLD:
+                        part.unlink()
 
     def local(self, name: str) -> Path | None:
         """The path of a file; its folder is made."""
@@ -143,78 +140,6 @@ class LocalFolder(Folder):
         return str(self.path)
 
 
-class RemoteFolder(Folder):
-    """A folder that fsspec opens: `s3://bucket/results`, `memory://results`.
-
-    There are no claims: two surveys may do the same work twice, and the later one replaces the file of the
-    earlier one by an equal one.
-    """
-
-    def __init__(self, url: str) -> None:
-        try:
-            import fsspec
-        except ImportError as error:
-            raise MissingExtraError("fsspec", "ray", f"the results folder {url}") from error
-        try:
-            self._files, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise InputError(f"{url}: cannot be opened ({error})") from error
-        self._url = url.rstrip("/")
-        self._root = self._root.rstrip("/")
-
-    def read(self, name: str) -> str | None:
-        """The text of a file."""
-        try:
-            content: bytes = self._files.cat_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            return None
-        return content.decode("utf-8", errors="replace")
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return bool(self._files.exists(f"{self._root}/{name}"))
-
-    def write(self, name: str, text: str) -> None:
-        """A file, which appears once it is complete."""
-        path = f"{self._root}/{name}"
-        part = f"{self._root}/pending/{uuid.uuid4().hex}.part"
-        for folder in (path, part):
-            self._files.makedirs(folder.rpartition("/")[0], exist_ok=True)
-        self._files.pipe_file(part, text.encode())
-        self._files.mv(part, path)
-
-    def move(self, name: str, to: str) -> None:
-        """Rename a file; one that is not there is left so."""
-        with suppress(FileNotFoundError):
-            self._files.makedirs(f"{self._root}/{to}".rpartition("/")[0], exist_ok=True)
-            self._files.mv(f"{self._root}/{name}", f"{self._root}/{to}")
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with suppress(FileNotFoundError):
-            self._files.rm_file(f"{self._root}/{name}")
-
-    def names(self, below: str = "") -> list[str]:
-        """The names of the `.json` files, sorted."""
-        folder = f"{self._root}/{below}".rstrip("/")
-        try:
-            self._files.invalidate_cache()
-            found = self._files.ls(folder, detail=False)
-        except FileNotFoundError:
-            return []
-        names = [str(entry).rpartition("/")[2] for entry in found]
-        return sorted(name for name in names if name.endswith(".json"))
-
-    @contextmanager
-    def claimed(self, name: str) -> Iterator[bool]:
-        """Whether nobody else is at work on it."""
-        del name
-        yield True
-
-    def __str__(self) -> str:
-        return self._url
-
-
 def open_folder(path: str | Path) -> Folder:
     """The folder at a path, or at a URL that fsspec knows.
 
@@ -226,8 +151,16 @@ def open_folder(path: str | Path) -> Folder:
     """
     text = str(path)
     if "://" in text and not text.startswith("file://"):
+        from fathometer.survey.remote_folder import RemoteFolder
+
         return RemoteFolder(text)
     local = Path(text.removeprefix("file://")).expanduser()
     if local.exists() and not local.is_dir():
         raise InputError(f"{local}: expected a folder for results, got a file; give another name")
     return LocalFolder(local)
+
+
+@contextmanager
+def unclaimed() -> Iterator[bool]:
+    """What stands for a claim where there are none."""
+    yield True

@@ -7,33 +7,55 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from fathometer.data.noise import is_noise
+from fathometer.data.walk import files_below
 from fathometer.errors import InputError
+from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
 from fathometer.survey.members import Member
-from fathometer.user_code import current_folder_on_path
+from fathometer.user_code import current_folder_on_path, import_by_name
 
 _READ_WHOLE = 2**28  # bytes; a folder that holds more is known by names and sizes
 _PIECE = 2**20
 
 
-def weights_identity(member: Member) -> dict[str, str]:
-    """The contents of every file that the weights come from, or the name that a library has for them."""
+def model_identity(member: Member) -> dict[str, Any]:
+    """The network and its weights: by contents where they are files, else by the name that a library has.
+
+    No path is in it: a file that was moved or renamed is the same.
+    """
     source, _, rest = member.model_source.partition(":")
-    found: dict[str, str] = {}
     if source == "onnx" or (source == "hf" and Path(rest).exists()):
-        found["model"] = contents_hash(rest)
-    elif source not in ("torchvision", "timm", "hf"):
-        found["code"] = _code_hash(source)
-    if member.weights_is_file:
-        return {**found, "file": contents_hash(member.weights_source)}
-    name = default_weights(member.model) if member.weights == "default" else None
-    return {**found, "name": name or member.weights}
+        found: dict[str, Any] = {"source": source, "contents": contents_hash(rest)}
+    elif source in SOURCES:
+        found = {"name": member.model}
+    else:
+        found = {"name": member.model, "code": code_identity((member.model,))}
+    if not member.weights_is_file:
+        name = default_weights(member.model) if member.weights == "default" else None
+        return {**found, "weights": name or member.weights}
+    file = Path(member.weights_source)
+    found["weights"] = {"contents": contents_hash(str(file))}
+    inputs_of_file = SOURCES[source].inputs_of_file if source in SOURCES else None
+    if inputs_of_file is not None:  # torchvision's own file names say which preprocessing belongs to them
+        found["preprocess"] = repr(inputs_of_file(rest, file.name).preprocess)
+    return found
+
+
+def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
+    """The source of every `package.module:name`: of that module, and of the one that defines the object."""
+    found = {}
+    for name in names:
+        if ":" in name:
+            module = name.partition(":")[0].strip()
+            defined_in = str(getattr(import_by_name(name, "code"), "__module__", None) or module)
+            found[name] = [_code_hash(place) for place in dict.fromkeys((module, defined_in))]
+    return found
 
 
 def data_identity(source: str) -> dict[str, str]:
@@ -54,18 +76,20 @@ def contents_hash(path: str) -> str:
 
 
 def _files(path: Path) -> Iterator[tuple[str, str, int, int]]:
-    """Name, path, size and time of change of every file."""
+    """Name, path, size and time of change of every file; a link that leads nowhere has the size -1."""
     if path.is_file():
         facts = path.stat()
         yield "", str(path), facts.st_size, facts.st_mtime_ns
         return
-    for folder, _, names in os.walk(path, followlinks=True):
-        for name in names:
-            file = Path(folder) / name
-            if name.startswith(".") or not file.is_file():
-                continue
+    for name in files_below(path):
+        file = path / name
+        try:
             facts = file.stat()
-            yield file.relative_to(path).as_posix(), str(file), facts.st_size, facts.st_mtime_ns
+        except FileNotFoundError:
+            yield str(name), str(file), -1, 0
+            continue
+        if file.is_file():
+            yield str(name), str(file), facts.st_size, facts.st_mtime_ns
 
 
 @lru_cache(maxsize=4096)
@@ -76,7 +100,7 @@ def _hash(files: tuple[tuple[str, str, int, int], ...]) -> str:
     digest = hashlib.sha256()
     for name, path, size, _ in files:
         digest.update(f"{name}\0{size}\0".encode())
-        if whole:
+        if whole and size >= 0:
             with open(path, "rb") as file:
                 while piece := file.read(_PIECE):
                     digest.update(piece)
@@ -84,9 +108,12 @@ def _hash(files: tuple[tuple[str, str, int, int], ...]) -> str:
 
 
 def _code_hash(module: str) -> str:
-    """Of the file of a module of the user's own: other code may make another network."""
+    """Of the file of a module of the user's own: other code may give other values."""
     with current_folder_on_path():
-        spec = importlib.util.find_spec(module)
+        try:
+            spec = importlib.util.find_spec(module)
+        except (ImportError, ValueError):  # made by code, not by a file
+            return ""
     if spec is None or not spec.origin or not Path(spec.origin).is_file():
         return ""
     return contents_hash(spec.origin)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.models import list_models
 from fathometer.models.loading import SOURCES
+from fathometer.models.sources import import_optional
 from fathometer.models.torchvision_facts import torchvision_weights
 from fathometer.survey.section import Section, suggestion
 from fathometer.user_code import import_by_name
@@ -123,9 +124,20 @@ def _listed(pattern: str, source: str, rest: str) -> list[Named]:
             bare = rest.strip("*?")
             raise InputError(f"{pattern!r} matches no model; {_near(source, bare, known)}")
         return [Named(f"{source}:{name}", f"{source}:{name}") for name in names]
-    if rest.partition(".")[0] not in known:
+    name, dot, _ = rest.partition(".")
+    if source == "timm" and dot and name in known:
+        known = _tagged(name)
+        if not known:
+            raise InputError(f"{pattern}: there is no such model; timm:{name} has no weights, and so no tags")
+    if rest not in known:
         raise InputError(f"{pattern}: there is no such model; {_near(source, rest, known)}")
     return [Named(pattern, pattern)]
+
+
+def _tagged(name: str) -> list[str]:
+    """The names of an architecture of timm with the tags of its weights."""
+    timm = import_optional("timm", extra="vision", purpose="a timm: model")
+    return list(timm.list_pretrained(f"{name}.*"))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

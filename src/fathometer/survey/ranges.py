@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -51,6 +51,33 @@ def doubtful(wanted: Sequence[Range], parts: Sequence[Sounding | None]) -> list[
     return found
 
 
+class RangesDifferError(InputError):
+    """The ranges of a sounding are of different networks, data or machines."""
+
+
+_LABELS = ("family", "facts")  # what the plan says of a model, which it may say otherwise later
+
+
+def origin(part: Sounding) -> dict[str, Any]:
+    """What all ranges of a sounding must share: network, weights, data, versions, device, address."""
+    facts = part.provenance
+    survey = facts.settings.get("survey")
+    return {
+        **{f"model {key}": value for key, value in facts.model.items() if key not in _LABELS},
+        "first sample": facts.data.get("first_sample_sha256"),
+        "number of samples": facts.data.get("count"),
+        **{f"version of {name}": version for name, version in facts.versions.items()},
+        "device": facts.device,
+        "address": survey.get("address") if isinstance(survey, dict) else None,
+    }
+
+
+def differing(first: Sounding, second: Sounding) -> list[str]:
+    """In what two ranges differ that they must share."""
+    one, two = origin(first), origin(second)
+    return [name for name in {**one, **two} if one.get(name) != two.get(name)]
+
+
 def merged(parts: Sequence[Sounding], *, batches: int | None) -> Sounding:
     """One sounding of consecutive ranges, as if measured in one piece.
 
@@ -59,10 +86,21 @@ def merged(parts: Sequence[Sounding], *, batches: int | None) -> Sounding:
     Args:
         parts: in the order of their batches.
         batches: how many were asked for in all, for the provenance.
+
+    Raises:
+        RangesDifferError: if they are not of one network, on one kind of machine.
     """
     if not parts:
         raise InputError("data: expected enough samples to fill a batch, got fewer; ask for fewer samples")
     first = parts[0]
+    for part in parts[1:]:
+        if found := differing(first, part):
+            hint = "leave range out, or give all workers the same versions and devices"
+            if "model sha256" in found:
+                hint = "does its factory make other weights each time? Those drawn from torch are seeded"
+            raise RangesDifferError(
+                f"ranges: expected one network on one kind of machine, got other {', '.join(found)}; {hint}"
+            )
     sites: dict[str, Site] = {}
     for part in parts:
         for site in part.sites:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from fathometer.errors import InputError
+from fathometer.journal import JournalError
 from fathometer.sounding import Sounding
+from fathometer.subject import check_device
+from fathometer.survey.folders import FolderError
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
 from fathometer.survey.tasks import Task, measure_task, tasks_of
@@ -59,7 +62,9 @@ class Ledger:
 
     def settled(self, task: Task) -> bool:
         """Whether there is nothing to do; the caller holds the claim."""
-        if self.store.sounding(task) is not None:
+        found = self.store.sounding(task)
+        if found is not None:
+            self.store.relabel(task, found)
             self.outcome.kept.append(task)
             self.tell(Event(task, "kept"))
             return True
@@ -100,7 +105,7 @@ def run_survey(
         plan: a plan, its file, or tasks.
         out: the results folder: a path, or a URL that fsspec knows.
         on: `here` in this process, one after the other, or on `ray`.
-        address: of a Ray cluster; a local one is started if left out.
+        address: of a Ray cluster; if left out, the one in use, that of RAY_ADDRESS, or a new local one.
         retry_failed: try again what failed before.
         tell: is told what happens.
 
@@ -126,13 +131,31 @@ def run_survey(
     plan = read_plan(plan) if isinstance(plan, str | Path) else plan
     ledger = Ledger(Store(out), retry_failed, tell or (lambda _: None))
     tasks = tasks_of(plan) if isinstance(plan, Plan) else plan
-    if on == "ray":
-        from fathometer.survey.ray_engine import run_on_ray
+    if on == "here":
+        _check_devices(tasks)
+    try:
+        ledger.store.folder.tidy()
+        if on == "ray":
+            from fathometer.survey.ray_engine import run_on_ray
 
-        run_on_ray(tasks, ledger, address)
-    else:
-        _run_here(tasks, ledger)
+            run_on_ray(tasks, ledger, address)
+        else:
+            _run_here(tasks, ledger)
+    except FolderError as error:
+        safe = len(ledger.outcome.measured) + len(ledger.outcome.kept)
+        raise FolderError(
+            f"{error}; {safe} of {len(tasks)} soundings are safe there, and the same command goes on"
+        ) from error
     return ledger.outcome
+
+
+def _check_devices(tasks: Sequence[Task]) -> None:
+    """What cannot run here fails at once, and not for each network."""
+    for device in dict.fromkeys(task.run.device for task in tasks):
+        try:
+            check_device(device)
+        except InputError as error:
+            raise InputError(f"{error}; the plan asks for it in [run] or in a family") from error
 
 
 def _run_here(tasks: Sequence[Task], ledger: Ledger) -> None:
@@ -156,7 +179,7 @@ def _settle(task: Task, ledger: Ledger) -> bool:
         try:
             sounding = _measured(task, ledger)
         except Exception as error:  # whatever a network, its data or its library does
-            ledger.failed(task, Failure.of(error, task.title))
+            ledger.failed(task, Failure.of(error, task))
         else:
             ledger.measured(task, sounding)
         return True
@@ -168,11 +191,8 @@ def _measured(task: Task, ledger: Ledger) -> Sounding:
         ledger.tell(Event(task, "under way", share=share))
 
     journal = ledger.store.journal(task)
-    goes_on = journal is not None and journal.exists()
     try:
         return measure_task(task, journal=journal, progress=progress)
-    except InputError:
-        if journal is None or not goes_on:
-            raise
-        journal.unlink()  # of weights that were others then, or broken: from the beginning
+    except JournalError as error:  # of weights that were others then, or broken: from the beginning
+        ledger.store.drop_journal(task, str(error))
         return measure_task(task, journal=journal, progress=progress)

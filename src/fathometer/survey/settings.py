@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
+import torch
+
 from fathometer.capture import Pooling
 from fathometer.errors import InputError
 from fathometer.gauges.registry import Gauge, choose_gauges
 from fathometer.subject import DTYPES
-from fathometer.survey.section import Section
+from fathometer.survey.section import Section, suggestion
 from fathometer.user_code import import_by_name
 
 
@@ -44,20 +46,21 @@ class RunOptions:
 
     Attributes:
         batch_size: inputs in a forward pass.
-        workers: processes that read data ahead.
+        workers: processes that read data ahead; each counts as a CPU on Ray.
         device: as torch names it, or `auto`.
         threads: of torch; as torch chooses if left out, and 1 on Ray.
-        gpus: on Ray, for each task; a part of one lets several tasks share it.
+        gpus: on Ray, for each task; a part of one lets several tasks share it. If left out, one where the
+            device is `cuda`, or `auto` on a cluster that has any, and else none.
         memory: on Ray, GB for each task.
         range: on Ray, how many batches make a task; a whole sounding if left out.
-        retries: on Ray, how often a task is repeated when its worker dies.
+        retries: on Ray, how often a task is repeated when its worker dies or is killed for its memory.
     """
 
     batch_size: int = 32
     workers: int = 0
     device: str = "auto"
     threads: int | None = None
-    gpus: float = 0.0
+    gpus: float | None = None
     memory: float | None = None
     range: int | None = None
     retries: int = 3
@@ -92,13 +95,34 @@ def read_run_options(section: Section, usual: RunOptions) -> RunOptions:
     return RunOptions(
         batch_size=section.whole("batch_size", usual.batch_size, 1),
         workers=section.whole("workers", usual.workers, 0),
-        device=section.word("device", usual.device),
+        device=_device(section, usual.device),
         threads=section.whole("threads", usual.threads, 1),
-        gpus=section.number("gpus", usual.gpus),
+        gpus=_gpus(section, usual.gpus),
         memory=section.number("memory", usual.memory),
         range=section.whole("range", usual.range, 1),
         retries=section.whole("retries", usual.retries, 0),
     )
+
+
+def _device(section: Section, usual: str) -> str:
+    name: str = section.word("device", usual)
+    if name == "auto":
+        return name
+    try:
+        torch.device(name)
+    except RuntimeError as error:
+        hint = suggestion(name, ("auto", "cpu", "cuda", "cuda:0", "mps", "xpu"))
+        raise section.error(
+            f"device: expected auto or a device of torch, got {name!r}; {hint}", "device"
+        ) from error
+    return name
+
+
+def _gpus(section: Section, usual: float | None) -> float | None:
+    gpus: float | None = section.number("gpus", usual)
+    if gpus is not None and gpus > 1 and gpus != int(gpus):
+        raise section.error(f"gpus: expected a whole number, or a part of one GPU, got {gpus!r}", "gpus")
+    return gpus
 
 
 def gauges_of(names: tuple[str, ...]) -> list[str | Gauge]:

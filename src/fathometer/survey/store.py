@@ -3,28 +3,36 @@
 NAME-ADDRESS.json         a sounding; the address is a hash of everything that decides its values
 failed/NAME-ADDRESS.json  why one could not be taken
 broken/…                  files that could not be read, set aside
-pending/…                 claims, finished batches and ranges of soundings that are not finished
+pending/ADDRESS…          claims, finished batches and ranges of soundings that are not finished
+
+A name is for people: files are found by their address, whatever stands before it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import traceback
+import uuid
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from fathometer.errors import InputError
 from fathometer.provenance import now
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import from_json, to_json
-from fathometer.survey.folders import Folder, open_folder
+from fathometer.survey.folders import Folder, FolderError, open_folder
 from fathometer.survey.ranges import Range
-from fathometer.survey.tasks import Task
+from fathometer.survey.tasks import Task, labelled, options_of
+
+Standing: TypeAlias = Literal["finished", "under way", "failed", "to do"]
 
 _FAILURE = "fathometer.failure"
+_ADDRESS = re.compile(r"(?:^|-)([0-9a-f]{24})\.json$")
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Failure:
         message: its text.
         trace: where it came from.
         date: when, UTC.
+        run: the options of the plan's `[run]` then; with others it is tried again.
     """
 
     title: str
@@ -44,13 +53,14 @@ class Failure:
     message: str
     trace: str = ""
     date: str = ""
+    run: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, error: BaseException, title: str) -> Failure:
+    def of(cls, error: BaseException, task: Task) -> Failure:
         """What an error says."""
         message = str(error).strip() or type(error).__name__
         trace = "".join(traceback.format_exception(error))
-        return cls(title, type(error).__name__, message[:2000], trace[-4000:], now())
+        return cls(task.title, type(error).__name__, message[:2000], trace[-4000:], now(), options_of(task))
 
 
 class Store:
@@ -58,94 +68,191 @@ class Store:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder: Folder = open_folder(folder)
+        self._known: dict[str, dict[str, str]] = {}
 
     def sounding(self, task: Task) -> Sounding | None:
         """The sounding, if it is finished. A file that is broken is set aside, with a warning."""
-        name = f"{task.stem}.json"
-        found = self._read(name)
-        if found is not None and found.provenance.settings.get("survey", {}).get("address") != task.address:
-            self._set_aside(name, "it is not the sounding that its name says")
-            return None
-        return found
-
-    def has(self, task: Task) -> bool:
-        """Whether there is a file of that name; it is not opened."""
-        return self.folder.has(f"{task.stem}.json")
+        name = self._named(task)
+        return None if name is None else self._read(name, lambda found: _check(found, task))
 
     def keep(self, task: Task, sounding: Sounding) -> None:
-        """Keep a finished sounding, and forget the work that led to it."""
+        """Keep a finished sounding, and then forget the work that led to it."""
         self.folder.write(f"{task.stem}.json", to_json(sounding))
-        self.folder.remove(f"failed/{task.stem}.json")
-        self._forget_work(task)
+        failed = self._named(task, "failed/")
+        if failed is not None:
+            self.folder.remove(failed)
+        self.forget_work(task)
+
+    def relabel(self, task: Task, sounding: Sounding) -> bool:
+        """Write a kept sounding anew if the plan has other names or facts for it; its values stay."""
+        fresh = labelled(sounding, task)
+        if fresh.provenance == sounding.provenance:
+            return False
+        self.folder.write(self._named(task) or f"{task.stem}.json", to_json(fresh))
+        return True
 
     def failure(self, task: Task) -> Failure | None:
-        """Why the sounding could not be taken, if so."""
-        text = self.folder.read(f"failed/{task.stem}.json")
+        """Why the sounding could not be taken with these options, if so."""
+        name = self._named(task, "failed/")
         try:
-            content: Any = json.loads(text or "null")
+            content: Any = json.loads((name and self.folder.read(name)) or "null")
             if not isinstance(content, dict) or content.pop("schema", None) != _FAILURE:
                 return None
-            return Failure(**{key: str(value) for key, value in content.items()})
-        except (ValueError, TypeError, RecursionError):
+            run = content.pop("run", None)
+            found = Failure(**{key: str(value) for key, value in content.items()}, run=run)
+        except (ValueError, TypeError, RecursionError, IsADirectoryError):
             return None  # a failure that cannot be read is none: the sounding is tried again
+        return found if found.run == options_of(task) else None
 
     def fail(self, task: Task, failure: Failure) -> None:
         """Record why a sounding could not be taken."""
+        name = self._named(task, "failed/") or f"failed/{task.stem}.json"
         text = json.dumps({"schema": _FAILURE, **asdict(failure)}, indent=1) + "\n"
-        self.folder.write(f"failed/{task.stem}.json", text)
+        self._make_way(name)
+        self.folder.write(name, text)
+
+    def standing(self, task: Task) -> Standing:
+        """How far it is. Nothing is changed; a broken file counts as to do, with a warning."""
+        name = self._named(task)
+        try:
+            if name is not None and self._parsed(name, lambda found: _check(found, task)) is not None:
+                return "finished"
+        except InputError as error:
+            warnings.warn(f"{self.folder}/{name}: will be measured again: {error}", stacklevel=2)
+        if self.folder.is_claimed(_claim(task)):
+            return "under way"
+        return "to do" if self.failure(task) is None else "failed"
 
     def claimed(self, task: Task) -> AbstractContextManager[bool]:
         """A context that is true if no other survey is at work on the sounding, and false otherwise."""
-        claim: AbstractContextManager[bool] = self.folder.claimed(f"pending/{task.stem}.lock")
-        return claim
+        return self.folder.claimed(_claim(task))
 
     def journal(self, task: Task) -> Path | None:
         """Where finished batches are kept until the sounding is; none where that is not on this machine."""
-        return self.folder.local(f"pending/{task.stem}.journal")
+        return self.folder.local(_journal(task))
+
+    def drop_journal(self, task: Task, reason: str) -> None:
+        """Set aside a journal that does not fit."""
+        self._set_aside(_journal(task), reason)
 
     def part(self, task: Task, part: Range) -> Sounding | None:
         """A range of batches that was finished before."""
-        return self._read(_part_name(task, part))
+        return self._read(_part_name(task, part), lambda found: _check_part(found, task, part))
 
     def keep_part(self, task: Task, part: Range, text: str) -> None:
         """Keep a finished range of batches until the sounding is finished."""
         self.folder.write(_part_name(task, part), text)
+
+    def drop_part(self, task: Task, part: Range, reason: str) -> None:
+        """Set aside a range that does not fit."""
+        self._set_aside(_part_name(task, part), reason)
+
+    def forget_work(self, task: Task) -> None:
+        """Remove finished batches and ranges."""
+        self.folder.remove(_journal(task))
+        for name in self.folder.names("pending"):
+            if name.startswith(f"{task.address}."):
+                self.folder.remove(f"pending/{name}")
 
     def soundings(self) -> list[tuple[str, Sounding]]:
         """All that are finished, by the name of their file; a broken one is left out, with a warning."""
         found = []
         for name in self.folder.names():
             try:
-                found.append((name, from_json(self.folder.read(name) or "", f"{self.folder}/{name}")))
-            except InputError as error:
-                warnings.warn(f"left out: {error}", stacklevel=2)
+                sounding = self._parsed(name, check_labels)
+            except (InputError, FolderError) as error:
+                warnings.warn(f"left out: {self.folder}/{error}", stacklevel=2)
+                continue
+            if sounding is not None:
+                found.append((name, sounding))
         return found
 
-    def _read(self, name: str) -> Sounding | None:
-        text = self.folder.read(name)
+    def _named(self, task: Task, below: str = "") -> str | None:
+        """The name of the file with the address of the task, whatever stands before it."""
+        usual = f"{below}{task.stem}.json"
+        if self.folder.has(usual):
+            return usual
+        known = self._known.get(below, {}).get(task.address)
+        if known is not None and self.folder.has(known):
+            return known
+        names = self.folder.names(below.rstrip("/"))
+        self._known[below] = {
+            found[1]: f"{below}{name}" for name in names if (found := _ADDRESS.search(name))
+        }
+        return self._known[below].get(task.address)
+
+    def _parsed(self, name: str, check: Callable[[Sounding], None]) -> Sounding | None:
+        """The sounding in a file, if there is one. It is here alone that files are judged."""
+        try:
+            text = self.folder.read(name)
+        except IsADirectoryError as error:
+            raise InputError(f"{name}: expected a file, got a folder") from error
         if text is None:
             return None
+        found = from_json(text, name)
         try:
-            return from_json(text, name)
+            check(found)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        return found
+
+    def _read(self, name: str, check: Callable[[Sounding], None]) -> Sounding | None:
+        try:
+            return self._parsed(name, check)
         except InputError as error:
             self._set_aside(name, str(error))
             return None
 
+    def _make_way(self, name: str) -> None:
+        """Set aside a folder that stands where a file belongs."""
+        try:
+            self.folder.read(name)
+        except IsADirectoryError:
+            self._set_aside(name, "expected a file, got a folder")
+
     def _set_aside(self, name: str, reason: str) -> None:
-        stem = name.rpartition("/")[2].removesuffix(".json")
-        place = f"broken/{stem}-{now().replace(':', '')[:17]}.json"
+        stem, _, ending = name.rpartition("/")[2].rpartition(".")
+        place = f"broken/{stem}-{now().replace(':', '')[:17]}-{uuid.uuid4().hex[:4]}.{ending}"
         self.folder.move(name, place)
         warnings.warn(
             f"{self.folder}/{name}: set aside as {place} and measured again: {reason}", stacklevel=4
         )
 
-    def _forget_work(self, task: Task) -> None:
-        self.folder.remove(f"pending/{task.stem}.journal")
-        for name in self.folder.names("pending"):
-            if name.startswith(f"{task.stem}."):
-                self.folder.remove(f"pending/{name}")
+
+def check_labels(sounding: Sounding) -> None:
+    """Refuse a sounding whose labels are not as `labelled` writes them; those of `measure` have none."""
+    facts = sounding.provenance
+    for where, entries, name in (
+        ("settings", facts.settings, "survey"),
+        ("settings", facts.settings, "reduction"),
+        ("model", facts.model, "facts"),
+    ):
+        if not isinstance(entries.get(name), dict | None):
+            raise InputError(f"broken, {where}: expected a table as {name}, got {entries[name]!r}")
+
+
+def _check(sounding: Sounding, task: Task) -> None:
+    check_labels(sounding)
+    if (sounding.provenance.settings.get("survey") or {}).get("address") != task.address:
+        raise InputError("it is not the sounding that its name says")
+
+
+def _check_part(sounding: Sounding, task: Task, part: Range) -> None:
+    _check(sounding, task)
+    facts = sounding.provenance
+    counts = [facts.data.get(name) for name in ("samples_measured", "samples_left_over", "skipped")]
+    if facts.settings.get("first_batch") != part.first or not all(isinstance(count, int) for count in counts):
+        raise InputError("it is not the range that its name says")
+
+
+def _claim(task: Task) -> str:
+    return f"pending/{task.address}.lock"
+
+
+def _journal(task: Task) -> str:
+    return f"pending/{task.address}.journal"
 
 
 def _part_name(task: Task, part: Range) -> str:
     last = "end" if part.batches is None else part.first + part.batches
-    return f"pending/{task.stem}.{part.first}-{last}{'-all-read' if part.reads_all else ''}.json"
+    return f"pending/{task.address}.{part.first}-{last}{'-all-read' if part.reads_all else ''}.json"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,17 @@ from fathometer.capture import Reduction
 from fathometer.measure import measure
 from fathometer.models.torchvision_facts import depth_of, torchvision_facts
 from fathometer.sounding import Sounding
-from fathometer.sounding_file import VERSION
 from fathometer.subject import Subject, load_subject
-from fathometer.survey.identity import data_identity, weights_identity
+from fathometer.survey.identity import code_identity, data_identity, model_identity
 from fathometer.survey.members import Member
 from fathometer.survey.plan import Plan
 from fathometer.survey.settings import RunOptions, Settings, gauges_of
 from fathometer.user_code import import_by_name
 
-_FORMAT = 1  # of the address; another one measures all anew
+VALUES_VERSION = 1
+"""Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order
+of samples, what counts as a site. It is in every address, so all is measured anew. The format of files has a
+version of its own, which is not."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,12 @@ class Task:
     key: dict[str, Any] = field(hash=False)
     facts: dict[str, float] = field(default_factory=dict, hash=False)
 
-    @property
+    @cached_property
     def address(self) -> str:
-        """A hash of everything that decides the values."""
+        """A hash of everything that decides the values. Names of data and settings, and paths, are not."""
         return hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:24]
 
-    @property
+    @cached_property
     def stem(self) -> str:
         """The name of the file without its ending: model and data for people, the address for the store."""
         words = f"{self.member.model.rpartition(':')[2]}-{self.data_name}"
@@ -76,21 +80,29 @@ class Task:
 
 
 def tasks_of(plan: Plan) -> list[Task]:
-    """Every sounding that a plan asks for, once; family by family, all data of a model together."""
+    """Every sounding that a plan asks for, once; family by family, all data of a model together.
+
+    What the plan asks for twice, under two names, is told in a warning.
+    """
     found: dict[str, Task] = {}
+    twice: list[tuple[Task, Task]] = []
+    code = {
+        name: code_identity((*settings.gauges, *settings.activations))
+        for name, settings in plan.settings.items()
+    }
     data = {name: data_identity(source) for name, source in plan.data.items()}
     for family in plan.families:
         for member in family.members:
             facts = torchvision_facts(member.model, member.weights) | dict(plan.facts.get(member.model, {}))
-            weights = weights_identity(member)
+            model = model_identity(member)
             for name, settings_name, seed in product(plan.data, plan.settings, plan.seeds):
                 settings = plan.settings[settings_name]
                 key = {
-                    "format": [_FORMAT, VERSION],
-                    "model": member.model,
-                    "weights": weights,
+                    "values": VALUES_VERSION,
+                    "model": model,
                     "data": data[name],
                     "settings": settings.as_dict(),
+                    "code": code[settings_name],
                     "seed": seed,
                 }
                 task = Task(
@@ -105,7 +117,17 @@ def tasks_of(plan: Plan) -> list[Task]:
                     key=key,
                     facts=facts,
                 )
-                found.setdefault(task.address, task)
+                known = found.setdefault(task.address, task)
+                if known is not task:
+                    twice.append((task, known))
+    if twice:
+        task, known = twice[0]
+        more = f" (and {len(twice) - 1} more such pairs)" if len(twice) > 1 else ""
+        warnings.warn(
+            f"{task.title} is the same as {known.title} under another name{more}: "
+            "it is measured once, under the latter",
+            stacklevel=2,
+        )
     return list(found.values())
 
 
@@ -147,7 +169,7 @@ def measure_task(
             journal=journal,
             progress=progress or False,
         )
-    return _labelled(sounding, task, depth_of(subject.model.module))
+    return labelled(sounding, task, depth_of(subject.model.module))
 
 
 def subject_of(task: Task) -> Subject:
@@ -167,14 +189,33 @@ def subject_of(task: Task) -> Subject:
     )
 
 
-def _labelled(sounding: Sounding, task: Task, depth: int) -> Sounding:
-    """With what the plan says of it."""
+def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Sounding:
+    """With what the plan says of it: names and facts, which decide no value.
+
+    Args:
+        sounding: as it was measured, or as it was kept under other labels.
+        task: what the plan says.
+        depth: of the network, if it is at hand.
+    """
     facts = sounding.provenance
+    model = {**facts.model, "name": task.member.model, "family": task.family}
+    if task.member.weights_is_file:
+        model["weights"] = Path(task.member.weights_source).name
+    elif task.member.model_source.startswith("onnx:"):
+        model["weights"] = Path(task.member.model_source).name
+    counted = {} if depth is None else {"depth": depth}
+    known = {"depth": model["depth"]} if "depth" in model else {}
+    model |= counted
+    model["facts"] = {**known, **counted, **task.facts}
     labels = {"address": task.address, "settings": task.settings_name, "data": task.data_name}
-    model = {**facts.model, "family": task.family, "facts": {"depth": depth, **task.facts}}
     return replace(
         sounding, provenance=replace(facts, model=model, settings={**facts.settings, "survey": labels})
     )
+
+
+def options_of(task: Task) -> dict[str, Any]:
+    """How it is run, as plain values."""
+    return asdict(task.run)
 
 
 @contextmanager

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fathometer import InputError
-from fathometer.compare import best_predictors, cluster, signature_distances, signature_statistics
+from fathometer.cli.frames import mean_and_std
+from fathometer.compare import (
+    Distances,
+    best_predictors,
+    cluster,
+    family_table,
+    signature_distances,
+    signature_statistics,
+)
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
@@ -25,6 +35,41 @@ def test_the_tree_stands_beside_its_matrix() -> None:
     colours = {label.get_text(): label.get_color() for label in matrix.get_yticklabels()}
     assert colours["a"] == colours["c"] != colours[r"\$b_0\$"]
     assert branches.get_xlabel().startswith("average linkage\ncophenetic 0.")
+    assert not figure.legends  # one family needs none
+
+
+def test_the_tree_is_drawn_merge_by_merge() -> None:
+    """a and b meet at 1, c joins them at 2.5: from the middle of a and b."""
+    tree = cluster(signature_distances({"a": np.array([0.0]), "b": np.array([1.0]), "c": np.array([3.0])}))
+    lines: Any = plot_dendrogram(tree).axes[0].collections[0]
+    place = {name: where for where, name in enumerate(tree.names)}
+    first, second = (np.sort(segment, axis=0).tolist() for segment in lines.get_segments())
+    a, b, c = (place[name] for name in "abc")
+    middle = (a + b) / 2
+    assert first == np.sort([[0, a], [1, a], [1, b], [0, b]], axis=0).tolist()
+    assert second == np.sort([[1, middle], [2.5, middle], [2.5, c], [0, c]], axis=0).tolist()
+
+
+def test_fourteen_families_have_colours_of_their_own_and_a_legend() -> None:
+    families = {f"n{i}": f"F{i // 2}" for i in range(28)}
+    figure = plot_dendrogram(cluster(signature_distances({n: RNG.random(3) for n in families})), families)
+    labels = {label.get_text(): label.get_color() for label in figure.axes[1].get_yticklabels()}
+    assert len(set(labels.values())) == 14
+    legend: Any = figure.legends[0]
+    shown = {
+        text.get_text(): handle.get_color()
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
+    }
+    assert shown == {family: labels[name] for name, family in families.items()}
+
+
+def test_a_chain_of_a_thousand_networks_is_drawn() -> None:
+    values = np.cumsum(np.linspace(1, 2, 1100))
+    matrix = np.abs(values[:, None] - values)
+    names = tuple(f"n{i}" for i in range(len(values)))
+    tree = cluster(Distances(names, matrix, "dtw", "affinity"), "single")
+    lines: Any = plot_dendrogram(tree).axes[0].collections[0]
+    assert len(lines.get_segments()) == 1099
 
 
 def test_modes_are_marked_where_there_are_two() -> None:
@@ -41,6 +86,25 @@ def test_modes_are_marked_where_there_are_two() -> None:
         plot_distributions({})
 
 
+def test_a_picture_says_what_it_shows() -> None:
+    two = np.concatenate([RNG.normal(0.5, 0.02, 20), RNG.normal(0.9, 0.02, 20)])
+    numbers = pd.DataFrame({"two": signature_statistics(two)}).T
+    figure = plot_distributions({"two": two}, "affinity", numbers)
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("affinity score", "sites")
+    assert "two modes" in figure.legends[0].get_texts()[0].get_text()
+    assert not plot_distributions({"two": two}, "stable_rank_y").legends  # nothing is marked
+    tree = cluster(signature_distances({"a": np.zeros(3), "b": np.ones(3), "c": np.full(3, 0.1)}))
+    figure = plot_dendrogram(tree, returns=[1.0, 0.376])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["100", "38"]
+    assert "% of draws" in figure.get_suptitle()
+
+
+def test_one_network_has_no_deviation() -> None:
+    values = pd.DataFrame({"cka": [0.5, 0.7, 0.9]}, index=["a", "b", "c"])
+    found = mean_and_std(family_table(values, {"a": "A", "b": "B", "c": "B"}))
+    assert found["cka"].to_dict() == {"A": "0.50", "B": "0.80 ± 0.10", "all": "0.70 ± 0.16"}
+
+
 def test_a_panel_for_each_family_and_kind() -> None:
     names = [f"{family}{i}" for family in "ab" for i in range(4)]
     numbers = pd.DataFrame.from_dict({n: signature_statistics(RNG.random(9)) for n in names}, orient="index")
@@ -51,7 +115,12 @@ def test_a_panel_for_each_family_and_kind() -> None:
     assert len(figure.axes) == 4
     assert all(axes.get_visible() and len(axes.lines) == 2 for axes in figure.axes)
     assert figure.axes[1].get_xlabel() == "depth"
+    assert figure.axes[0].get_xlabel() == f"{best['predictor'].iloc[0]} affinity score"
     assert f"R² {best['r2'].iloc[0]:.2f}" in figure.axes[0].get_title()
+    facts.loc["a0", "depth"] = np.nan  # the others are drawn
+    best = best_predictors(numbers, facts, families)
+    drawn = plot_predictors(best, numbers, facts, families).axes[1].lines[0]
+    assert len(np.asarray(drawn.get_xdata())) == 3
 
 
 def test_a_clustering_draws_itself() -> None:
@@ -75,7 +144,7 @@ def test_leaves_stand_at_the_rows_of_the_matrix() -> None:
     figure.draw_without_rendering()
     branches, matrix = figure.axes[:2]
     for row in range(8):
-        leaf = branches.transData.transform((0, 10 * row + 5))[1]
+        leaf = branches.transData.transform((0, row))[1]
         assert leaf == pytest.approx(matrix.transData.transform((0, row))[1], abs=1)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ from fathometer.report.figures.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _NUMBER = 0.24  # inches that a distance takes in its cell
 _LONGEST = 22  # letters of a name beside the matrix
@@ -38,36 +39,32 @@ _LONGEST = 22  # letters of a name beside the matrix
 
 @for_print
 def plot_dendrogram(
-    clustering: Clustering, families: Mapping[str, str] | None = None, *, columns: Columns = 2
+    clustering: Clustering,
+    families: Mapping[str, str] | None = None,
+    returns: Sequence[float] | None = None,
+    *,
+    columns: Columns = 2,
 ) -> Figure:
     """The tree, and beside it the distance matrix in the order of its leaves (Figures 5A, 5B, 14, 16, 17).
 
     Args:
         clustering: what `cluster` gives.
         families: network → family; names are coloured by it, and leaves marked.
+        returns: of each merge the share of draws in which it comes back (`Stability.merges`), if the batches
+            were drawn anew; it stands at the merge, in percent.
         columns: 1 or 2, the width in columns of a page.
     """
-    from scipy.cluster.hierarchy import dendrogram
-
     matrix, names = clustering.ordered.to_numpy(), clustering.names
     count = len(names)
     figure = column_figure(columns, max(1.6, 0.17 * count + 0.3) + 0.6)
     tree, square = figure.subplots(1, 2, width_ratios=(0.7, 1))
-    dendrogram(
-        clustering.linkage,
-        orientation="left",
-        ax=tree,
-        no_labels=True,
-        color_threshold=0,
-        above_threshold_color=INK,
-    )
-    for line in tree.collections:
-        line.set_linewidth(0.8)
-    tree.invert_yaxis()  # leaves from the top, as the rows of the matrix
+    _branches(tree, clustering, returns)
+    tree.set_yticks([])
     tree.spines["left"].set_visible(False)
     distances = clustering.distances
     correlation = "" if math.isnan(clustering.cophenetic) else f"\ncophenetic {clustering.cophenetic:.2f}"
-    tree.set_xlabel(f"{clustering.method} linkage{correlation}", fontsize=NOTE)
+    support = "" if returns is None else "\nat the merges: % of draws"
+    tree.set_xlabel(f"{clustering.method} linkage{correlation}{support}", fontsize=NOTE)
     shown = square.imshow(matrix, cmap="Blues_r", aspect="auto")
     square.spines[:].set_visible(False)
     labels = [plain(name, _LONGEST) for name in names]
@@ -98,11 +95,15 @@ def plot_distributions(
     Args:
         signatures: by name.
         gauge: what they hold.
-        statistics: if given, two modes are marked where there are two (`bimodal`).
+        statistics: if given, modes are marked where there are two (`bimodal`), each with a tenth of the sites
+            in the fit.
         columns: 1 or 2, the width in columns of a page.
     """
     if not signatures:
         raise InputError("expected at least one signature to plot, got none")
+    from matplotlib.ticker import MaxNLocator
+
+    mark: Line2D | None = None
     across = min(2 * columns + 1, len(signatures))
     rows = math.ceil(len(signatures) / across)
     figure = column_figure(columns, (0.85 if across > 1 else 1.6) * rows + 0.45)
@@ -113,15 +114,18 @@ def plot_distributions(
     for axes, (name, values) in zip(grid.flat, signatures.items(), strict=False):
         axes.hist(values, edges, color=SEA)
         axes.set_title(plain(name, 20), fontsize=NOTE)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        if statistics is not None and statistics["bimodal"].get(name):
+        axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        if statistics is not None and statistics["bimodal"].get(name) and _heaps(statistics["share"][name]):
             for mode in ("low", "high"):
-                axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1, linestyle="--")
+                mark = axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1, linestyle="--")
     for place, axes in enumerate(grid.flat):
         axes.set_visible(place < len(signatures))
         axes.tick_params("x", labelbottom=place + across >= len(signatures))  # none below it
     figure.supxlabel(words(gauge), fontsize=8)
+    figure.supylabel("sites", fontsize=8)
+    if mark is not None:
+        mark.set_label("two modes, where a network has them (dip, p < 0.05)")
+        legend_above(figure, [mark])
     return figure
 
 
@@ -132,6 +136,7 @@ def plot_predictors(
     facts: pd.DataFrame,
     families: Mapping[str, str],
     target: str = "accuracy",
+    gauge: str = "affinity",
     *,
     columns: Columns = 2,
 ) -> Figure:
@@ -143,6 +148,7 @@ def plot_predictors(
         facts: network × accuracy and characteristics.
         families: network → family.
         target: what was predicted.
+        gauge: of which the statistics are.
         columns: 1 or 2, the width in columns of a page, and families in a row.
     """
     shown = list(dict.fromkeys(best["family"]))
@@ -159,17 +165,20 @@ def plot_predictors(
         source = statistics if row["kind"] == "signature" else facts
         members = [n for n in statistics.index if families.get(n) == row["family"] and n in facts.index]
         _scatter(axes, source.loc[members, row["predictor"]], facts.loc[members, target], row)
+        predictor = words(str(row["predictor"]))
+        axes.set_xlabel(f"{predictor} {words(gauge)}" if row["kind"] == "signature" else predictor)
         if row["kind"] == "signature":
             axes.set_ylabel(f"{plain(row['family'], 20)}\n{words(target)}")
     return figure
 
 
-def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[object, object]) -> None:
-    axes.plot(x, y, "o", color=SEA, markersize=3.5)
+def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[Any, Any]) -> None:
     known = np.isfinite(x.to_numpy(float)) & np.isfinite(y.to_numpy(float))
-    a, b = x.to_numpy(float)[known], y.to_numpy(float)[known]
+    x, y = x[known], y[known]
+    axes.plot(x, y, "o", color=SEA, markersize=3.5)
+    a, b = x.to_numpy(float), y.to_numpy(float)
     ends = np.array([a.min(), a.max()])
-    axes.plot(ends, b.mean() + float(str(row["slope"])) * (ends - a.mean()), color=BUOY, linewidth=1)
+    axes.plot(ends, b.mean() + row["slope"] * (ends - a.mean()), color=BUOY, linewidth=1)
     middle = (a.min() + a.max()) / 2
     for name, left, up in zip(x.index, x, y, strict=True):
         right = left > middle  # names stay inside
@@ -182,14 +191,46 @@ def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[
             fontsize=TINY,
             color=INK,
         )
-    axes.set_xlabel(words(str(row["predictor"])))
     axes.set_title(
-        f"R² {float(str(row['r2'])):.2f}, left out {float(str(row['r2_left_out'])):.2f}\n"
-        f"chance {float(str(row['chance'])):.2f}",
+        f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}\nchance {row['chance']:.2f}",
         fontsize=NOTE,
     )
     axes.margins(0.08, 0.15)
     axes.locator_params(nbins=4)
+
+
+def _branches(axes: Axes, clustering: Clustering, returns: Sequence[float] | None) -> None:
+    """The tree from leaves at the right, merge by merge: SciPy's own picture fails on long chains."""
+    from matplotlib.collections import LineCollection
+
+    count = len(clustering.order)
+    where, heights = np.zeros(2 * count - 1), np.zeros(2 * count - 1)
+    where[list(clustering.order)] = np.arange(count)
+    lines = []
+    for merge, (a, b, height, _) in enumerate(clustering.linkage):
+        left, right = int(a), int(b)
+        lines.append(
+            [
+                (heights[left], where[left]),
+                (height, where[left]),
+                (height, where[right]),
+                (heights[right], where[right]),
+            ]
+        )
+        where[count + merge], heights[count + merge] = (where[left] + where[right]) / 2, height
+        if returns is not None:
+            axes.annotate(
+                f"{100 * returns[merge]:.0f}",
+                (height, where[count + merge]),
+                xytext=(2, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=TINY,
+                color=BUOY,
+            )
+    axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.8))
+    axes.set_xlim(1.05 * float(heights.max()) or 1.0, 0)
+    axes.set_ylim(count - 0.5, -0.5)  # the first leaf on top, as the rows of the matrix
 
 
 def _numbers(square: Axes, matrix: NDArray[np.float64]) -> None:
@@ -211,8 +252,7 @@ def _mark_families(
         if name in families:
             looks = look(known.index(families[name]))
             tick.set_color(looks["color"])
-            leaf = 10 * place + 5  # where SciPy puts it
-            tree.plot(0, leaf, marker=looks["marker"], color=looks["color"], markersize=4, clip_on=False)
+            tree.plot(0, place, marker=looks["marker"], color=looks["color"], markersize=4, clip_on=False)
     if 1 < len(known) <= len(names) / 2:  # else the names say as much
         legend_above(
             figure,
@@ -221,3 +261,7 @@ def _mark_families(
                 for number, family in enumerate(known)
             ],
         )
+
+
+def _heaps(share: float) -> bool:
+    return 0.1 <= share <= 0.9

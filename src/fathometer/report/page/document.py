@@ -71,17 +71,17 @@ def _views(page: Page) -> Iterable[str]:
 
 
 def _has(name: str) -> bool:
-    return files(_HERE).joinpath("static", name).is_file()
+    return (files(_HERE) / "static" / name).is_file()
 
 
 @cache
 def _static(name: str) -> str:
-    return files(_HERE).joinpath("static", name).read_text("utf-8")
+    return (files(_HERE) / "static" / name).read_text("utf-8")
 
 
 @cache
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
-    source = files(_HERE).joinpath("templates", "page.html").read_text("utf-8")
+    source = (files(_HERE) / "templates" / "page.html").read_text("utf-8")
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(source)

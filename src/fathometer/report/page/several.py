@@ -19,9 +19,9 @@ from fathometer.compare import (
     signatures,
     statistics,
 )
-from fathometer.compare.cluster import Method
+from fathometer.compare.aspects import ASPECTS, Soundings, labels_of
 from fathometer.compare.distance import Metric
-from fathometer.compare.gathering import ASPECTS, Soundings
+from fathometer.compare.trees import Method
 from fathometer.errors import InputError
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
@@ -144,9 +144,8 @@ def _numbers(numbers: pd.DataFrame, facts: pd.DataFrame, gauge: str) -> Table:
     if beside["family"].isna().all():
         table = table.drop(columns="family")
     caption = (
-        f"{in_words(gauge)} over the sites of each network, in the order of the tree. low, high, share, "
-        "ashman and p are of a fit of two modes; bimodal: ashman above 2, p below 0.05, a tenth of the sites "
-        "in each."
+        f"{in_words(gauge)} over the sites of each network, in the order of the tree. low, high, share and "
+        "ashman are of a fit of two modes; dip and p of Hartigan's test for one mode; bimodal: p below 0.05."
     )
     return Table(table.reset_index(names="network"), caption[0].upper() + caption[1:])
 
@@ -170,15 +169,15 @@ def _foretold(numbers: pd.DataFrame, facts: pd.DataFrame, members: Mapping[str, 
 
 
 def _origins(named: Mapping[str, Sounding]) -> pd.DataFrame:
+    aspects = {aspect: labels_of(list(named.values()), aspect) for aspect in ASPECTS}
     rows: list[dict[str, Any]] = []
-    for name, sounding in named.items():
+    for place, (name, sounding) in enumerate(named.items()):
         facts = sounding.provenance
-        aspects = {aspect: str(take(sounding)) for aspect, take in ASPECTS.items()}
         rows.append(
             {
                 "network": name,
                 "model": str(facts.model.get("name", "?")),
-                **aspects,
+                **{aspect: labels[place] for aspect, labels in aspects.items()},
                 "batches": int(sounding.records["batch"].nunique()),
                 "date": facts.date,
                 "device": facts.device,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import altair as alt
@@ -19,7 +19,7 @@ def sounding_charts() -> dict[str, dict[str, Any]]:
 
 def as_spec(chart: alt.TopLevelMixin, description: str) -> dict[str, Any]:
     """As plain values; the description is read out where the chart cannot be seen."""
-    spec = cast("dict[str, Any]", chart.to_dict())
+    spec = chart.to_dict()
     for name in ("config", "datasets"):
         spec.pop(name, None)
     return {**spec, "description": description}

@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fathometer import InputError
 from fathometer.compare import (
+    by_name,
+    comparable,
     criteria_spread,
     data_deviation,
     facts_of,
@@ -17,7 +20,9 @@ from fathometer.compare import (
     signature_table,
     torchvision_facts,
     training_change,
+    unknown_networks,
 )
+from fathometer.models.torchvision_facts import torchvision_year
 from tests.compare.soundings import sounding
 
 
@@ -89,8 +94,12 @@ def test_what_does_not_fit_is_said() -> None:
         robustness([a], "seed")
     with pytest.raises(InputError, match="a: two soundings with seed 0"):
         robustness([a, sounding("a", [1, 2])], "seed")
-    with pytest.raises(InputError, match="got 2 and 3, first apart at relu2"):
+    with pytest.raises(InputError, match="0 has 2, but 1 has 3 sites, first apart at relu2"):
         robustness([a, sounding("a", [1, 2, 3], seed=1)], "seed")
+    with pytest.raises(InputError, match="1: 'affinity' has no finite value at relu1"):
+        robustness([a, sounding("a", [1, np.nan], seed=1)], "seed")
+    with pytest.raises(InputError, match="1: 'affinity' has no finite value at relu1"):
+        signature_table([a, sounding("a", [1, np.inf], seed=1)], "seed")
     with pytest.raises(InputError, match="data: "):
         robustness([a, sounding("a", [1, 2], seed=1, data="noise")], "seed")
     with pytest.raises(InputError, match="one network, got a, b"):
@@ -102,6 +111,14 @@ def test_training_site_by_site() -> None:
     assert found["change"].to_list() == pytest.approx([-0.4, -0.25])
     with pytest.raises(InputError, match="data: "):
         training_change(sounding("a", [1]), sounding("a", [1], data="noise"))
+    with pytest.raises(InputError, match=r"one architecture.* before has 1, but after has 2 sites, first"):
+        training_change(sounding("a", [1]), sounding("b", [1, 2]))
+    with pytest.raises(InputError, match="after has 1 sites, first apart at relu0"):
+        training_change(sounding("a", [1]), sounding("b", [1], operator="gelu"))
+    with pytest.raises(InputError, match="after: 'affinity' has no finite value"):
+        training_change(sounding("a", [1]), sounding("a", [np.nan]))
+    with pytest.warns(UserWarning, match="compared anyway: data"):
+        training_change(sounding("a", [1]), sounding("a", [1], data="noise"), anyway=True)
 
 
 def test_criteria_over_trainings() -> None:
@@ -117,6 +134,71 @@ def test_criteria_over_trainings() -> None:
         criteria_spread(some, ["own"])
     with pytest.raises(InputError, match="at least two"):
         criteria_spread(some[:1])
+    with pytest.raises(InputError, match="samples: "):
+        criteria_spread([some[0], sounding("a", [1, 1], norm=[1, 1], samples=7)])
+    odd = sounding("deeper", [0.5, 0.5, 0.5], norm=[1, 1, 1])
+    with pytest.raises(InputError, match="has 2, but deeper has 3 sites, first apart at relu2"):
+        criteria_spread([*some, odd])
+    holed = [some[0], sounding("a", [0.7, 0.7], norm=[400, np.nan], sha256="1")]
+    with pytest.warns(UserWarning, match="left out: .*'norm' has no finite value at relu1"):
+        assert criteria_spread(holed).index.to_list() == ["affinity"]
+    with pytest.raises(InputError, match="'norm' has no finite value"):
+        criteria_spread(holed, ["norm"])
+
+
+def test_deviation_between_data_without_a_name() -> None:
+    def tensor(first: str) -> dict[str, object]:
+        return {"name": "Tensor", "sample_shape": [4], "first_sample_sha256": first * 16}
+
+    some = [sounding("a", [0, 0], data=tensor("aaaa")), sounding("a", [3, 4], data=tensor("bbbb"))]
+    for reference in ("Tensor aaaaaaaa", "aaaaaaaa"):
+        found: Any = data_deviation(some, reference)
+        assert found.loc["a"].to_dict() == {"Tensor bbbbbbbb": 5}
+    with pytest.raises(InputError, match="'Tensor': expected one of Tensor aaaaaaaa, Tensor bbbbbbbb"):
+        data_deviation(some, "Tensor")
+
+
+def test_how_many_samples_of_noise_there_were_sets_data_apart() -> None:
+    def noise(count: int) -> dict[str, object]:
+        return {"kind": "random", "name": "random", "sample_shape": [3, 8, 8], "count": count}
+
+    some = [sounding("a", [0, 0], data=noise(96)), sounding("a", [3, 4], data=noise(192))]
+    table: Any = signature_table(some, "data")
+    assert table.columns.to_list() == ["random:96", "random:192"]
+    found: Any = data_deviation(some, "random:192")
+    assert found.loc["a"].to_dict() == {"random:96": 5}
+    with pytest.raises(InputError, match="'random': expected one of random:192, random:96"):
+        data_deviation(some, "random")
+    mixed = [some[0], sounding("a", [3, 4], data="images"), sounding("b", [1], data=noise(192))]
+    mixed.append(sounding("b", [2], data="images"))  # another network, on more of it
+    assert data_deviation(mixed, "random")["images"].to_dict() == {"a": 5, "b": 1}
+    assert data_deviation(mixed[:2], "random:96")["images"].to_dict() == {"a": 5}
+    with pytest.raises(InputError, match="reference data 'random:5', got random, images"):
+        data_deviation(mixed[:2], "random:5")
+    # More of the same noise is not other data: two networks can be compared.
+    assert len(comparable([some[0], sounding("b", [1], data=noise(192))])) == 2
+
+
+def test_seeds_that_came_with_other_weights() -> None:
+    drawn = [sounding("a", [s, 1], weights="none", sha256=f"h{s}", seed=s) for s in (0, 1)]
+    assert signature_table(drawn, "weights").columns.to_list() == ["seed 0", "seed 1"]
+    others = [sounding("b", [s, 1], weights="none", sha256=f"g{s}", seed=s) for s in (0, 1)]
+    assert list(by_name([*drawn, *others])) == ["a, seed 0", "a, seed 1", "b, seed 0", "b, seed 1"]
+    with pytest.raises(InputError, match="a: the seed also drew the weights; use --over weights"):
+        robustness(drawn, "seed")
+    trained = [sounding("a", [s, 1], sha256=f"h{s}", seed=s) for s in (0, 1)]
+    with pytest.raises(InputError, match="got other weights with each; use --over weights"):
+        robustness(trained, "seed")
+    again = [
+        *drawn,
+        sounding("a", [0, 1], weights="none", sha256="h0", seed=5),
+    ]  # two seeds, the same weights
+    assert "a, none h0" in next(iter(by_name(again)))
+
+
+def test_networks_of_the_file_that_are_not_here() -> None:
+    table = pd.DataFrame({"accuracy": [1.0, 2.0, 3.0]}, index=["net", "ent", "x"])
+    assert unknown_networks([sounding("x:net", [1]), sounding("x", [1])], table) == ["ent"]
 
 
 def test_facts_of_torchvisions_own_weights() -> None:
@@ -133,26 +215,69 @@ def test_facts_of_torchvisions_own_weights() -> None:
     assert found["family"].to_list() == ["resnet"] * 3
     assert found.loc["random", "parameters"] == 11689512
     assert found.loc["random", "gflops"] == pytest.approx(1.814)
+    assert found["year"].to_list() == [2015] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "year"),
+    [
+        ("alexnet", 2012),
+        ("vgg16_bn", 2014),
+        ("googlenet", 2014),
+        ("inception_v3", 2015),
+        ("resnet50", 2015),
+        ("resnext50_32x4d", 2016),
+        ("wide_resnet50_2", 2016),
+        ("shufflenet_v2_x1_0", 2018),
+        ("mobilenet_v2", 2018),
+        ("mobilenet_v3_small", 2019),
+        ("efficientnet_b0", 2019),
+        ("efficientnet_v2_s", 2021),
+        ("regnet_y_400mf", 2020),
+        ("vit_b_16", 2020),
+        ("swin_v2_t", 2021),
+        ("convnext_tiny", 2022),
+        ("maxvit_t", 2022),
+        ("fcn_resnet50", None),
+    ],
+)
+def test_years(name: str, year: int | None) -> None:
+    assert torchvision_year(f"torchvision:{name}") == year
+    assert torchvision_year(f"timm:{name}") is None
+
+
+def test_every_network_of_torchvision_has_a_year() -> None:
+    models = pytest.importorskip("torchvision").models
+    assert [
+        n for n in models.list_models(module=models) if torchvision_year(f"torchvision:{n}") is None
+    ] == []
 
 
 def test_what_a_survey_wrote_goes_first() -> None:
     surveyed = sounding("torchvision:resnet18", [1], weights="IMAGENET1K_V1")
-    surveyed.provenance.model.update(family="R", facts={"accuracy": 1, "depth": "deep", "colour": "red"})
+    surveyed.provenance.model.update(family="R", facts={"accuracy": 1, "gflops": "?", "colour": "red"})
     some = {"surveyed": surveyed, "plain": sounding("torchvision:vgg11", [1]), "mine": sounding("m", [1])}
     found: Any = known_facts(some)
     assert found.index.to_list() == ["surveyed", "plain"]
     assert found["family"].to_list() == ["R", "vgg"]
     assert found.loc["surveyed", "accuracy"] == 1
-    assert np.isnan(found.loc["surveyed", "depth"])
     assert "colour" not in found
+    # What the survey left open, torchvision fills in, cell by cell.
+    assert found.loc["surveyed", "gflops"] == pytest.approx(1.814)
+    assert found["year"].to_list() == [2015, 2014]
+    nameless = sounding("torchvision:resnet18", [1])
+    nameless.provenance.model.update(family="", facts={"depth": 21})
+    assert known_facts([nameless]).loc["resnet18", ["family", "depth"]].to_list() == ["resnet", 21]
     assert known_facts({"mine": some["mine"]}).empty
 
 
 def test_facts_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "facts.csv"
-    path.write_text("network,family,accuracy,colour\nnet,A,70.5,red\nother,,,\n")
-    found: Any = facts_of([sounding("x:net", [1]), sounding("unknown", [1])], read_facts(path))
-    assert found.to_dict("index") == {"net": {"family": "A", "accuracy": 70.5, "colour": "red"}}
+    path.write_text("network,family,accuracy,colour,year\n net ,A,70.5,red,2015\nNA,,,,\n")
+    table: Any = read_facts(path)
+    assert table.index.to_list() == ["net", "NA"]
+    found: Any = facts_of([sounding("x:net", [1]), sounding("unknown", [1])], table)
+    assert found.to_dict("index") == {"net": {"family": "A", "accuracy": 70.5, "colour": "red", "year": 2015}}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +286,7 @@ def test_facts_from_a_file(tmp_path: Path) -> None:
         ("name,family\na,b\n", "expected a column 'network', got name"),
         ("network,accuracy\na,high\n", "column 'accuracy': expected numbers, got 'high'"),
         ("network,family\na,b\na,c\n", "'a' stands there twice"),
+        ("network,family\na,b\n\n,c\n", "line 4: expected a name in the column 'network', got nothing"),
         ("", "not a CSV"),
         ("network\na,b,c\nd,e,f,g,h\n", "not a CSV"),
     ],

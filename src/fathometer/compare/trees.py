@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer.compare.distance import Distances
+from fathometer.compare.series import varies
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,8 +102,8 @@ def cluster(distances: Distances, method: Method = "average") -> Clustering:
     condensed = distances.condensed
     tree = linkage(condensed, method, optimal_ordering=True)
     met = cophenet(tree)
-    varies = len(condensed) > 1 and np.ptp(condensed) > 0 and np.ptp(met) > 0
-    agreement = float(np.corrcoef(condensed, met)[0, 1]) if varies else float("nan")
+    known = len(condensed) > 1 and varies(condensed) and varies(met)
+    agreement = float(np.corrcoef(condensed, met)[0, 1]) if known else float("nan")
     return Clustering(distances, method, tree, tuple(int(leaf) for leaf in leaves_list(tree)), agreement)
 
 
@@ -122,7 +125,7 @@ def family_agreement(distances: Distances, families: Mapping[str, str]) -> pd.Da
     frame = distances.frame
     known = [name for name in distances.names if name in families]
     if len({families[name] for name in known}) < 2:
-        raise InputError("expected networks of at least two families; give --family NAME=PATTERN, or a file")
+        raise InputError("expected networks of at least two families; name the families of more networks")
     rows = []
     for name in known:
         to = frame.loc[name, [other for other in known if other != name]]
@@ -143,6 +146,29 @@ def family_agreement(distances: Distances, families: Mapping[str, str]) -> pd.Da
             }
         )
     return pd.DataFrame(rows)
+
+
+def adjusted_rand(first: Sequence[object], second: Sequence[object]) -> float:
+    """How far two partitions agree: 1 if they are one, 0 on average by chance (Hubert and Arabie, 1985).
+
+    (Σ C(nᵢⱼ, 2) − E) / (½ (A + B) − E), where nᵢⱼ counts what is in part i of one and part j of the other,
+    A = Σ C(aᵢ, 2) and B = Σ C(bⱼ, 2) are the same of the parts alone, and E = A B / C(n, 2).
+
+    Example:
+        >>> adjusted_rand(["a", "a", "b", "b"], [2, 2, 1, 1]), round(adjusted_rand("aabb", "abab"), 3)
+        (1.0, -0.5)
+    """
+    if len(first) != len(second) or len(first) < 2:
+        raise InputError(
+            f"expected two partitions of the same two things or more, got {len(first)} and {len(second)}"
+        )
+    both, a, b = (
+        sum(comb(count, 2) for count in Counter(part).values())
+        for part in (zip(first, second, strict=True), first, second)
+    )
+    expected = a * b / comb(len(first), 2)
+    largest = (a + b) / 2
+    return 1.0 if largest == expected else (both - expected) / (largest - expected)
 
 
 def _leaves(tree: NDArray[np.float64]) -> list[frozenset[int]]:

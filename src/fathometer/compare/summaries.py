@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.dtw import as_series
 from fathometer.compare.gathering import Soundings, signatures
-from fathometer.compare.modes import two_modes
+from fathometer.compare.modes import LEAST, two_modes
+from fathometer.compare.series import as_series, varies
 
 STATISTICS = ("min", "max", "mean", "median", "std", "spread", "skewness")
 """Those that Figure 4 looks for a predictor among; the fit of two modes stands beside them."""
-_MODES = ("low", "high", "share", "ashman", "p")
-_FEW = 5
+_MODES = ("low", "high", "share", "ashman", "dip", "p")
 _KINDS = {"sites": int, "bimodal": bool}
 
 
@@ -23,8 +22,8 @@ def statistics(soundings: Soundings, gauge: str = "affinity") -> pd.DataFrame:
     """Of a gauge over the sites of each network: a row for each.
 
     Columns: `sites`; min, max, mean, median, std (population), spread = max − min, skewness (see
-    `signature_statistics`); `low`, `high`, `share`, `ashman` and `p` of `two_modes`, missing below 5 sites;
-    `bimodal`, whether these are two modes indeed (`Modes.clear`).
+    `signature_statistics`); `low`, `high`, `share` and `ashman` of the fit of two modes, `dip` and its `p`
+    (`two_modes`), missing below 5 sites; `bimodal`, whether p < 0.05.
     """
     found = signatures(soundings, gauge)
     rows = {name: signature_statistics(values) for name, values in found.items()}
@@ -42,7 +41,6 @@ def signature_statistics(values: Sequence[float] | NDArray[np.float64]) -> Mappi
     sample = as_series(values, "values")
     centred = sample - sample.mean()
     std = float(sample.std())
-    varies = std > 1e-12 * max(1.0, float(np.abs(sample).max()))
     row = {
         "sites": float(len(sample)),
         "min": float(sample.min()),
@@ -51,8 +49,8 @@ def signature_statistics(values: Sequence[float] | NDArray[np.float64]) -> Mappi
         "median": float(np.median(sample)),
         "std": std,
         "spread": float(np.ptp(sample)),
-        "skewness": float((centred**3).mean()) / std**3 if varies else 0.0,
+        "skewness": float((centred**3).mean()) / std**3 if varies(sample) else 0.0,
     }
-    modes = two_modes(sample) if len(sample) >= _FEW else None
+    modes = two_modes(sample) if len(sample) >= LEAST else None
     row |= {key: float(getattr(modes, key, np.nan)) for key in _MODES}
     return row | {"bimodal": bool(modes and modes.clear)}

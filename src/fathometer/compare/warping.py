@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.errors import InputError
+from fathometer.compare.series import as_series
 
 _PAIRS = 256
 """Pairs in a piece: three diagonals of 150 positions then stay in a core's cache."""
@@ -75,16 +75,6 @@ def dtw_matrix(series: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
             found = _one_against_many(arrays[place], padded[:, others], lengths[others])
             matrix[place, order[others]] = matrix[order[others], place] = found
     return matrix
-
-
-def as_series(values: Sequence[float] | NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """A float64 array of one axis, not empty and finite."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not len(array):
-        raise InputError(f"{name}: expected a series of at least one number, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
-    return array
 
 
 def _one_against_many(

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
-from sklearn.metrics import silhouette_samples
+from sklearn.metrics import adjusted_rand_score, silhouette_samples
 
 from fathometer import InputError
-from fathometer.compare import Distances, cluster, family_agreement, signature_distances, stability
+from fathometer.compare import (
+    Distances,
+    adjusted_rand,
+    cluster,
+    family_agreement,
+    signature_distances,
+    stability,
+    stability_of,
+)
 from tests.compare.soundings import sounding
 
 RNG = np.random.default_rng(2)
@@ -25,10 +33,9 @@ def test_four_points_on_a_line() -> None:
     cut = tree.cut(2)
     assert cut["a"] == cut["b"] == cut["c"] != cut["far"]
     assert sorted(cut.unique()) == [1, 2]
-    assert (
-        tree.ordered.to_numpy().tolist()
-        == tree.distances.frame.loc[list(tree.names), list(tree.names)].to_numpy().tolist()
-    )
+    ordered = tree.ordered.to_numpy()
+    expected = np.array([[0, 1, 3, 10], [1, 0, 2, 9], [3, 2, 0, 7], [10, 9, 7, 0]])  # from a to far
+    assert ordered.tolist() in (expected.tolist(), expected[::-1, ::-1].tolist())
 
 
 @pytest.mark.parametrize("method", ["average", "complete", "single", "ward"])
@@ -103,6 +110,42 @@ def test_one_batch_is_said_and_all_of_one_refused() -> None:
         stability([a, b])
     with pytest.raises(InputError, match="draws"):
         stability([a, many], draws=0)
+    tree = cluster(signature_distances({"a": np.zeros(1), "other": np.ones(1)}))
+    with pytest.raises(InputError, match="expected the soundings of the tree, a, other; got a, c"):
+        stability_of(tree, [a, many])
+
+
+def test_networks_that_saw_the_same_batches_are_drawn_together() -> None:
+    """A hard batch is hard for all: drawn together, c stays where it is between a and b."""
+    batch = 0.2 * RNG.standard_normal((1, 8))
+    levels = {"a": 0.1, "b": 0.2, "c": 0.35}
+    paired = {n: sounding(n, np.full((4, 1), level) + batch) for n, level in levels.items()}
+    found: Any = stability(paired, draws=60)
+    assert found.merges["returns"].to_list() == [1, 1]
+    assert found.together == (frozenset("abc"),)
+    apart = {n: sounding(n, s.records.pivot(index="site", columns="batch", values="affinity"), seed=seed)
+             for seed, (n, s) in enumerate(paired.items())}  # fmt: skip
+    found = stability(apart, draws=60)
+    assert found.merges["returns"].iloc[0] < 0.9
+    assert found.together == ()
+    # As many batches of other data, of another size or number are no pairs either.
+    mixed = [
+        *paired.values(),
+        sounding("d", RNG.random((4, 8)), data="noise"),
+        sounding("e", RNG.random((4, 7))),
+        sounding("f", RNG.random((4, 8)), samples=7),
+    ]
+    with pytest.warns(UserWarning, match="compared anyway"):
+        assert stability(mixed, draws=2, anyway=True).together == (frozenset("abc"),)
+
+
+def test_adjusted_rand_is_scikit_learns() -> None:
+    for _ in range(20):
+        a, b = RNG.integers(4, size=(2, 15))
+        assert adjusted_rand(a.tolist(), b.tolist()) == pytest.approx(adjusted_rand_score(a, b), abs=1e-12)
+    assert adjusted_rand([1, 1, 1], ["x", "x", "x"]) == 1
+    with pytest.raises(InputError, match="two partitions of the same"):
+        adjusted_rand([1, 2], [1, 2, 3])
 
 
 def test_a_site_that_some_batches_miss_is_drawn_all_the_same() -> None:

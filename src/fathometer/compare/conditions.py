@@ -1,0 +1,269 @@
+"""What else moves a signature: data, batch size, seed, pooling, training (Figures 7 to 9 and 15, Table 3)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+import numpy as np
+import pandas as pd
+
+from fathometer.compare.aspects import (
+    aspects_of,
+    counted_name,
+    has_random_weights,
+    labels_of,
+    short_name,
+    with_counts,
+)
+from fathometer.compare.distance import Metric, signature_distances
+from fathometer.compare.gathering import ALIKE, Soundings, by_name, comparable, signatures
+from fathometer.compare.relate import COMPANIONS
+from fathometer.errors import InputError
+from fathometer.sounding import Sounding
+
+
+def data_deviation(
+    soundings: Soundings,
+    reference: str,
+    gauge: str = "affinity",
+    metric: Metric = "euclidean",
+    *,
+    anyway: bool = False,
+) -> pd.DataFrame:
+    """How far each network's signature on other data is from that on the reference data (Figure 15).
+
+    Network × data. The figure's caption says Euclidean distance, the text of Appendix H says DTW; a network
+    has as many sites on all data, so that both can be had. DTW is never the larger one.
+
+    Args:
+        soundings: of networks with the same weights on several data sets.
+        reference: the name of the data that the others are held against, also with how many there were
+            (`random:192`); of data without a name, such as tensors, the head of the hash of their first
+            sample.
+        gauge: what is compared.
+        metric: `euclidean`, `dtw` or `wasserstein`.
+        anyway: compare what differs in reduction or samples all the same, with a warning.
+    """
+    named = by_name(soundings)
+    words = dict(zip(named, aspects_of(list(named.values()), "data"), strict=True))
+    rows: dict[str, dict[str, float]] = {}
+    for network, group in _networks(named, "data").items():
+        kept = comparable(group, gauge, alike=_others("data"), anyway=anyway)
+        labels = with_counts([words[name] for name in kept], list(kept.values()))
+        data = dict(zip(kept, labels, strict=True))
+        by_data = _by_value(network, kept, "data", data)
+        wanted = _known_data(reference, data, kept)
+        if wanted not in by_data:
+            raise InputError(
+                f"{network}: expected a sounding on the reference data {reference!r}, "
+                f"got {', '.join(by_data)}"
+            )
+        found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
+        row = found.matrix[found.names.index(wanted)]
+        rows[network] = {d: float(value) for d, value in zip(found.names, row, strict=True) if d != wanted}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
+    if not len(table.columns):
+        raise InputError(f"expected soundings on other data than {reference!r} too; got none")
+    return table
+
+
+def signature_table(
+    soundings: Soundings, over: str, gauge: str = "affinity", *, anyway: bool = False
+) -> pd.DataFrame:
+    """The signatures of one network side by side: site × value of what was changed (Figures 7, 8 and 9).
+
+    Args:
+        soundings: of one network.
+        over: what differs: `samples` (in a batch), `seed`, `pooling`, `weights` or `data`.
+        gauge: what is compared.
+        anyway: compare what differs in other things all the same, with a warning.
+    """
+    groups = _networks(by_name(soundings), over)
+    if len(groups) != 1:
+        raise InputError(f"expected soundings of one network, got {', '.join(groups)}")
+    ((network, group),) = groups.items()
+    return _side_by_side(network, group, over, gauge, anyway)
+
+
+def robustness(
+    soundings: Soundings, over: str, gauge: str = "affinity", *, anyway: bool = False
+) -> pd.DataFrame:
+    """How much the signature of each network moves with one thing that was changed (Figures 7 and 8).
+
+    A row for each network: `values` that were tried, `std` over these (population; the mean over sites),
+    `largest` difference between two of them at one site, and `batch_std`, the standard deviation over batches
+    (the mean over sites and values), which is there anyway. `over` and `anyway` as in `signature_table`.
+    """
+    rows = {}
+    for network, group in _networks(by_name(soundings), over).items():
+        table = _side_by_side(network, group, over, gauge, anyway)
+        noise = [s.std(gauge).mean() for s in group.values() if gauge in s.gauges]
+        rows[network] = {
+            "values": len(table.columns),
+            "std": float(table.std(axis=1, ddof=0).mean()),
+            "largest": float((table.max(axis=1) - table.min(axis=1)).max()),
+            "batch_std": float(np.mean(noise)),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
+
+
+def training_change(
+    before: Sounding, after: Sounding, gauge: str = "affinity", *, anyway: bool = False
+) -> pd.DataFrame:
+    """A network at initialisation and after training, site by site: before, after, change (Figure 9).
+
+    Example:
+        >>> import torch
+        >>> from fathometer import measure
+        >>> net, data = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), torch.randn(50, 4)
+        >>> start = measure(net, data, samples=50)
+        >>> training_change(start, start).columns.to_list()
+        ['before', 'after', 'change']
+    """
+    named = comparable({"before": before, "after": after}, gauge, anyway=anyway)
+    if len(named) < 2:
+        raise InputError(f"{gauge!r} was measured in one of the two only; choose another gauge")
+    table = _by_site(named, gauge)
+    return table.assign(change=table["after"] - table["before"])
+
+
+def criteria_spread(
+    soundings: Soundings, criteria: Sequence[str] | None = None, *, anyway: bool = False
+) -> pd.DataFrame:
+    """Each criterion over several trainings of one architecture: mean ± population std (Table 3).
+
+    A network's value is the mean over its sites and batches. Criteria have different units, so that their
+    standard deviations cannot be held against each other; `relative` is std / |mean|.
+
+    Args:
+        soundings: of one architecture, trained in different ways; all must have the same sites.
+        criteria: gauges; if left out, affinity and the companions of the paper that all have, without those
+            that are missing at some site, of which a warning tells.
+        anyway: compare what differs in data, reduction or samples all the same, with a warning.
+    """
+    named = by_name(soundings)
+    if len(named) < 2:
+        raise InputError("expected soundings of at least two trainings, got one")
+    _one_architecture(named)
+    shared = [g for g in next(iter(named.values())).gauges if all(g in s.gauges for s in named.values())]
+    wanted = [c for c in ("affinity", *COMPANIONS) if c in shared] if criteria is None else list(criteria)
+    missing = [criterion for criterion in wanted if criterion not in shared]
+    if missing or not wanted:
+        raise InputError(
+            f"criteria: {', '.join(missing) or 'affinity'} was not measured in all of these; they share "
+            f"{', '.join(shared) or 'nothing'}"
+        )
+    comparable(named, wanted[0], anyway=anyway)  # all have all of them
+    values: dict[str, list[float]] = {}
+    for criterion in wanted:
+        try:
+            found = signatures(named, criterion)
+        except InputError as error:
+            if criteria is not None:
+                raise
+            warnings.warn(f"left out: {error}", stacklevel=2)
+        else:
+            values[criterion] = [float(series.mean()) for series in found.values()]
+    table = pd.DataFrame(values)
+    mean, std = table.mean(), table.std(ddof=0)
+    spread = pd.DataFrame({"mean": mean, "std": std, "relative": std / mean.abs(), "networks": len(table)})
+    return spread.rename_axis("criterion")
+
+
+def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, Sounding]]:
+    """Soundings by network: one name and, unless weights are what was changed, the same weights."""
+    soundings = list(named.values())
+    aspects_of(soundings, over)  # is there such an aspect?
+    weights = [""] * len(soundings) if over == "weights" else aspects_of(soundings, "weights")
+    networks: dict[str, dict[str, dict[str, Sounding]]] = {}
+    for (name, sounding), digest in zip(named.items(), weights, strict=True):
+        networks.setdefault(short_name(sounding), {}).setdefault(digest, {})[name] = sounding
+    found: dict[str, dict[str, Sounding]] = {}
+    for network, trainings in networks.items():
+        groups = list(trainings.values())
+        if over == "seed":
+            _check_seeds(network, groups)
+        labels = labels_of([next(iter(group.values())) for group in groups], "weights")
+        names = [network] if len(groups) == 1 else [f"{network}, {label}" for label in labels]
+        found |= dict(zip(names, groups, strict=True))
+    return found
+
+
+def _check_seeds(network: str, trainings: Sequence[Mapping[str, Sounding]]) -> None:
+    """Refuse seeds that came with other weights: what they move is then not the order of the data."""
+    seeds = [set(aspects_of(list(group.values()), "seed")) for group in trainings]
+    if len(trainings) == 1 or max(map(len, seeds)) > 1 or len(set.union(*seeds)) == 1:
+        return
+    if all(has_random_weights(sounding) for group in trainings for sounding in group.values()):
+        raise InputError(f"{network}: the seed also drew the weights; use --over weights")
+    raise InputError(
+        f"{network}: expected several seeds with the same weights, got other weights with each; "
+        "use --over weights"
+    )
+
+
+def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sounding]) -> str:
+    """The data that a name, the head of a hash, or a name with a count means; the name itself if none."""
+    if reference in data.values():
+        return reference
+    fits = {
+        label
+        for name, label in data.items()
+        if reference in (label.split(" ")[0], label.split(" ")[-1], counted_name(named[name]))
+        or label.rpartition(":")[0] == reference
+    }
+    if len(fits) > 1:
+        raise InputError(f"reference {reference!r}: expected one of {', '.join(sorted(fits))}")
+    return fits.pop() if fits else reference
+
+
+def _by_value(
+    network: str, group: Mapping[str, Sounding], over: str, values: Mapping[str, str]
+) -> dict[str, Sounding]:
+    found: dict[str, Sounding] = {}
+    for name, sounding in group.items():
+        value = values[name]
+        if value in found:
+            raise InputError(f"{network}: two soundings with {over} {value}; leave one of them out")
+        found[value] = sounding
+    return found
+
+
+def _side_by_side(
+    network: str, group: dict[str, Sounding], over: str, gauge: str, anyway: bool
+) -> pd.DataFrame:
+    kept = comparable(group, gauge, alike=_others(over), anyway=anyway)
+    if len(kept) < 2:
+        raise InputError(f"{network}: expected soundings that differ in {over}, got one")
+    values = dict(zip(kept, labels_of(list(kept.values()), over), strict=True))
+    return _by_site(_by_value(network, kept, over, values), gauge)
+
+
+def _by_site(named: Mapping[str, Sounding], gauge: str) -> pd.DataFrame:
+    sites = _one_architecture(named)
+    return pd.DataFrame(signatures(named, gauge), index=pd.Index(sites, name="site"))
+
+
+def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:
+    """The sites that all have; who has others is named."""
+    sites = {name: tuple((s.name, s.operator) for s in sounding.sites) for name, sounding in named.items()}
+    usual = Counter(sites.values()).most_common(1)[0][0]
+    first = next(name for name, own in sites.items() if own == usual)
+    odd = []
+    for name, own in sites.items():
+        if own != usual:
+            apart = next(a or b for a, b in zip_longest(own, usual) if a != b)
+            odd.append(f"{name} has {len(own)} sites, first apart at {apart[0]}")
+    if odd:
+        raise InputError(
+            f"expected soundings of one architecture, with the same sites: {first} has {len(usual)}, but "
+            f"{'; '.join(odd[:8])}; leave out what is of another"
+        )
+    return [name for name, _ in usual]
+
+
+def _others(over: str) -> tuple[str, ...]:
+    return tuple(aspect for aspect in ALIKE if aspect != over)

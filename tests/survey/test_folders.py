@@ -1,0 +1,312 @@
+"""Results folders: here, and two kinds by fsspec."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fathometer.errors import FathometerError, InputError
+from fathometer.files import complete_file
+from fathometer.survey import Store, run_survey, tasks_of
+from fathometer.survey import locks as locks_module
+from fathometer.survey import remote_folder as remote_module
+from fathometer.survey.folders import OLD, FolderError, LocalFolder, open_folder
+from fathometer.survey.remote_folder import RemoteFolder
+from tests.survey.making import ROOT, assert_same, plan
+
+fsspec = pytest.importorskip("fsspec")
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_module, "_PAUSES", (0.0, 0.0, 0.0))
+
+
+class Flaky:
+    """Fails so many times, then works."""
+
+    def __init__(self, function: Callable[..., Any], failures: int, error: Exception) -> None:
+        self.function, self.failures, self.error, self.calls = function, failures, error, 0
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise self.error
+        return self.function(*args, **options)
+
+
+def remote(url: str) -> RemoteFolder:
+    folder = open_folder(url)
+    assert isinstance(folder, RemoteFolder)
+    return folder
+
+
+def test_a_survey_by_way_of_files_of_fsspec(tmp_path: Path) -> None:
+    url = f"local://{tmp_path}/there"
+    tasks = tasks_of(plan("small", "bad"))
+    first, again = run_survey(tasks, url), run_survey(tasks, url)
+    assert [len(first.measured), len(first.failed), len(again.kept), len(again.failed)] == [1, 1, 1, 1]
+    run_survey(tasks[:1], tmp_path / "here")
+    assert_same(tmp_path / "here", tmp_path / "there")
+    assert not list((tmp_path / "there" / "pending").iterdir())
+    file = tmp_path / "there" / f"{tasks[0].stem}.json"
+    file.write_text("{")
+    with pytest.warns(UserWarning, match="set aside"):
+        assert len(run_survey(tasks, url).measured) == 1
+    file.unlink()
+    file.mkdir()
+    with pytest.warns(UserWarning, match="got a folder"):
+        assert len(run_survey(tasks, url).measured) == 1
+
+
+@pytest.mark.parametrize("kind", ["memory://folders-of-a-test", "local"])
+def test_a_file_is_whole_or_not_there(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = remote(kind if kind != "local" else f"local://{tmp_path}")
+    folder.write("a.json", "old")
+    broken = Flaky(lambda: None, 99, ConnectionError("the line is dead"))
+    for step in ("pipe_file", "mv"):
+        if kind != "local" and step == "mv":
+            continue  # a put is whole on such a store
+        with monkeypatch.context() as patch:
+            patch.setattr(type(folder._files), step, broken)
+            with pytest.raises(FolderError, match=r"does not work \(ConnectionError: the line is dead\)"):
+                folder.write("a.json", "new")
+        assert folder.read("a.json") == "old"
+    assert folder.names() == ["a.json"]
+    assert not (tmp_path / "pending").exists() or not list((tmp_path / "pending").iterdir())
+    folder.write("a.json", "new")
+    assert folder.read("a.json") == "new"
+
+
+def test_object_stores_are_written_to_straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = remote("memory://straight-of-a-test")
+    moved = Flaky(lambda: None, 99, AssertionError("moved"))
+    monkeypatch.setattr(type(folder._files), "mv", moved)
+    folder.write("a.json", "x")
+    assert (folder.read("a.json"), moved.calls) == ("x", 0)
+
+
+def test_a_line_that_fails_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = remote("memory://flaky-of-a-test")
+    files = type(folder._files)
+    for name in ("pipe_file", "cat_file", "info", "ls"):
+        flaky = Flaky(getattr(folder._files, name), 2, ConnectionResetError("gone"))
+        monkeypatch.setattr(files, name, lambda _, *args, flaky=flaky, **options: flaky(*args, **options))
+    folder.write("a.json", "x")
+    assert (folder.has("a.json"), folder.read("a.json"), folder.names()) == (True, "x", ["a.json"])
+
+
+def test_a_survey_says_what_is_safe_when_the_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "memory://gone-of-a-test"
+    tasks = tasks_of(plan("small", "other"))
+    files = fsspec.filesystem("memory")
+    put = files.pipe_file
+    count = iter(range(99))
+
+    def once(_: object, *args: Any, **options: Any) -> None:
+        if next(count) > 0:
+            raise OSError("no route")
+        put(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(files), "pipe_file", once)
+        with pytest.raises(FathometerError, match=r"OSError: no route\); 1 of 2 soundings are safe there"):
+            run_survey(tasks, url)
+    assert [len(run_survey(tasks, url).kept), len(run_survey(tasks, url).kept)] == [1, 2]
+
+
+def test_two_remote_surveys_end_with_one_file(tmp_path: Path) -> None:
+    (task,) = tasks_of(plan("small"))
+    one, two = Store(f"local://{tmp_path}"), Store(f"local://{tmp_path}")
+    with one.claimed(task) as first, two.claimed(task) as second:
+        assert (first, second) == (True, True)  # there are no claims, so both are at work
+        run_survey([task], f"local://{tmp_path}")
+        before = (tmp_path / f"{task.stem}.json").read_text()
+        one.folder.remove(f"{task.stem}.json")
+        run_survey([task], f"local://{tmp_path}")
+    after = json.loads((tmp_path / f"{task.stem}.json").read_text())
+    assert after["records"] == json.loads(before)["records"]
+    assert [file.name for file in tmp_path.glob("*") if file.is_file()] == [f"{task.stem}.json"]
+
+
+def test_a_file_url_is_a_folder_here_with_claims(tmp_path: Path) -> None:
+    (task,) = tasks_of(plan("small"))
+    one, two = Store(f"file://{tmp_path}"), Store(tmp_path)
+    with one.claimed(task) as first, two.claimed(task) as second:
+        assert (first, second) == (True, False)
+
+
+@pytest.mark.parametrize("kind", ["local://", ""])
+def test_old_leftovers_are_removed(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "pending").mkdir()
+    names = ("pending/{}.part",) if kind else (".{}.part.json", "pending/.{}.part.journal")
+    for name in names:
+        for age, word in ((0, "new"), (OLD + 60, "old")):
+            file = tmp_path / name.format(word)
+            file.write_text("half")
+            os.utime(file, (time.time() - age,) * 2)
+    run_survey(tasks_of(plan("small")), f"{kind}{tmp_path}")
+    for name in names:
+        assert (tmp_path / name.format("new")).exists()
+        assert not (tmp_path / name.format("old")).exists()
+
+
+def test_a_file_is_on_the_disk_before_the_work_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    flushed, removed = os.fsync, LocalFolder.remove
+
+    def fsync(descriptor: int) -> None:
+        steps.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        flushed(descriptor)
+
+    def remove(self: LocalFolder, name: str) -> None:
+        steps.append(f"forget {name.rpartition('.')[2]}")
+        removed(self, name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(LocalFolder, "remove", remove)
+    run_survey(tasks_of(plan("small")), tmp_path)
+    assert steps[-3:] == ["file", "folder", "forget journal"]
+    steps.clear()
+    with complete_file(tmp_path / "figure") as part:
+        part.write_text("x")
+    assert steps == []
+
+
+def test_parts_of_two_writers_have_two_names(tmp_path: Path) -> None:
+    with complete_file(tmp_path / "a.json") as one, complete_file(tmp_path / "a.json") as two:
+        assert one != two  # also of one process number on two machines
+        one.write_text("1")
+        two.write_text("2")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_forked_process_does_not_hold_the_claim(tmp_path: Path) -> None:
+    code = f"""
+import os, sys, time
+from fathometer.survey.locks import locked
+from pathlib import Path
+with locked(Path({str(tmp_path / "lock")!r})) as mine:
+    assert mine
+    if os.fork() == 0:
+        print("forked", flush=True)
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(60)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "forked\n"
+        with locks_module.locked(tmp_path / "lock") as mine:
+            assert not mine
+        assert locks_module.is_locked(tmp_path / "lock")
+        process.kill()  # but not the one that it has forked
+        process.wait()
+        with locks_module.locked(tmp_path / "lock") as mine:
+            assert mine
+    finally:
+        os.killpg(process.pid, 9)
+        process.stdout.close()
+
+
+def test_the_end_of_a_forked_process_leaves_the_claim(tmp_path: Path) -> None:
+    with locks_module.locked(tmp_path / "lock"):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert locks_module.is_locked(tmp_path / "lock")
+    assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(locks_module.fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match="has no locks"), locks_module.locked(tmp_path / "lock") as mine:
+        assert mine
+    assert not locks_module.is_locked(tmp_path / "lock")
+
+
+def test_other_errors_of_locks_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(locks_module.fcntl, "flock", flock)
+    with pytest.raises(InputError, match="cannot be claimed"), locks_module.locked(tmp_path / "lock"):
+        pass
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot be claimed"), locks_module.locked(tmp_path / "folder"):
+        pass
+
+
+def test_a_lock_that_is_removed_in_between_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, calls = tmp_path / "lock", locks_module.fcntl.flock, []
+
+    def removed_first(*args: Any) -> None:
+        flock(*args)
+        calls.append(args)
+        if len(calls) == 1:
+            path.unlink()  # by the one that had it
+
+    monkeypatch.setattr(locks_module.fcntl, "flock", removed_first)
+    with locks_module.locked(path) as mine:
+        assert mine
+        assert path.exists()
+    assert len(calls) == 2
+
+
+def test_a_disk_that_is_full_ends_the_survey_and_says_what_is_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tasks_of(plan("small", "other"))
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == f"{tasks[1].stem}.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(FolderError, match=r"No space left .*; 1 of 2 soundings are safe there"):
+            run_survey(tasks, tmp_path)
+    journal = Store(tmp_path).journal(tasks[1])
+    assert journal is not None
+    assert journal.exists()  # so that nothing is run again once there is space
+    assert [len(run_survey(tasks, tmp_path).kept), len(run_survey(tasks, tmp_path).kept)] == [1, 2]
+
+
+def test_what_cannot_be_read_is_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = tasks_of(plan("small"))
+    run_survey([task], tmp_path)
+
+    def denied(*_: object, **__: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(FolderError, match="cannot be read"):
+        run_survey([task], tmp_path)
+    assert not (tmp_path / "broken").exists()

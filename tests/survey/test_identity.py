@@ -1,0 +1,198 @@
+"""What is the same has one address, whatever it is called and wherever it lies; what is not has another."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import fathometer
+from fathometer import load
+from fathometer.survey import Store, parse_plan, run_survey, tasks, tasks_of
+from fathometer.survey.identity import contents_hash
+from tests.survey.making import plan, plan_text
+from tests.survey.nets import small
+
+CODE = """
+import torch
+from torch import nn
+from fathometer.inputs import Inputs
+
+class Mine(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * SCALE
+
+SCALE = 1.0
+
+def build():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), Mine()), Inputs("image", (3, 8, 8))
+
+def twice(x, y):
+    return 2.0 * (x - y).abs().max()
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module of the user's own, in the folder where the survey is started."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_code_of_a_test.py").write_text(CODE)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path / "my_code_of_a_test.py"
+    sys.modules.pop("my_code_of_a_test", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        plan_text("small").replace('"norm"', '"my_code_of_a_test:twice"'),
+        plan_text("small").replace("[settings]", '[settings]\nactivations = "my_code_of_a_test:Mine"'),
+        plan_text("small").replace("tests.survey.nets:small", "my_code_of_a_test:build"),
+    ],
+    ids=["gauge", "activation", "factory"],
+)
+def test_other_code_is_measured_again(text: str, module: Path, tmp_path: Path) -> None:
+    assert len(run_survey(parse_plan(text), tmp_path / "out").measured) == 1
+    assert len(run_survey(parse_plan(text), tmp_path / "out").kept) == 1
+    module.write_text(CODE.replace("2.0 *", "3.0 *"))
+    sys.modules.pop("my_code_of_a_test")
+    assert len(run_survey(parse_plan(text), tmp_path / "out").measured) == 1
+
+
+def test_code_behind_another_name_counts(module: Path) -> None:
+    (module.parent / "my_door_of_a_test.py").write_text("from my_code_of_a_test import twice\n")
+    text = plan_text("small").replace('"norm"', '"my_door_of_a_test:twice"')
+    try:
+        (before,) = tasks_of(parse_plan(text))
+        module.write_text(CODE.replace("2.0 *", "3.0 *"))
+        (after,) = tasks_of(parse_plan(text))
+    finally:
+        sys.modules.pop("my_door_of_a_test", None)
+    assert before.address != after.address
+
+
+def test_the_version_of_the_values_is_in_the_address_and_that_of_files_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (before,) = tasks_of(plan("small"))
+    monkeypatch.setattr("fathometer.sounding_file.VERSION", 99)
+    assert tasks_of(plan("small"))[0].address == before.address
+    monkeypatch.setattr(tasks, "VALUES_VERSION", tasks.VALUES_VERSION + 1)
+    assert tasks_of(plan("small"))[0].address != before.address
+
+
+def test_renamed_data_are_kept(tmp_path: Path) -> None:
+    first = run_survey(plan("small", "bad"), tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    renamed = run_survey(plan("small", "bad", change=("noise =", "static =")), tmp_path)
+    assert len(first.measured) == len(renamed.kept) == 1
+    assert (renamed.measured, len(renamed.failed)) == ([], 1)
+    assert len(list((tmp_path / "failed").iterdir())) == 1
+    assert list(tmp_path.glob("*.json")) == [file]
+    assert load(file).provenance.settings["survey"]["data"] == "static"
+
+
+def test_surveys_with_other_names_claim_the_same(tmp_path: Path) -> None:
+    (one,), (two,) = tasks_of(plan("small")), tasks_of(plan("small", change=("noise =", "static =")))
+    with Store(tmp_path).claimed(one) as first, Store(tmp_path).claimed(two) as second:
+        assert (first, second) == (True, False)
+
+
+def test_moved_weights_are_kept(tmp_path: Path) -> None:
+    def survey(file: str) -> list[int]:
+        text = plan_text("small").replace('"none"', f'"{file}"')
+        outcome = run_survey(parse_plan(text, tmp_path), tmp_path / "out")
+        return [len(outcome.measured), len(outcome.kept)]
+
+    (tmp_path / "sub").mkdir()
+    torch.save(small()[0].state_dict(), tmp_path / "w.pt")
+    assert survey("w.pt") == [1, 0]
+    (tmp_path / "w.pt").rename(tmp_path / "sub" / "other.pt")
+    assert survey("sub/other.pt") == [0, 1]
+    (row,) = fathometer.atlas(tmp_path / "out").to_dict("records")
+    assert row["weights"] == "other.pt"
+
+
+def test_a_moved_onnx_file_is_kept(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    shapes = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 3, 8, 8]) for n in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", shapes[:1], shapes[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    (tmp_path / "sub").mkdir()
+    onnx.save(model, tmp_path / "net.onnx")
+
+    def survey(file: str) -> list[int]:
+        text = (
+            plan_text("small")
+            .replace("tests.survey.nets:small", f"onnx:{file}")
+            .replace('"none"', '"default"')
+        )
+        outcome = run_survey(parse_plan(text, tmp_path), tmp_path / "out")
+        assert not outcome.failed, outcome.failed[0][1].message
+        return [len(outcome.measured), len(outcome.kept)]
+
+    assert survey("net.onnx") == [1, 0]
+    (tmp_path / "net.onnx").rename(tmp_path / "sub" / "other.onnx")
+    assert survey("sub/other.onnx") == [0, 1]
+    assert fathometer.atlas(tmp_path / "out")[["model", "weights"]].to_numpy().tolist() == [
+        ["onnx:sub/other.onnx", "other.onnx"]
+    ]
+
+
+def test_torchvision_preprocesses_by_the_name_of_the_file(tmp_path: Path) -> None:
+    def address(file: str) -> str:
+        (tmp_path / file).write_bytes(b"weights")
+        text = f'models = "torchvision:resnet50"\nweights = "{file}"\n[data]\nnoise = "random:8"\n'
+        return tasks_of(parse_plan(text, tmp_path))[0].address
+
+    assert address("mine.pth") == address("other.pth") != address("resnet50-0676ba61.pth")
+
+
+def test_two_names_for_the_same_are_told() -> None:
+    twice = plan("small", "other", change=("[data]", '[data]\nsame = "random:60"'))
+    with pytest.warns(
+        UserWarning,
+        match=r"small · none · noise is the same as .* · same under another name \(and 1 more such pair",
+    ):
+        found = tasks_of(twice)
+    assert [task.data_name for task in found] == ["same", "same"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tasks_of(plan("small", "other"))
+
+
+def test_links_in_circles_end(tmp_path: Path) -> None:
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    (tmp_path / "photos" / "cat" / "a.png").write_bytes(b"a")
+    before = contents_hash(str(tmp_path / "photos"))
+    (tmp_path / "photos" / "cat" / "up").symlink_to("..")
+    (tmp_path / "photos" / "cat" / "self").symlink_to(".")
+    assert contents_hash(str(tmp_path / "photos")) == before
+    (tmp_path / "photos" / "cat" / "b.png").symlink_to("nowhere")  # which is a sample, if an unreadable one
+    assert contents_hash(str(tmp_path / "photos")) != before
+
+
+def test_new_names_and_facts_are_written_into_kept_soundings(tmp_path: Path) -> None:
+    facts = '[facts."tests.survey.nets:small"]\naccuracy = {}\n'
+    old = plan("small", change=("[families.Tiny]", facts.format("71.5\nyear = 2020") + "[families.Tiny]"))
+    run_survey(old, tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    before, stamp = load(file), file.stat().st_mtime_ns
+    new = plan("small", change=("[families.Tiny]", facts.format(72.5) + "[families.Other]"))
+    outcome = run_survey(new, tmp_path)
+    assert (outcome.measured, len(outcome.kept)) == ([], 1)
+    (row,) = fathometer.atlas(tmp_path).to_dict("records")
+    assert (row["family"], row["accuracy"], row["depth"]) == ("Other", 72.5, 2)
+    assert "year" not in row
+    after = load(file)
+    assert after.records.equals(before.records)
+    assert after.sites == before.sites
+    assert after.provenance.date == before.provenance.date
+    stamp, again = file.stat().st_mtime_ns, run_survey(new, tmp_path)
+    assert (len(again.kept), file.stat().st_mtime_ns) == (1, stamp)  # nothing new, nothing written
