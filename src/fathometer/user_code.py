@@ -8,9 +8,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from fathometer.errors import InputError
+
+_NAMES = 12  # of a module, that an error lists
 
 
 def import_by_name(name: str, what: str) -> Any:
@@ -25,10 +28,24 @@ def import_by_name(name: str, what: str) -> Any:
             reason = (str(error).strip().splitlines() or [""])[0]
             raise InputError(f"importing {place} failed: {type(error).__name__}: {reason}") from error
     if not hasattr(module, attribute):
-        near = difflib.get_close_matches(attribute, [n for n in vars(module) if not n.startswith("_")], n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise InputError(f"{place} has no {attribute!r}{hint}")
+        raise InputError(f"{place} has no {attribute!r}; {_instead(module, attribute)}")
     return getattr(module, attribute)
+
+
+def _instead(module: ModuleType, attribute: str) -> str:
+    """What was probably meant, or what the module defines itself."""
+    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    near = difflib.get_close_matches(attribute, public, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    own = [
+        name
+        for name, value in public.items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    if not own:
+        return "it defines no function or class"
+    return f"it has {', '.join(own[:_NAMES])}{', …' if len(own) > _NAMES else ''}"
 
 
 @contextmanager

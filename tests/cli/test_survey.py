@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -10,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from fathometer.cli import main
-from fathometer.cli.survey import _View
+from fathometer.cli.survey_view import View
 from fathometer.survey import Event, Store, tasks_of
+from fathometer.survey.tasks import measure_task
 from tests.survey.making import plan, plan_text
 
 
@@ -40,14 +42,17 @@ def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str
     assert code == 1
     assert "1 of 2: tests.survey.nets:small · none · noise: measured in" in err
     assert "2 of 2: tests.survey.nets:bad · none · noise: failed: the network failed on its input" in err
-    assert "failed: tests.survey.nets:bad" in out
+    reason = re.escape("failed: the network failed on its input (RuntimeError: ")
+    assert re.search(rf"^{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n", out)
     assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
     code, out, _ = command("plan.toml", "--out", "results", "--status")
     assert (code, "│ Tiny   │         2 │        1 │         0 │      1 │     0 │" in out) == (0, True)
+    assert re.search(rf"{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n--retry-failed tries", out)
     small, bad = tasks_of(plan("small", "bad"))
     with Store("results").claimed(bad):  # as another process would
         code, out, _ = command("plan.toml", "--out", "results", "--status")
     assert (code, "│ Tiny   │         2 │        1 │         1 │      0 │     0 │" in out) == (0, True)
+    assert out.endswith("under way: tests.survey.nets:bad · none · noise\n")
     file = tmp_path / "results" / f"{small.stem}.json"
     whole = file.read_text()
     file.write_text(whole[:-9])
@@ -60,6 +65,28 @@ def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str
     (tmp_path / "plan.toml").write_text(plan_text("small"))
     code, out, _ = command("plan.toml", "--out", "results")
     assert (code, out) == (0, "results: 0 measured, 1 kept, 0 failed\n")
+    file.unlink()
+    measure_task(small, batches=2, journal=Store("results").journal(small))
+    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    assert out.endswith(
+        "half done: tests.survey.nets:small · none · noise: 2 batches finished, which are kept\n"
+    )
+
+
+def test_one_reason_is_told_once(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text("seeds = [0, 1, 2]" + plan_text("bad"))
+    code, out, err = command("plan.toml", "--out", "results")
+    assert (code, out.count("failed on its input"), err.count("failed on its input")) == (1, 1, 1)
+    assert "\n  tests.survey.nets:bad · none (3 soundings)\n" in out
+    assert "noise · seed 2: failed as tests.survey.nets:bad · none · noise\n" in err
+
+
+def test_memory_is_no_place_for_results(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(plan_text("small"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = command("plan.toml", "--out", "memory://of-a-command")
+    assert (code, "--out memory://of-a-command: is in memory, and forgotten" in err) == (0, True)
 
 
 def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
@@ -68,6 +95,11 @@ def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp
     assert "torchvision:convnext_large" in (tmp_path / "paper.toml").read_text()
     code, out, _ = command("paper.toml", "--status")
     assert (code, "all          │        36 │        0 │         0 │      0 │    36" in out) == (0, True)
+    (tmp_path / "val").rmdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, out, err = command("paper.toml", "--status")
+    assert (code, "│    36" in out, "no such file or folder" in err) == (0, True, True)
     code, _, err = command("--paper", "paper.toml")
     assert (code, "paper.toml exists" in err) == (2, True)
 
@@ -90,7 +122,7 @@ def test_refusals(command: Callable[..., tuple[int, str, str]], tmp_path: Path) 
 def test_the_live_table() -> None:
     console = Console(width=100, force_terminal=True, file=StringIO())
     first, second, third = tasks_of(plan("small", "other", "bad"))
-    view = _View([first, second, third], console)
+    view = View([first, second, third], console)
     for event, head in (
         (Event(first, "under way", share=0.25), "0 of 3 soundings, time left not known yet"),
         (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),
@@ -105,7 +137,22 @@ def test_the_live_table() -> None:
     assert "failed: [red]why" in text.get()
 
 
+def test_the_live_table_shows_what_tells_soundings_apart() -> None:
+    console = Console(width=100, force_terminal=True, file=StringIO())
+    for change, shown in (
+        (("", ""), []),
+        (('weights = "none"', 'weights = "none"\nseeds = [7, 8]'), ["7", "8"]),
+    ):
+        tasks = tasks_of(plan("small", change=change))
+        view = View(tasks, console)
+        for task in tasks:
+            view.tell(Event(task, "begun"))
+        seeds = [column for column in view.table().columns if column.header == "seed"]
+        assert [str(cell) for column in seeds for cell in column.cells] == shown
+
+
 def test_help_shows_a_plan(command: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = command("--help")
     assert code == 0
-    assert "[families.ResNet]" in out
+    for word in ("[families.ResNet]", "[run]", "[facts.", "without", "[settings.NAME]", "docs/survey.md"):
+        assert word in out

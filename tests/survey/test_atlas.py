@@ -27,6 +27,14 @@ def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
     assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
 
 
+def test_a_number_that_is_not_known_is_nan(tmp_path: Path) -> None:
+    run_survey(plan("small"), tmp_path)
+    table = fathometer.atlas(tmp_path)
+    numbers = ["seed", "samples", "accuracy", "parameters", "gflops", "depth", "year", "seconds", "affinity"]
+    assert all(kind.kind in "if" for kind in table[numbers].dtypes)
+    assert table[["accuracy", "gflops", "year"]].isna().all(axis=None)
+
+
 def test_an_empty_folder_a_broken_file_a_wrong_word(tmp_path: Path) -> None:
     assert len(fathometer.atlas(tmp_path)) == 0
     assert "model" in fathometer.atlas(tmp_path)
@@ -34,5 +42,9 @@ def test_an_empty_folder_a_broken_file_a_wrong_word(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="left out: .*broken"):
         assert len(fathometer.atlas(tmp_path)) == 0
     assert (tmp_path / "a.json").exists()
+    with pytest.raises(InputError, match="nofolder: expected a folder of soundings, got none"):
+        fathometer.atlas(tmp_path / "nofolder")
+    with pytest.raises(InputError, match="memory://nofolder: expected a folder of soundings"):
+        fathometer.atlas("memory://nofolder")
     with pytest.raises(InputError, match="per: expected 'sounding' or 'site'"):
         fathometer.atlas(tmp_path, per="layer")  # type: ignore[arg-type]

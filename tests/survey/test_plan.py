@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fathometer import InputError
-from fathometer.survey import paper_plan, parse_plan, read_plan, tasks_of
+from fathometer.survey import paper_plan, parse_plan, read_plan, run_survey, tasks_of
 
 HEAD = 'weights = "none"\n'
 DATA = '[data]\nnoise = "random:10"\n'
@@ -52,9 +52,11 @@ def test_a_plan_is_a_product() -> None:
         ("models = [", "plan: not TOML: "),
         ("models = 1\nx = = 2", "plan: not TOML: .*at line 2"),
         ("modles = 3", "plan, line 1: unknown key 'modles'; did you mean models"),
-        (MODELS, "no data; expected a table"),
-        (HEAD + DATA, "no models"),
-        (HEAD + MODELS + "[data]\n", "no data"),
+        ("", r"plan: no data and no models; expected \[data\] with .*, and models = "),
+        (MODELS, r"plan: no data; expected \[data\] with photos"),
+        (HEAD + DATA, "plan: no models; expected models = "),
+        (HEAD + DATA + "[families]\n", "no models"),
+        (HEAD + MODELS + "[data]\n", "line 3: no data"),
         (HEAD + MODELS + '[data]\n\nx = "rnadom:3"', "line 5: x: 'rnadom:3': no such file or folder"),
         (HEAD + MODELS + '[data]\nx = "random:many"', "line 4: x: random:many: expected how many"),
         (HEAD + MODELS + "[data]\nx = 3", "line 4: x: expected a path"),
@@ -66,6 +68,7 @@ def test_a_plan_is_a_product() -> None:
         (HEAD + 'models = "torchvison:alexnet"\n' + DATA, "line 2: .*no source; did you mean torchvision"),
         (HEAD + 'models = "alexnet"\n' + DATA, "line 2: .*expected SOURCE:NAME; did you mean torchvision:a"),
         (HEAD + 'models = "tests.survey.nets:smal"\n' + DATA, "line 2: .*did you mean small"),
+        (HEAD + 'models = "tests.survey.nets:zzz"\n' + DATA, "line 2: .*has no 'zzz'; it has Noted, small, "),
         (HEAD + 'models = "no.such.module:f"\n' + DATA, "line 2: .*importing no.such.module failed"),
         (HEAD + 'models = "onnx:no.onnx"\n' + DATA, "line 2: .*no such file or folder"),
         (HEAD + "models = []\n" + DATA, "line 2: models: expected at least one"),
@@ -97,7 +100,10 @@ def test_a_plan_is_a_product() -> None:
         ),
         (ALL + "[run]\nmemory = -1", "line 6: memory: expected a number from 0"),
         (HEAD + "seeds = [1, -2]\n" + MODELS + DATA, "line 2: seeds: expected whole numbers from 0, got -2"),
-        (HEAD + "seeds = 3\n" + MODELS + DATA, "line 2: seeds: expected a list"),
+        (
+            HEAD + "seeds = 3\n" + MODELS + DATA,
+            r"line 2: seeds: expected a list .*\[0\] or \[0, 1, 2\], got 3",
+        ),
         (ALL + "[families.A]\nmodel = 3", "line 6: unknown key 'model' in .families.A."),
         (ALL + "[families]\nA = 3", "line 6: A: expected a table"),
         (
@@ -147,6 +153,18 @@ def test_paths_are_relative_to_the_plan(tmp_path: Path) -> None:
         read_plan(tmp_path / "plan.toml")
 
 
+def test_a_preview_does_without_data(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="line 2: imagenet: 'val': no such .*; all soundings on it count as"):
+        plan = parse_plan(
+            '[data]\nimagenet = "val"\nnoise = "random:10"\n' + "[families.A]\n" + MODELS, preview=True
+        )
+    assert plan.missing == ("imagenet",)
+    assert len(tasks_of(plan)) == 2
+    with pytest.raises(InputError, match=r"\[data\] imagenet: val: no such file or folder"):
+        run_survey(plan, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_paper(tmp_path: Path) -> None:
     (tmp_path / "val").mkdir()
     plan = parse_plan(paper_plan("val"), tmp_path)
@@ -155,5 +173,10 @@ def test_the_paper(tmp_path: Path) -> None:
     assert {task.settings.samples for task in tasks} == {512}
     assert all({"accuracy", "parameters", "gflops"} <= set(task.facts) for task in tasks)
     facts = {task.member.model: task.facts for task in tasks}
-    assert facts["torchvision:resnet50"] == {"parameters": 25557032, "gflops": 4.089, "accuracy": 80.858}
+    assert facts["torchvision:resnet50"] == {
+        "parameters": 25557032,
+        "gflops": 4.089,
+        "accuracy": 80.858,
+        "year": 2015,
+    }
     assert [family.name for family in plan.families][:3] == ["AlexNet", "VGG", "Inception"]

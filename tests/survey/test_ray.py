@@ -61,6 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
         RAY_USAGE_STATS_ENABLED="0",
         LOG=str(mark.with_name("log")),
         PACE="0.1",
+        GATE=str(mark.with_name("gate")),
     )
     nodes: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     nodes.add_node(num_cpus=1)
@@ -204,21 +205,24 @@ def passes(log: Path) -> int:
 def test_a_killed_node_costs_its_ranges_alone(
     cluster: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = ("random:60", "random:640")  # forty batches of four passes
-    for name in ("LOG", "PACE"):
+    change = ("random:60", "random:320")  # twenty batches of four passes
+    gate = Path(os.environ["GATE"])
+    for name in ("LOG", "PACE", "GATE"):
         monkeypatch.delenv(name)
     run_survey(plan("slow", change=change), tmp_path / "here")
     third_log = tmp_path / "log of the third"
     monkeypatch.setenv("LOG", str(third_log))
-    monkeypatch.setenv("PACE", "0.5")  # so that it is in the middle of a range when it dies
+    monkeypatch.setenv("STALL", "5")  # in its second range
     third = cluster.nodes.add_node(num_cpus=1)
     cluster.log.unlink(missing_ok=True)
+    gate.touch()  # the other nodes wait for its death
 
     def kill() -> None:
         end = time.monotonic() + 120
-        while passes(third_log) % 4 not in (1, 2) and time.monotonic() < end:
+        while passes(third_log) < 5 and time.monotonic() < end:
             time.sleep(0.05)
         cluster.nodes.remove_node(third, allow_graceful=False)
+        gate.unlink()
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -226,8 +230,8 @@ def test_a_killed_node_costs_its_ranges_alone(
     outcome = run_survey(split, tmp_path / "ray", on="ray", address=cluster.address)
     killer.join()
     assert [len(outcome.measured), len(outcome.failed)] == [1, 0]
-    assert passes(third_log) > 0
-    assert passes(cluster.log) + passes(third_log) > 160  # its last range was begun twice
+    assert passes(third_log) == 5
+    assert passes(cluster.log) == 80 - 4  # its first range was kept, and its second one begun again
     assert_same(tmp_path / "here", tmp_path / "ray")
 
 
@@ -237,6 +241,7 @@ def test_a_killed_survey_goes_on(cluster: Two, tmp_path: Path, monkeypatch: pyte
     for name in ("LOG", "PACE"):
         monkeypatch.delenv(name)
     run_survey(tmp_path / "plan.toml", tmp_path / "here")
+    cluster.log.unlink(missing_ok=True)
     survey = start(tmp_path, "ray", cluster.address)
     pending = tmp_path / "ray" / "pending"
     end = time.monotonic() + 120
@@ -246,13 +251,11 @@ def test_a_killed_survey_goes_on(cluster: Two, tmp_path: Path, monkeypatch: pyte
     survey.communicate()
     finished = {file.name for file in pending.glob("[!.]*.json")}
     assert 3 <= len(finished) < 20
-    before = -1
-    while before != (before := passes(cluster.log)):  # until Ray has ended what the survey left running
-        time.sleep(3)
-    cluster.log.unlink(missing_ok=True)
+    (killed,) = {line.split()[1] for line in cluster.log.read_text().splitlines()}
     outcome = run_survey(tmp_path / "plan.toml", tmp_path / "ray", on="ray", address=cluster.address)
     assert [len(outcome.measured), len(outcome.failed)] == [1, 0]
-    assert len(cluster.log.read_text().splitlines()) == 4 * (20 - len(finished))
+    fresh = [line for line in cluster.log.read_text().splitlines() if line.split()[1] != killed]
+    assert len(fresh) == 4 * (20 - len(finished))
     assert_same(tmp_path / "here", tmp_path / "ray")
     assert not list(pending.glob("[!.]*"))
 

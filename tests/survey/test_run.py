@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from fathometer.errors import InputError
-from fathometer.survey import Event, Store, run_survey, tasks_of
+from fathometer.errors import InputError, TooFewSamplesError
+from fathometer.survey import Event, Failure, Store, run_survey, tasks_of
+from fathometer.survey.counts import check_counts
 from fathometer.survey.tasks import measure_task
 from tests.survey.making import assert_same, plan, plan_text, start
 
@@ -135,9 +137,48 @@ def test_a_failure_is_tried_again_with_other_options(tmp_path: Path) -> None:
 def test_a_device_that_is_not_here_is_no_failure_of_a_network(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(InputError, match=r"device cuda: not usable here .*the plan asks for it in \[run\]"):
+    with pytest.raises(InputError, match=r'^device = "cuda" in \[run\] or in a family: not usable here'):
         run_survey(plan("small", run='device = "cuda"'), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ("samples = 61", r'got 60; give more data, or fewer samples, or \[settings\] leftover = "keep"$'),
+        ("samples = 60", None),
+        ('samples = 61\nleftover = "keep"', None),
+    ],
+)
+def test_data_that_fill_no_batch_are_refused(samples: str, message: str | None, tmp_path: Path) -> None:
+    change = ("samples = 16", samples)
+    if message is None:
+        assert len(run_survey(plan("small", change=change), tmp_path).measured) == 1
+        return
+    with pytest.raises(InputError, match=r"^\[data\] noise: expected at least 61 samples .*" + message):
+        run_survey(plan("small", change=change), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_too_few_images_is_refused(tmp_path: Path) -> None:
+    for number in range(15):
+        (tmp_path / f"{number}.png").touch()
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"expected at least 16 samples .*, got 15"):
+        run_survey(plan("small", change=("random:60", str(tmp_path))), tmp_path / "out")
+
+
+def test_tokens_are_not_counted_beforehand() -> None:
+    few = plan("small", change=("random:60", "random:3"))
+    settings = {"": replace(few.settings[""], reduction="tokens")}
+    check_counts(tasks_of(replace(few, settings=settings)))
+
+
+def test_a_failure_speaks_as_the_plan_does() -> None:
+    (task,) = tasks_of(plan("small"))
+    error = TooFewSamplesError("keep what is left over (leftover='keep', --leftover keep); see --verbose")
+    expected = "keep what is left over (leftover='keep', [settings] leftover = \"keep\"); see --verbose"
+    assert Failure.of(error, task).message == expected
 
 
 def test_killed_in_the_middle_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ import torch
 import fathometer
 from fathometer import InputError, load
 from fathometer.survey import Failure, Plan, Store, Task, parse_plan, run_survey, tasks_of
+from fathometer.survey.ranges import Range
+from fathometer.survey.tasks import measure_task
 from tests.survey.making import plan, plan_text
 
 
@@ -184,6 +186,19 @@ def test_how_far_a_sounding_is(tmp_path: Path, task: Task) -> None:
     with pytest.warns(UserWarning, match="will be measured again: .*broken"):
         assert store.standing(task) == "to do"
     assert (tmp_path / f"{task.stem}.json").read_text() == "{"
+
+
+def test_what_is_half_done(tmp_path: Path, task: Task) -> None:
+    store = Store(tmp_path)
+    assert store.begun([task]) == {}
+    assert not list(tmp_path.iterdir())
+    measure_task(task, batches=2, journal=store.journal(task))
+    assert store.begun([task]) == {task.address: "2 batches"}
+    store.keep_part(task, Range(0, 1), "{}")
+    assert store.begun([task]) == {task.address: "2 batches and 1 range"}
+    store.forget_work(task)
+    (tmp_path / "pending" / f"{task.address}.journal").mkdir()
+    assert store.begun([task]) == {}
 
 
 def test_bad_folders(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,12 +16,19 @@ from rich.text import Text
 
 from fathometer.cli.options import ForceOption
 from fathometer.cli.outputs import check_writable
+from fathometer.cli.survey_view import View
 from fathometer.errors import InputError
 from fathometer.files import complete_file
-from fathometer.survey import Event, Outcome, Store, Task, paper_plan, read_plan, run_survey, tasks_of
-
-_ROWS = 12  # of the live table
-_OVER = ("measured", "kept", "failed", "failed before")
+from fathometer.survey import (
+    Failure,
+    Outcome,
+    Store,
+    Task,
+    paper_plan,
+    read_plan,
+    run_survey,
+    tasks_of,
+)
 
 
 def survey(
@@ -83,6 +91,11 @@ def survey(
     batch_size = 16
     ```
 
+    At the top stand `models`, `without` (patterns of models to leave out), `weights`, `seeds`. Several
+    settings are `[settings.NAME]` each. `[run]` has `batch_size`, `workers`, `device`, `threads`, and for Ray
+    `gpus`, `memory`, `range`, `retries`. A family has `models`, `without`, `weights` and every key of
+    `[run]`. `[facts."MODEL"]` has numbers for the table. All keys are in docs/survey.md.
+
     For instance:
 
     - `fathometer survey plan.toml --out results`
@@ -102,12 +115,16 @@ def survey(
         raise InputError("expected a plan, PLAN.toml; fathometer survey --paper FILE writes an example")
     if address is not None and on != "ray":
         raise InputError(f"--address {address}: is of a Ray cluster; give --on ray with it")
-    tasks = tasks_of(read_plan(plan))
+    tasks = tasks_of(read_plan(plan, preview=status))
     if status:
-        console.print(_status(tasks, Store(out)))
+        _print_status(tasks, Store(out), console)
         return
+    if out.startswith("memory:"):
+        warnings.warn(
+            f"--out {out}: is in memory, and forgotten when this command ends; give a folder", stacklevel=2
+        )
     screen = Console(stderr=True, emoji=False)
-    view = _View(tasks, screen)
+    view = View(tasks, screen)
     with Live(
         get_renderable=view.table,
         console=screen,
@@ -126,80 +143,60 @@ def survey(
         raise typer.Exit(1)
 
 
-class _View:
-    """What is going on, as a table: how many are done, how long the rest will take, and the latest."""
-
-    def __init__(self, tasks: list[Task], console: Console) -> None:
-        self._count, self._began, self._console = len(tasks), time.monotonic(), console
-        self._last: dict[str, Event] = {}
-
-    def tell(self, event: Event) -> None:
-        self._last.pop(event.task.stem, None)  # the latest stand last
-        self._last[event.task.stem] = event
-        if not self._console.is_terminal and event.state in ("measured", "failed"):  # a log: a line for each
-            line = Text.assemble(f"{self._over()} of {self._count}: {event.task.title}: ", _words(event))
-            self._console.print(line, soft_wrap=True)
-
-    def _over(self) -> int:
-        events = list(self._last.values())  # at once: the table is drawn by a thread of its own
-        return sum(event.state in _OVER for event in events)
-
-    def table(self) -> Table:
-        events = list(self._last.values())
-        states: Counter[str] = Counter(event.state for event in events)
-        over = self._over()
-        view = Table(title=f"{over} of {self._count} soundings, {self._left(states, over)}", expand=False)
-        for column in ("model", "weights", "data", "state"):
-            view.add_column(column, overflow="fold")
-        for event in events[-_ROWS:]:
-            task = event.task
-            view.add_row(
-                Text(task.member.model), Text(task.member.weights), Text(task.data_name), _words(event)
-            )
-        return view
-
-    def _left(self, states: Counter[str], over: int) -> str:
-        """The time that the rest will take, from what this survey has measured so far."""
-        done = states["measured"] + states["failed"]
-        if not done:
-            return "time left not known yet"
-        seconds = (time.monotonic() - self._began) / done * (self._count - over)
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"
+def _print_status(tasks: list[Task], store: Store, console: Console) -> None:
+    """Family by family; then what is under way, half done and failed, one by one."""
+    standing = {task: store.standing(task) for task in tasks}
+    console.print(_counts(standing, f"{store.folder}"))
+    begun = store.begun(task for task in tasks if standing[task] != "finished")
+    for task, state in standing.items():
+        finished = f": {begun[task.address]} finished" if task.address in begun else ""
+        if state == "under way":
+            _say(console, f"under way: {task.title}{finished}")
+        elif finished and state == "to do":
+            _say(console, f"half done: {task.title}{finished}, which are kept")
+    failures = [(task, store.failure(task)) for task, state in standing.items() if state == "failed"]
+    failed = [(task, failure) for task, failure in failures if failure is not None]
+    _say_failures(failed, console)
+    if failed:
+        _say(console, "--retry-failed tries these again")
 
 
-def _words(event: Event) -> Text:
-    if event.state == "under way" and event.share is not None:
-        return Text(f"{event.share:.0%}")
-    if event.state == "measured":
-        return Text(f"measured in {event.seconds:.1f} s", style="green")
-    if event.message:
-        return Text(f"{event.state}: {event.message.splitlines()[0][:60]}", style="red")
-    return Text(event.state)
-
-
-def _status(tasks: list[Task], store: Store) -> Table:
-    """Family by family."""
-    view = Table(title=f"{store.folder}")
+def _counts(standing: Mapping[Task, str], title: str) -> Table:
+    view = Table(title=title)
     view.add_column("family")
     columns = ("finished", "under way", "failed", "to do")
     for column in ("soundings", *columns):
         view.add_column(column, justify="right")
     families: dict[str, Counter[str]] = {}
-    for task in tasks:
-        families.setdefault(task.family or "(none)", Counter())[store.standing(task)] += 1
+    for task, state in standing.items():
+        families.setdefault(task.family or "(none)", Counter())[state] += 1
     for family, counts in [*families.items(), ("all", sum(families.values(), Counter()))]:
         view.add_row(Text(family), *map(str, (counts.total(), *(counts[name] for name in columns))))
     return view
 
 
 def _summarise(outcome: Outcome, out: str, console: Console) -> None:
-    for task, failure in outcome.failed:
-        message = f"failed: {task.title}: {failure.message.splitlines()[0]}"
-        console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+    _say_failures(outcome.failed, console)
     counts = f"{len(outcome.measured)} measured, {len(outcome.kept)} kept, {len(outcome.failed)} failed"
     hint = "; --retry-failed tries these again" if outcome.failed else ""
-    console.print(f"{out}: {counts}{hint}", markup=False, highlight=False, soft_wrap=True)
+    _say(console, f"{out}: {counts}{hint}")
+
+
+def _say_failures(failed: Iterable[tuple[Task, Failure]], console: Console) -> None:
+    """Every reason once, and below it the networks; one sounding of a network by its title."""
+    reasons: dict[str, dict[tuple[str, str], list[Task]]] = {}
+    for task, failure in failed:
+        networks = reasons.setdefault((failure.message.splitlines() or [failure.kind])[0], {})
+        networks.setdefault((task.member.model, task.member.weights), []).append(task)
+    for reason, networks in reasons.items():
+        _say(console, f"failed: {reason}", "red")
+        for network, tasks in networks.items():
+            many = f"{' · '.join(network)} ({len(tasks)} soundings)"
+            _say(console, f"  {tasks[0].title if len(tasks) == 1 else many}")
+
+
+def _say(console: Console, line: str, style: str | None = None) -> None:
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _write_paper(path: Path, imagenet: str, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +14,7 @@ from fathometer.survey.store import Store
 
 Per: TypeAlias = Literal["sounding", "site"]
 
-_FACTS = ("accuracy", "parameters", "gflops", "depth")
+_FACTS = ("accuracy", "parameters", "gflops", "depth", "year")
 _LABELS = [
     *[
         "file",
@@ -37,10 +38,10 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
 
     One row for each sounding: `file`, `model`, `family`, `weights`, `data`, `settings`, `seed`, `reduction`,
     `samples` of a batch, `batches`, `sites`, facts about the model (`accuracy`, `parameters`, `gflops`,
-    `depth` and others of the plan), `seconds`, `device`, and every gauge as its mean over sites of the mean
-    over batches; of the affinity score also `affinity_min`, `_median`, `_max` and `_spread`. With
+    `depth`, `year` and others of the plan), `seconds`, `device`, and every gauge as its mean over sites of
+    the mean over batches; of the affinity score also `affinity_min`, `_median`, `_max` and `_spread`. With
     `per="site"`, one row for each sounding and site: `site`, `operator`, `order`, `width`, and every gauge as
-    its mean over batches.
+    its mean over batches. A number that is not known is NaN.
 
     Args:
         folder: a path, or a URL that fsspec knows.
@@ -59,7 +60,10 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
     if per not in ("sounding", "site"):
         raise InputError(f"per: expected 'sounding' or 'site', got {per!r}")
     rows: list[dict[str, Any]] = []
-    for file, sounding in Store(folder).soundings():
+    store = Store(folder)
+    if not store.folder.has(""):
+        raise InputError(f"{store.folder}: expected a folder of soundings, got none; is its name right?")
+    for file, sounding in store.soundings():
         labels = {"file": file, **_labels(sounding)}
         if per == "sounding":
             rows.append({**labels, **_gauges(sounding)})
@@ -81,16 +85,20 @@ def _labels(sounding: Sounding) -> dict[str, Any]:
         "weights": str(facts.model.get("weights") or ""),
         "data": str(survey.get("data") or facts.data.get("name", "")),
         "settings": str(survey.get("settings") or ""),
-        "seed": facts.settings.get("seed"),
-        "reduction": reduction.get("pooling"),
-        "samples": facts.settings.get("samples"),
+        "seed": _known(facts.settings.get("seed")),
+        "reduction": str(reduction.get("pooling") or ""),
+        "samples": _known(facts.settings.get("samples")),
         "batches": int(sounding.records["batch"].nunique()),
         "sites": len(sounding.sites),
-        **{name: known.pop(name, None) for name in _FACTS},
-        **{name: value for name, value in known.items() if name not in _LABELS},
+        **{name: _known(known.pop(name, None)) for name in _FACTS},
+        **{name: _known(value) for name, value in known.items() if name not in _LABELS},
         "seconds": facts.seconds,
         "device": facts.device,
     }
+
+
+def _known(value: Any) -> Any:
+    return math.nan if value is None else value
 
 
 def _gauges(sounding: Sounding) -> dict[str, float]:

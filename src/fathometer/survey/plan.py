@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -50,6 +51,7 @@ class Plan:
         settings: name to settings; the name is empty where there is one of them.
         seeds: of random weights, of the order of the data, of noise and random positions.
         facts: of models, such as `accuracy`, by name.
+        missing: names of data that are not there; such a plan can be looked at, but not measured.
     """
 
     families: tuple[Family, ...]
@@ -57,6 +59,7 @@ class Plan:
     settings: Mapping[str, Settings]
     seeds: tuple[int, ...] = (0,)
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """How many soundings it asks for."""
@@ -64,8 +67,10 @@ class Plan:
         return models * len(self.data) * len(self.settings) * len(self.seeds)
 
 
-def read_plan(path: str | Path) -> Plan:
+def read_plan(path: str | Path, *, preview: bool = False) -> Plan:
     """The plan in a TOML file. Paths in it are relative to the file.
+
+    With `preview`, data that are not there are told in a warning.
 
     Raises:
         InputError: with the line, for an unknown key, model, data set, gauge, or a value that does not fit.
@@ -79,10 +84,10 @@ def read_plan(path: str | Path) -> Plan:
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected a plan in TOML, got other bytes (at {error.start})") from error
-    return parse_plan(text, path.parent, path.name)
+    return parse_plan(text, path.parent, path.name, preview=preview)
 
 
-def parse_plan(text: str, folder: str | Path = ".", name: str = "plan") -> Plan:
+def parse_plan(text: str, folder: str | Path = ".", name: str = "plan", *, preview: bool = False) -> Plan:
     """The plan in a TOML text, with paths relative to `folder`.
 
     Example:
@@ -90,7 +95,7 @@ def parse_plan(text: str, folder: str | Path = ".", name: str = "plan") -> Plan:
         ... models = ["torchvision:resnet1?", "torchvision:alexnet"]
         ... weights = "none"
         ... [data]
-        ... noise = "random:64"
+        ... noise = "random:640"
         ... ''')
         >>> len(plan), [member.model for member in plan.families[0].members]
         (2, ['torchvision:resnet18', 'torchvision:alexnet'])
@@ -101,13 +106,29 @@ def parse_plan(text: str, folder: str | Path = ".", name: str = "plan") -> Plan:
         raise InputError(f"{name}: not TOML: {error}") from error
     section = Section(values, name, Lines(text))
     section.only(_TOP)
+    _check_complete(section)
     folder = Path(folder)
     run = _run(section)
     settings = _settings(section)  # quick to check, so before the models
-    data = _data(section, folder)
+    data, missing = _data(section, folder, preview=preview)
     seeds = _seeds(section)
     families = _families(section, folder, run)
-    return Plan(families, data, settings, seeds, _facts(section, families))
+    return Plan(families, data, settings, seeds, _facts(section, families), missing)
+
+
+def _check_complete(section: Section) -> None:
+    """All that is missing, at once."""
+    absent = {
+        "data": "" if section.section("data").values else '[data] with photos = "photos/" in it',
+        "models": ""
+        if "models" in section.values or section.section("families").values
+        else 'models = ["torchvision:resnet*"] or [families.NAME] with it',
+    }
+    names = [name for name, wanted in absent.items() if wanted]
+    if names:
+        missing = " and ".join(f"no {name}" for name in names)
+        wanted = ", and ".join(absent[name] for name in names)
+        raise section.error(f"{missing}; expected {wanted}", names[0])
 
 
 def _run(section: Section) -> RunOptions:
@@ -130,11 +151,11 @@ def _settings(section: Section) -> dict[str, Settings]:
     return {key: read_settings(table.section(key)) for key in named}
 
 
-def _data(section: Section, folder: Path) -> dict[str, str]:
+def _data(section: Section, folder: Path, *, preview: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+    """By name, and the names of those that are not there."""
     table = section.section("data")
-    if not table.values:
-        raise section.error('no data; expected a table such as [data] with photos = "photos/" in it', "data")
     found: dict[str, str] = {}
+    missing: list[str] = []
     for key, value in table.values.items():
         if not isinstance(value, str) or not value:
             raise table.error(f"{key}: expected a path or random:1000, got {value!r}", key)
@@ -148,9 +169,13 @@ def _data(section: Section, folder: Path) -> dict[str, str]:
         place = folder / Path(value).expanduser()
         if not place.exists():
             hint = "; did you mean random?" if value.lower().startswith(("ran", "noise")) else ""
-            raise table.error(f"{key}: {value!r}: no such file or folder{hint or _nearby(place)}", key)
+            absent = table.error(f"{key}: {value!r}: no such file or folder{hint or _nearby(place)}", key)
+            if not preview:
+                raise absent
+            missing.append(key)
+            warnings.warn(f"{absent}; all soundings on it count as to do", stacklevel=4)
         found[key] = str(place)
-    return found
+    return found, tuple(missing)
 
 
 def _nearby(place: Path) -> str:
@@ -167,7 +192,9 @@ def _nearby(place: Path) -> str:
 def _seeds(section: Section) -> tuple[int, ...]:
     seeds: Any = section.values.get("seeds", [0])
     if not isinstance(seeds, list) or not seeds:
-        raise section.error(f"seeds: expected a list of whole numbers, got {seeds!r}", "seeds")
+        raise section.error(
+            f"seeds: expected a list of whole numbers from 0, [0] or [0, 1, 2], got {seeds!r}", "seeds"
+        )
     for seed in seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise section.error(f"seeds: expected whole numbers from 0, got {seed!r}", "seeds")
@@ -179,8 +206,6 @@ def _families(section: Section, folder: Path, run: RunOptions) -> tuple[Family, 
     tables = section.section("families")
     sections = [("", section)] if "models" in section.values else []
     sections += [(name, tables.section(name)) for name in tables.values]
-    if not sections:
-        raise section.error('no models; expected models = ["torchvision:resnet*"] or [families.NAME] with it')
     families: list[Family] = []
     owner: dict[Member, str] = {}
     for name, table in sections:

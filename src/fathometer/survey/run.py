@@ -12,6 +12,7 @@ from fathometer.errors import InputError
 from fathometer.journal import JournalError
 from fathometer.sounding import Sounding
 from fathometer.subject import check_device
+from fathometer.survey.counts import check_counts
 from fathometer.survey.folders import FolderError
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
@@ -131,7 +132,8 @@ def run_survey(
     plan = read_plan(plan) if isinstance(plan, str | Path) else plan
     ledger = Ledger(Store(out), retry_failed, tell or (lambda _: None))
     tasks = tasks_of(plan) if isinstance(plan, Plan) else plan
-    if on == "here":
+    _check_data(tasks)
+    if on == "here":  # on Ray that is for the workers to know
         _check_devices(tasks)
     try:
         ledger.store.folder.tidy()
@@ -149,13 +151,21 @@ def run_survey(
     return ledger.outcome
 
 
+def _check_data(tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        if "missing" in task.key["data"]:
+            raise InputError(f"[data] {task.data_name}: {task.data}: no such file or folder")
+    check_counts(tasks)
+
+
 def _check_devices(tasks: Sequence[Task]) -> None:
     """What cannot run here fails at once, and not for each network."""
     for device in dict.fromkeys(task.run.device for task in tasks):
         try:
             check_device(device)
         except InputError as error:
-            raise InputError(f"{error}; the plan asks for it in [run] or in a family") from error
+            asked = f'device = "{device}" in [run] or in a family'
+            raise InputError(str(error).replace(f"--device {device}", asked)) from error
 
 
 def _run_here(tasks: Sequence[Task], ledger: Ledger) -> None:

@@ -15,7 +15,8 @@ import re
 import traceback
 import uuid
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from fathometer.sounding_file import from_json, to_json
 from fathometer.survey.folders import Folder, FolderError, open_folder
 from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import Task, labelled, options_of
+from fathometer.survey.wording import in_words_of_a_plan
 
 Standing: TypeAlias = Literal["finished", "under way", "failed", "to do"]
 
@@ -58,7 +60,7 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException, task: Task) -> Failure:
         """What an error says."""
-        message = str(error).strip() or type(error).__name__
+        message = in_words_of_a_plan(str(error).strip()) or type(error).__name__
         trace = "".join(traceback.format_exception(error))
         return cls(task.title, type(error).__name__, message[:2000], trace[-4000:], now(), options_of(task))
 
@@ -123,6 +125,17 @@ class Store:
             return "under way"
         return "to do" if self.failure(task) is None else "failed"
 
+    def begun(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """By address, what is finished of soundings that are not: `3 batches`, `2 ranges`."""
+        found = {}
+        ranges = Counter(name.partition(".")[0] for name in self.folder.names("pending"))
+        for task in tasks:
+            counts = {"batch": self._batches(task), "range": ranges[task.address]}
+            words = [f"{count} {name}{_ending(name, count)}" for name, count in counts.items() if count]
+            if words:
+                found[task.address] = " and ".join(words)
+        return found
+
     def claimed(self, task: Task) -> AbstractContextManager[bool]:
         """A context that is true if no other survey is at work on the sounding, and false otherwise."""
         return self.folder.claimed(_claim(task))
@@ -166,6 +179,13 @@ class Store:
             if sounding is not None:
                 found.append((name, sounding))
         return found
+
+    def _batches(self, task: Task) -> int:
+        """How many are in the journal, which has a line for each after the first."""
+        try:
+            return max((self.folder.read(_journal(task)) or "").count("\n") - 1, 0)
+        except IsADirectoryError:
+            return 0
 
     def _named(self, task: Task, below: str = "") -> str | None:
         """The name of the file with the address of the task, whatever stands before it."""
@@ -243,6 +263,10 @@ def _check_part(sounding: Sounding, task: Task, part: Range) -> None:
     counts = [facts.data.get(name) for name in ("samples_measured", "samples_left_over", "skipped")]
     if facts.settings.get("first_batch") != part.first or not all(isinstance(count, int) for count in counts):
         raise InputError("it is not the range that its name says")
+
+
+def _ending(name: str, count: int) -> str:
+    return "" if count == 1 else "es" if name.endswith("h") else "s"
 
 
 def _claim(task: Task) -> str:

@@ -18,7 +18,7 @@ import torch
 
 from fathometer.capture import Reduction
 from fathometer.measure import measure
-from fathometer.models.torchvision_facts import depth_of, torchvision_facts
+from fathometer.models.torchvision_facts import depth_of, torchvision_facts, torchvision_year
 from fathometer.sounding import Sounding
 from fathometer.subject import Subject, load_subject
 from fathometer.survey.identity import code_identity, data_identity, model_identity
@@ -90,10 +90,13 @@ def tasks_of(plan: Plan) -> list[Task]:
         name: code_identity((*settings.gauges, *settings.activations))
         for name, settings in plan.settings.items()
     }
-    data = {name: data_identity(source) for name, source in plan.data.items()}
+    data = {
+        name: {"missing": source} if name in plan.missing else data_identity(source)
+        for name, source in plan.data.items()
+    }
     for family in plan.families:
         for member in family.members:
-            facts = torchvision_facts(member.model, member.weights) | dict(plan.facts.get(member.model, {}))
+            facts = _facts(member) | dict(plan.facts.get(member.model, {}))
             model = model_identity(member)
             for name, settings_name, seed in product(plan.data, plan.settings, plan.seeds):
                 settings = plan.settings[settings_name]
@@ -129,6 +132,11 @@ def tasks_of(plan: Plan) -> list[Task]:
             stacklevel=2,
         )
     return list(found.values())
+
+
+def _facts(member: Member) -> dict[str, float]:
+    year = torchvision_year(member.model)
+    return torchvision_facts(member.model, member.weights) | ({} if year is None else {"year": year})
 
 
 def measure_task(
