@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fathometer.compare import two_modes
-from fathometer.compare.gathering import Array, short_name
+from fathometer.compare.aspects import short_name
+from fathometer.compare.gathering import Array
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.depth_axis import mark_blocks, name_depth

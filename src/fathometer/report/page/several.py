@@ -19,8 +19,9 @@ from fathometer.compare import (
     signatures,
     statistics,
 )
-from fathometer.compare.aspects import ASPECTS, Soundings, labels_of
+from fathometer.compare.aspects import ASPECTS, labels_of
 from fathometer.compare.distance import Metric
+from fathometer.compare.gathering import Soundings
 from fathometer.compare.trees import Method
 from fathometer.errors import InputError
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
