@@ -50,17 +50,21 @@ def test_the_tree_is_drawn_merge_by_merge() -> None:
     assert second == np.sort([[1, middle], [2.5, middle], [2.5, c], [0, c]], axis=0).tolist()
 
 
-def test_fourteen_families_have_colours_of_their_own_and_a_legend() -> None:
+def test_fourteen_families_look_their_own_way_and_have_a_legend() -> None:
     families = {f"n{i}": f"F{i // 2}" for i in range(28)}
     figure = plot_dendrogram(cluster(signature_distances({n: RNG.random(3) for n in families})), families)
-    labels = {label.get_text(): label.get_color() for label in figure.axes[1].get_yticklabels()}
-    assert len(set(labels.values())) == 14
+    marks = [line for line in figure.axes[0].lines if line.get_xdata() == [0]]
+    names = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    looks = {
+        families[name]: (mark.get_color(), mark.get_marker()) for name, mark in zip(names, marks, strict=True)
+    }
+    assert len(set(looks.values())) == 14
     legend: Any = figure.legends[0]
     shown = {
-        text.get_text(): handle.get_color()
+        text.get_text(): (handle.get_color(), handle.get_marker())
         for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
     }
-    assert shown == {family: labels[name] for name, family in families.items()}
+    assert shown == looks
 
 
 def test_a_chain_of_a_thousand_networks_is_drawn() -> None:

@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
     )
     with pytest.raises(InputError, match="at least two"):
         several_page(networks(1))
-    with pytest.raises(InputError, match="choose another gauge"):
+    with pytest.raises(InputError, match="choose one of these"):
         several_page(named, gauge="stable_rank_x")
 
 
