@@ -119,12 +119,19 @@ def train(model: nn.Module, draw: Draw, case: Case, steps: int) -> float:
     return 1000 * (time.process_time() - started) / steps
 
 
-def units(x: Tensor, y: Tensor) -> dict[str, float]:
-    """How the inputs of a ReLU lie: units above 0 for all samples, for none; and what the score rests on."""
+def inside(x: Tensor, y: Tensor) -> dict[str, float]:
+    """What lies behind a score.
+
+    Units whose input is above 0 for all samples, and for none; the score of the affine map that fits best,
+    which is low where that map turns (is not positive semi-definite); whether the coupling is the identity.
+    """
     above = (x > 0).double().mean(0)
+    x0, y0 = x.double() - x.double().mean(0), y.double() - y.double().mean(0)
+    fitted = x0 @ torch.linalg.lstsq(x0, y0, driver="gelsd").solution
     return {
         "on": float((above == 1).double().mean()),
         "off": float((above == 0).double().mean()),
+        "fit": float(affinity_score(x0, fitted).value),
         "proved": float(affinity_score(x, y).coupling == "identity"),
     }
 
@@ -141,11 +148,18 @@ def trial(task: str, name: str, seed: int, steps: int) -> dict[str, Any]:
     with torch.no_grad():
         found["accuracy"] = float((model(x).argmax(1) == y).double().mean())
     if not case.linear:
-        sounding = measure(model, x, samples=SAMPLES, gauges=["affinity", "r2", "stable_rank", units])
-        for column, gauge in (("after", "affinity"), ("r2", "r2"), ("rank", "stable_rank_x")):
-            found |= {f"{column} {site}": value for site, value in sounding.mean(gauge).items()}
-            found[column] = sounding.mean(gauge).mean()
-        found |= {key: sounding.mean(f"units_{key}").mean() for key in ("on", "off", "proved")}
+        sounding = measure(model, x, samples=SAMPLES, gauges=["affinity", "r2", "stable_rank", inside])
+        for gauge in (
+            "affinity",
+            "r2",
+            "inside_fit",
+            "stable_rank_x",
+            "inside_on",
+            "inside_off",
+            "inside_proved",
+        ):
+            found |= {f"{gauge} {site}": value for site, value in sounding.mean(gauge).items()}
+            found[gauge] = sounding.mean(gauge).mean()
     if name == "none":
         for n in SIZES:
             found[f"n {n}"] = measure(model, x, samples=n, gauges="affinity").signature.mean()
@@ -173,17 +187,19 @@ def pm(values: pd.Series[float], digits: int = 2) -> str:
 
 def table(trials: pd.DataFrame, task: str) -> Table:
     """A row for each case."""
-    names = ("r2", "rank", "on", "off", "proved")
-    view = Table("target", "accuracy", "score before", "score after", *names, "ms", title=f"{task}?")
+    columns = {"r2": "R²", "inside_fit": "its score", "stable_rank_x": "rank", "inside_on": "on"}
+    columns |= {"inside_off": "off", "inside_proved": "proved"}
+    view = Table("target", "accuracy", "score before", "score after", *columns.values(), "ms")
+    view.title = f"{task}?"
     view.caption = (
-        "On held-out images, mean ± std over seeds. Means over all ReLUs: the score; R² of the best affine "
-        "map; stable rank of the inputs; units whose input is above 0 for all samples, or for none; "
-        "couplings proved to be the identity. ms: processor time of a step."
+        "On held-out images, mean ± std over seeds. Means over all ReLUs: their score; R² of the best affine "
+        "map in their place, and the score of that map; stable rank of the inputs; units whose input is above 0 "
+        "for all samples, or for none; couplings proved to be the identity. ms: processor time of a step."
     )
     for case in CASES:
         rows = trials[(trials.task == task) & (trials.case == case)]
-        scores = pm(rows.before), pm(rows.after)
-        means = ("–" if rows[name].isna().all() else f"{rows[name].mean():.2f}" for name in names)
+        scores = pm(rows.before), pm(rows.affinity)
+        means = ("–" if rows[name].isna().all() else f"{rows[name].mean():.2f}" for name in columns)
         view.add_row(case, pm(rows.accuracy, 3), *scores, *means, f"{rows.ms.mean():.1f}")
     return view
 
@@ -206,7 +222,7 @@ def picture(trials: pd.DataFrame) -> Figure:
     for axes, task in zip(above, TASKS, strict=True):
         for number, case in enumerate(shown):
             rows = trials[(trials.task == task) & (trials.case == case)]
-            scores = rows[[f"after {site}" for site in SITES]]
+            scores = rows[[f"affinity {site}" for site in SITES]]
             label = "no penalty" if case == "none" else f"target {case}"
             style = {"color": INK, "linewidth": 2} if case == "none" else look(number - 1)
             axes.errorbar(SITES, scores.mean(), scores.std(), label=label, **style)
@@ -219,9 +235,9 @@ def picture(trials: pd.DataFrame) -> Figure:
             rows = of_task[of_task.case == case]
             dots = {"facecolors": colour if case == "none" else "none", "edgecolors": colour}
             if case != "1 at relu1":
-                left.scatter(rows.after, rows.accuracy, 12, marker=marker, **dots)
+                left.scatter(rows.affinity, rows.accuracy, 12, marker=marker, **dots)
             for site in SITES:
-                right.scatter(rows[f"after {site}"], rows[f"r2 {site}"], 12, marker=marker, **dots)
+                right.scatter(rows[f"affinity {site}"], rows[f"r2 {site}"], 12, marker=marker, **dots)
         linear = of_task[of_task.case == "linear"].accuracy.mean()
         left.axhline(linear, color=colour, linestyle=":", linewidth=0.9)
         left.scatter([], [], 12, marker=marker, facecolors="none", edgecolors=colour, label=f"{task}?")
@@ -229,7 +245,7 @@ def picture(trials: pd.DataFrame) -> Figure:
     left.set_title("accuracy; full: no penalty, dotted: linear network")
     left.legend(loc="lower left")
     right.set(xlabel="score of a ReLU", ylabel="$R^2$ of the best affine map")
-    right.set_title("two ideas of linear")
+    right.set_title("another idea of linear")
     return figure
 
 

@@ -378,11 +378,11 @@ def test_the_example_says_what_it_measured(
     for task in example.TASKS:
         plain, linearised = trials.loc[task, "none"], trials.loc[task, "1, weight 30"]
         assert plain["before"] == linearised["before"]
-        assert linearised["after"] > plain["after"] + 0.05
-        assert plain["n 512"] == pytest.approx(plain["after"])
+        assert linearised["affinity"] > plain["affinity"] + 0.05
+        assert plain["n 512"] == pytest.approx(plain["affinity"])
     assert (tmp_path / "new" / "affinity-penalty.png").stat().st_size > 10_000
     said = capsys.readouterr().out
-    assert f"{trials.loc['which digit', '1, weight 30']['after']:.2f}" in said
+    assert f"{trials.loc['which digit', '1, weight 30']['affinity']:.2f}" in said
     with pytest.raises(SystemExit):
         example.main(["--seeds", "0"])
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -28,6 +29,8 @@ PAGES = {
 COMMANDS = "reference/commands.md"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+_SOURCE = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
+_LOCAL = re.compile(r'<[^>]+?\b(?:href|src)="([^":#?]+)(?:[#?][^"]*)?"')
 _FETCHED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
     r"|url\([\"']?(?:https?:)?//[^)]*\)"
@@ -52,12 +55,33 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return _LINK.sub(lambda link: f"{link[1]}{_target(link[2], uri)}{link[3]}", markdown)
 
 
+def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
+    """In notebooks, turn links to sources into links to pages; elsewhere that is done already."""
+
+    def moved(link: re.Match[str]) -> str:
+        uri = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link[1]))
+        target = files.get_file_from_path(uri)
+        if target is None:
+            raise PluginError(f"{page.file.src_uri}: a link leads to {link[1]}, which is no page")
+        return f'href="{target.url_relative_to(page.file)}{link[2] or ""}"'
+
+    return _SOURCE.sub(moved, html) if page.file.src_uri.endswith(".ipynb") else html
+
+
 def on_post_page(output: str, page: Page, **_: Any) -> str:
     """Refuse a page that would fetch something."""
     found = _FETCHED.search(output)
     if found:
         raise PluginError(f"{page.file.src_uri}: the page would fetch {found[0][:200]}")
     return output
+
+
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Refuse a site with a link to a file that is not there."""
+    for page in Path(config.site_dir).rglob("*.html"):
+        for link in set(_LOCAL.findall(page.read_text("utf-8"))):
+            if page.name != "404.html" and not (page.parent / unquote(link)).exists():
+                raise PluginError(f"{page}: a link leads to {link}, which is not there")
 
 
 def _target(link: str, uri: str) -> str:

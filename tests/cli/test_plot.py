@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from fathometer.cli.plot import plot
 from fathometer.errors import InputError
+from fathometer.history import History
 from fathometer.leaky import grid, load_sweep, sweep
 from fathometer.report.figures.kinds import KINDS
 from fathometer.report.figures.leaky import PICTURES
@@ -104,11 +105,13 @@ def test_several_forms_at_once_and_no_overwriting(folder: Path) -> None:
 def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
     assert "wrote one-1c.pdf" in run(str(trained / "one"))
     assert "wrote depths-1a.pdf" in run(str(trained / "depths"))
+    for path in folder.glob("*.pdf"):
+        path.unlink()
     run(str(trained / "depths"), "--kind", "training", "--network", "1", "--columns", "1", "-o", "b.svg")
     save_figure(load_sweep(trained / "depths").runs[1].plot("training", columns=1), folder / "same.svg")
     assert (folder / "b.svg").read_bytes() == (folder / "same.svg").read_bytes()
     with pytest.raises(InputError, match="--network 2: expected a number from 0 to 1"):
-        run(str(trained / "depths"), "--network", "2", "-o", "none.pdf")
+        run(str(trained / "depths"), "--network", "2")
     with pytest.raises(InputError, match="3 needs a sweep"):
         run(str(trained / "depths"), "--kind", "3", "--network", "0")
     with pytest.raises(InputError, match="--kind strip: of a leaky run there are 1a, 1b"):
@@ -119,6 +122,17 @@ def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
         run(str(trained / "one"), "--families", "facts.csv")
     with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
         run(str(trained / "one"), "--kind", "2c")
+
+
+def test_a_history(folder: Path) -> None:
+    soundings = tuple(network("mine", 8, seed=seed, rank=np.arange(8.0)) for seed in range(3))
+    History((0, 5, 9), soundings).save(folder / "h.json")
+    assert "wrote h-history.pdf" in run("h.json")
+    for columns, pixels in ((1, 1050), (2, 2160)):
+        run("h.json", "--columns", str(columns), "--gauge", "rank", "-o", "h.png", "--force")
+        assert width(folder / "h.png") == pixels
+    with pytest.raises(InputError, match="--kind strip: of a history there is history"):
+        run("h.json", "--kind", "strip")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual
 from fathometer.report.figures.leaky import PICTURES, draw_leaky, usual_picture
 from fathometer.report.figures.style import (
     PICTURE_SUFFIXES,
+    TALLEST,
     WIDTHS,
     Columns,
     for_print,
@@ -181,7 +182,7 @@ def _of_others(
         if kind != _HISTORY:
             raise InputError(f"--kind {kind}: of a history there is {_HISTORY}; `report` shows it as a film")
         figure = for_print(plot_history)(results, gauge or "affinity")
-        figure.set_figwidth(WIDTHS[columns])
+        figure.set_size_inches(WIDTHS[columns], min(figure.get_figheight(), TALLEST))
         return figure
     if gauge is not None:
         raise InputError("--gauge: is of soundings; the figures of a leaky run have their own")
