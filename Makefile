@@ -4,14 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint docs bench format clean
 
-demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables and pictures in demo/
+demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables, pictures and reports in demo/
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.bottleneck --out demo
 
 test: $(READY)  ## everything that needs neither a GPU nor patience
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+docs: $(READY)  ## the documentation as a site in site/; a warning is an error
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -28,7 +31,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
 
 $(READY): pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from fathometer import write_report
 from fathometer.leaky import LeakySweep, grid, preset, sweep
 from fathometer.progress import progress_bar
 from fathometer.report.figures.style import PALETTE, new_figure, save_figure
@@ -77,11 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     found = train(options.seed)
     picture(found, options.out / "bottleneck.png")
+    write_report(found, options.out / "bottleneck.html", title="Four Leaky ResNets and their bottlenecks")
     console = Console(highlight=False)
     console.print(table(found))
     console.print(
         f"{len(found.runs)} Leaky ResNets of 12 layers, L̃ = 8, trained in {found.provenance.seconds:.0f} s. "
-        f"Picture: {options.out / 'bottleneck.png'}"
+        f"Picture: {options.out / 'bottleneck.png'}, to explore in a browser: {options.out / 'bottleneck.html'}"
     )
 
 

@@ -26,7 +26,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fathometer import Sounding, measure
+from fathometer import Sounding, measure, write_report
 from fathometer.progress import progress_bar
 from fathometer.report.figures.style import BUOY, SEA, new_figure, save_figure
 
@@ -225,13 +225,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for seed, (sounding, _) in enumerate(column):
             sounding.save(options.out / f"{kind}-{when}-{seed}.json")
     picture(trials, options.out / "signatures.png")
+    write_report(
+        {f"{kind} {when}": column[0][0] for (kind, when), column in trials.items()},
+        options.out / "digits.html",
+        title="A plain and a residual network on digits, before and after training",
+        facts=pd.DataFrame({"family": {f"{kind} {when}": kind for kind, when in COLUMNS}}),
+    )
     console = Console(highlight=False)
     console.print(table(trials, console.width), findings(trials), sep="\n")
     console.print(
         f"At toy size: {1 + 2 * BLOCKS} ReLUs of width {WIDTH}, {TRAINING} training images, epochs: "
         f"{options.epochs}, seeds: {', '.join(map(str, range(options.seeds)))}. Before training, BatchNorm "
         f"has seen no data and changes nothing, as if there were none. In {options.out}: signatures.png, "
-        f"and soundings to look into: fathometer show {options.out / 'residual-after-0.json'}"
+        f"digits.html to open in a browser, and soundings to look into: "
+        f"fathometer show {options.out / 'residual-after-0.json'}"
     )
 
 

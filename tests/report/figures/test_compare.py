@@ -100,7 +100,7 @@ def test_a_picture_says_what_it_shows() -> None:
     tree = cluster(signature_distances({"a": np.zeros(3), "b": np.ones(3), "c": np.full(3, 0.1)}))
     figure = plot_dendrogram(tree, returns=[1.0, 0.376])
     assert [text.get_text() for text in figure.axes[0].texts] == ["100", "38"]
-    assert "% of draws" in figure.get_suptitle()
+    assert "% of draws" in figure.axes[0].get_xlabel()
 
 
 def test_one_network_has_no_deviation() -> None:
