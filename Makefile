@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint docs bench format clean
 
 demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables and pictures in demo/
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
@@ -18,6 +18,9 @@ lint: $(READY)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)  ## the site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+
 bench: $(READY)  ## against a dense reference, the bare forward pass, and matrix products alone
 	$(BIN)/python -m benchmarks.affinity
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
@@ -28,7 +31,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
 
 $(READY): pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
