@@ -96,13 +96,13 @@ def in_a_loop(steps: int, options: dict[str, Any] | None, _: Path | None) -> Out
 
 def by_lightning(steps: int, options: dict[str, Any] | None, cifar: Path | None) -> Outcome:
     ensure_torchvision_operators()
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     from lightning.pytorch import LightningModule, Trainer
     from lightning.pytorch.loggers import TensorBoardLogger
     from torch.utils.data import DataLoader, TensorDataset
 
     from fathometer.integrations.lightning import FathometerCallback
 
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     x, y = images(cifar)
 
     class Task(LightningModule):

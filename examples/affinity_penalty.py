@@ -29,7 +29,16 @@ from torch import Tensor, nn
 from fathometer import affinity_score, measure
 from fathometer.penalty import AffinityPenalty
 from fathometer.progress import progress_bar
-from fathometer.report.figures.style import BUOY, INK, SEA, column_figure, for_print, look, save_figure
+from fathometer.report.figures.style import (
+    BUOY,
+    INK,
+    SEA,
+    column_figure,
+    for_print,
+    legend_above,
+    look,
+    save_figure,
+)
 
 WIDTH, LAYERS, BATCH, SAMPLES, TRAINING = 64, 3, 128, 512, 1000
 TASKS = {"which digit": 10, "both even or both odd": 2}  # and the number of classes
@@ -193,8 +202,8 @@ def table(trials: pd.DataFrame, task: str) -> Table:
     view.title = f"{task}?"
     view.caption = (
         "On held-out images, mean ± std over seeds. Means over all ReLUs: their score; R² of the best affine "
-        "map in their place, and the score of that map; stable rank of the inputs; units whose input is above 0 "
-        "for all samples, or for none; couplings proved to be the identity. ms: processor time of a step."
+        "map in their place, and the score of that map; stable rank of the inputs; units whose input is above "
+        "0 for all samples, or for none; couplings proved to be the identity. ms: processor time of a step."
     )
     for case in CASES:
         rows = trials[(trials.task == task) & (trials.case == case)]
@@ -226,9 +235,9 @@ def picture(trials: pd.DataFrame) -> Figure:
             label = "no penalty" if case == "none" else f"target {case}"
             style = {"color": INK, "linewidth": 2} if case == "none" else look(number - 1)
             axes.errorbar(SITES, scores.mean(), scores.std(), label=label, **style)
-        axes.set(title=f"{task}?", ylim=(0.2, 1.02))
+        axes.set(title=f"{task}?", ylim=(0.3, 1.02))
     above[0].set_ylabel("affinity score ± std over seeds")
-    above[0].legend(loc="lower left", ncols=2)
+    legend_above(figure, above[0].get_legend_handles_labels()[0])
     for task, colour, marker in zip(TASKS, (SEA, BUOY), "os", strict=True):
         of_task = trials[trials.task == task]
         for case in shown:
@@ -242,10 +251,10 @@ def picture(trials: pd.DataFrame) -> Figure:
         left.axhline(linear, color=colour, linestyle=":", linewidth=0.9)
         left.scatter([], [], 12, marker=marker, facecolors="none", edgecolors=colour, label=f"{task}?")
     left.set(xlabel="mean score of the three ReLUs", ylabel="accuracy", ylim=(0, 1.02))
-    left.set_title("accuracy; full: no penalty, dotted: linear network")
+    left.set_title("full: no penalty, dotted: a linear network")
     left.legend(loc="lower left")
     right.set(xlabel="score of a ReLU", ylabel="$R^2$ of the best affine map")
-    right.set_title("another idea of linear")
+    right.set_title("below .8 a low score need not mean bent")
     return figure
 
 

@@ -1,6 +1,6 @@
 """A plain and a residual network on handwritten digits, sounded before and after training.
 
-    python examples/digits.py --out demo
+    python -m examples.digits --out demo
 
 Two convolutional networks that differ in nothing but `x +` learn scikit-learn's 8×8 digits, and `measure`
 takes their non-linearity signatures on held-out images. The terminal shows them, and says which claims of

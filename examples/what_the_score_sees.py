@@ -1,6 +1,6 @@
 """Prints the tables of docs/affinity-score.md: what the affinity score can and cannot see.
 
-python examples/what_the_score_sees.py
+python -m examples.what_the_score_sees
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The documents keep their word: code and commands run and print what they say, links lead somewhere."""
+"""The documents keep their word: code and commands run and print what is shown, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from fathometer.cli import app
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
-ensure_torchvision_operators()  # where builds do not match, transformers fails without
+ensure_torchvision_operators()  # transformers needs them, also where torch and torchvision do not match
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -67,10 +67,14 @@ def test_a_sounding_that_took_longer_is_paid_for_before_the_next() -> None:
     for seconds in (1.0, 1.0, 30.0, 1.0):
         with budget.measuring():
             clock.now += seconds
-    clock.now += 33 * 9 + 2 * 9 - 1.0
+    clock.now += 9 * (33 + 2 * 30) - 1.0  # the next may take as long, and the last too
     assert not budget.allows()
-    clock.now += 1.0
+    clock.now += 1.1
     assert budget.allows()
+    for _ in range(2):
+        with budget.measuring():
+            clock.now += 1.0
+    assert budget.allows()  # 35 and 2 of 870 and more: it is forgotten
 
 
 def test_the_clock_stands_still_in_a_pause() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 
 from fathometer.history import Cost
 
-_RECENT = 3  # soundings whose median is what the next one will cost
+_RECENT = 3  # soundings, the dearest of which is what the next one is expected to cost
 
 
 class Budget:
@@ -65,7 +64,7 @@ class Budget:
         """Whether another sounding fits."""
         if self.bound is None:
             return True
-        more = 2 * statistics.median(self._costs)
+        more = 2 * max(self._costs)
         cost = self.cost
         return cost.seconds + more <= self.bound * (cost.in_all + more)
 

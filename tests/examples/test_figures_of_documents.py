@@ -1,0 +1,133 @@
+"""The examples whose output is quoted in the documents: they run, and say what stands there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fathometer import load
+from fathometer.leaky import Preset, Recipe, preset
+from fathometer.models import load_model
+
+ROOT = Path(__file__).parents[2]
+gauges = importlib.import_module("examples.gauges")  # scripts, not a package: mypy would see them twice
+families = importlib.import_module("examples.families")
+leaky_theory = importlib.import_module("examples.leaky_theory")
+real_networks = importlib.import_module("examples.real_networks")
+straightened = importlib.import_module("examples.straightened")
+what_the_score_sees = importlib.import_module("examples.what_the_score_sees")
+
+
+def numbers(text: str) -> set[str]:
+    """As the documents write them: .623 for 0.623, 1 for 1.000."""
+    found = re.findall(r"[-−]?\d*\.\d+", text)
+    return {
+        number.replace("−", "-").replace("0.", ".", 1)
+        for number in found
+        if float(number.replace("−", "-")) % 1
+    }
+
+
+def test_every_example_is_run() -> None:
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    named = set(re.findall(r"examples\.(\w+)", tests))
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} <= named
+
+
+def test_what_the_score_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    what_the_score_sees.main()
+    page = numbers((ROOT / "docs/affinity-score.md").read_text("utf-8"))
+    said = numbers(re.sub(r"at scale [\d.e-]+", "", capsys.readouterr().out))
+    assert len(said) > 30
+    missing = {round(float(number), 2) for number in said - page}
+    assert missing <= {0.62}  # "while the affinity score is .62 throughout"
+
+
+def test_tables_of_gauges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauges, "SHIFTS", np.array([0.0, 1.0]))
+    monkeypatch.setattr(gauges, "WIDTHS", (8, 16))
+    gauges.main(["--out", str(tmp_path)])
+    capsys.readouterr()
+    companions, dimensions = (
+        numbers((ROOT / f"docs/{name}.md").read_text("utf-8")) for name in ("companions", "dimensions")
+    )
+    assert numbers("\n".join(gauges.companion_table())) <= companions
+    assert numbers("\n".join(gauges.dimension_table())) <= dimensions
+    assert {path.name for path in tmp_path.iterdir()} == {"companions.png", "dimensions.png"}
+
+
+def test_straightened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    straightened.main(["--seeds", "1", "--epochs", "1", "--out", str(tmp_path)])
+    rows = pd.read_csv(tmp_path / "straightened.csv")
+    assert rows["kind"].value_counts().to_dict() == {"plain": 17, "residual": 17}
+    assert rows["score"].between(0, 1).all()
+    assert rows["lost"].abs().max() > 0
+    assert (tmp_path / "straightened.png").stat().st_size > 5000
+    assert "rank correlations" in capsys.readouterr().out
+
+
+def test_a_line_is_the_best_of_its_channel() -> None:
+    x = torch.randn(50, 3, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    line = straightened.Line(x)
+    left = (line(x) - x.relu()).transpose(0, 1).flatten(1)
+    channels = x.transpose(0, 1).flatten(1)
+    assert left.mean(1).abs().max() < 1e-12
+    assert (left * channels).mean(1).abs().max() < 1e-12
+
+
+def test_families(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(families, "FAMILIES", {"SqueezeNet": ("squeezenet1_1",)})
+    options = ["--data", "random:8", "--out", str(tmp_path), "--samples", "8", "--batches", "1"]
+    for _ in range(2):  # the second time nothing is measured
+        monkeypatch.setattr(sys, "argv", ["families", *options])
+        families.main()
+    assert capsys.readouterr().out.count("Sounding of torchvision:squeezenet1_1") == 1
+    assert (tmp_path / "families.csv").read_text("utf-8") == "network,family\nsqueezenet1_1,SqueezeNet\n"
+    assert len(load(tmp_path / "squeezenet1_1.json").sites) == 26
+
+
+def test_real_networks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    torch.manual_seed(0)
+    torch.save(
+        load_model("examples.pretrained:resnet20", "none").module.state_dict(),
+        tmp_path / "resnet20-random.th",
+    )
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, size=(500, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "cifar.npz", x=images, y=rng.integers(0, 10, size=500))
+    folders = ["--weights", str(tmp_path), "--images", str(tmp_path), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", ["real_networks", *folders, "--cifar", str(tmp_path / "cifar.npz")])
+    real_networks.main()
+    row = next(line for line in capsys.readouterr().out.splitlines() if "ResNet-20" in line)
+    assert row.startswith("| ResNet-20 | 500 |")
+    assert len(load(tmp_path / "out/resnet20.json").sites) == 19
+
+
+@pytest.mark.filterwarnings("ignore:.*not at a critical point")
+def test_leaky_theory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(name: str) -> Preset:
+        usual = preset(name)
+        phases = tuple(replace(phase, epochs=200) for phase in usual.recipe.phases)
+        return replace(usual, recipe=Recipe(phases))
+
+    monkeypatch.setattr(leaky_theory, "preset", short)
+    monkeypatch.setattr(leaky_theory, "DEPTHS", (2.0, 4.0, 8.0))
+    leaky_theory.main([])
+    said = capsys.readouterr().out
+    assert "flow: factor 2.0000" in said  # these two are of networks that are not trained, but solved for
+    assert re.search(r"solved, L = 400: ρL̃ 0.005, .*factor 2.0000", said)
