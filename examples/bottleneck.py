@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(table(found))
     console.print(
         f"{len(found.runs)} Leaky ResNets of 12 layers, L̃ = 8, trained in {found.provenance.seconds:.0f} s. "
-        f"Picture: {options.out / 'bottleneck.png'}, to explore in a browser: {options.out / 'bottleneck.html'}"
+        f"In {options.out}: bottleneck.png, and bottleneck.html to open in a browser"
     )
 
 
