@@ -202,8 +202,8 @@ def table(trials: pd.DataFrame, task: str) -> Table:
     view.title = f"{task}?"
     view.caption = (
         "On held-out images, mean ± std over seeds. Means over all ReLUs: their score; R² of the best affine "
-        "map in their place, and the score of that map; stable rank of the inputs; units whose input is above "
-        "0 for all samples, or for none; couplings proved to be the identity. ms: processor time of a step."
+        "map in their place, and the score of that map; stable rank of the inputs; units whose input is "
+        "above 0 for all samples, or for none; couplings proved to be the identity. ms: of a step."
     )
     for case in CASES:
         rows = trials[(trials.task == task) & (trials.case == case)]
@@ -254,7 +254,7 @@ def picture(trials: pd.DataFrame) -> Figure:
     left.set_title("full: no penalty, dotted: a linear network")
     left.legend(loc="lower left")
     right.set(xlabel="score of a ReLU", ylabel="$R^2$ of the best affine map")
-    right.set_title("below .8 a low score need not mean bent")
+    right.set_title("a low score need not mean bent")
     return figure
 
 
