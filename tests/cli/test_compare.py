@@ -144,9 +144,9 @@ def test_what_cannot_be_compared(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["absent.json"], "absent.json: cannot be read"),
+        (["absent.json"], "absent.json: no such file"),
         (["facts.csv"], "expected a sounding, a file that ends in"),
-        (["empty"], "no .json or .parquet file in this folder"),
+        (["empty"], "no sounding (.json or .parquet) in this folder"),
         (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
         (["nets", "--families", "others.csv"], "none of its networks is here"),
         (["nets", "--out", "facts.csv"], "expected a folder, got a file"),

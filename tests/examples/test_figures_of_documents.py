@@ -19,7 +19,6 @@ from fathometer.models import load_model
 
 ROOT = Path(__file__).parents[2]
 gauges = importlib.import_module("examples.gauges")  # scripts, not a package: mypy would see them twice
-families = importlib.import_module("examples.families")
 leaky_theory = importlib.import_module("examples.leaky_theory")
 real_networks = importlib.import_module("examples.real_networks")
 straightened = importlib.import_module("examples.straightened")
@@ -83,19 +82,6 @@ def test_a_line_is_the_best_of_its_channel() -> None:
     channels = x.transpose(0, 1).flatten(1)
     assert left.mean(1).abs().max() < 1e-12
     assert (left * channels).mean(1).abs().max() < 1e-12
-
-
-def test_families(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(families, "FAMILIES", {"SqueezeNet": ("squeezenet1_1",)})
-    options = ["--data", "random:8", "--out", str(tmp_path), "--samples", "8", "--batches", "1"]
-    for _ in range(2):  # the second time nothing is measured
-        monkeypatch.setattr(sys, "argv", ["families", *options])
-        families.main()
-    assert capsys.readouterr().out.count("Sounding of torchvision:squeezenet1_1") == 1
-    assert (tmp_path / "families.csv").read_text("utf-8") == "network,family\nsqueezenet1_1,SqueezeNet\n"
-    assert len(load(tmp_path / "squeezenet1_1.json").sites) == 26
 
 
 def test_real_networks(

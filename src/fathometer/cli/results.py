@@ -46,19 +46,33 @@ def read_soundings(files: Sequence[Path]) -> dict[str, Sounding]:
 
 
 def _paths(files: Sequence[Path]) -> list[Path]:
+    """The files of soundings; a folder stands for all that are in it."""
     found: list[Path] = []
     for path in files:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
         if (path / PLAN).is_file() or _is_history(path):
-            raise InputError(f"{path}: not a sounding; a leaky sweep or a history stands alone")
-        inside = sorted(file for file in path.iterdir() if file.suffix in _SOUNDINGS) if path.is_dir() else []
-        if path.is_dir() and not inside:
-            raise InputError(f"{path}: no .json or .parquet file in this folder")
-        found += inside or [path]
+            kind = "a history of a training" if path.is_file() else "a leaky sweep"
+            raise InputError(f"{path}: is {kind}, which is shown alone, not beside other results")
+        found += _inside(path) if path.is_dir() else [path]
     once = {path.resolve(): path for path in reversed(found)}
     twice = [str(path) for path in once.values() if [p.resolve() for p in found].count(path.resolve()) > 1]
     if twice:
         warnings.warn(f"given twice, taken once: {', '.join(twice)}", stacklevel=2)
     return list(once.values())[::-1]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The soundings in a folder; histories that lie beside them are left out, aloud."""
+    inside = sorted(file for file in folder.iterdir() if file.suffix in _SOUNDINGS and file.is_file())
+    films = [file for file in inside if _is_history(file)]
+    if films:
+        names = ", ".join(file.name for file in films)
+        warnings.warn(f"{folder}: left out {names}, which is a history; report it alone", stacklevel=2)
+    soundings = [file for file in inside if file not in films]
+    if not soundings:
+        raise InputError(f"{folder}: no sounding (.json or .parquet) in this folder")
+    return soundings
 
 
 def _is_history(path: Path) -> bool:
