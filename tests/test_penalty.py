@@ -365,6 +365,107 @@ def test_a_step_that_has_no_penalty_says_why() -> None:
             penalty()
 
 
+def test_a_pass_without_gradients_is_not_scored_with_the_others() -> None:
+    model, x = two_layers(nn.ReLU, inplace=True), torch.randn(30, 5, dtype=torch.float64)
+    with AffinityPenalty(model, target=0.5, capacity=24) as penalty:
+        for first in (True, False):
+            with torch.set_grad_enabled(first):
+                model(x[:20])
+            with torch.set_grad_enabled(not first):
+                model(x[20:])
+            with pytest.raises(
+                InputError, match=r"^1.*: expected passes with gradients, got one under no_grad"
+            ):
+                penalty()
+        with torch.no_grad():
+            model(x)
+        penalty.clear()
+        model(x)
+        with torch.inference_mode():
+            model(x)  # there is no room for it
+        value = penalty()
+        assert value.requires_grad
+        with torch.no_grad():
+            model(x)
+        with pytest.raises(InputError, match=r"^1.*: the forward pass ran without gradients"):
+            penalty()
+    with watch(model, gradients=True) as seen:
+        model(x)
+        with torch.no_grad():
+            model(x)
+        with pytest.raises(InputError, match="got one under no_grad among them"):
+            _ = seen.pairs
+        seen.clear()
+        with torch.no_grad():
+            model(x)
+        assert [len(pair.x) for pair in seen.pairs.values()] == [30, 30]
+        assert [site.name for site in seen.graphless] == ["1", "3"]
+
+
+def test_sites_behind_frozen_layers_are_named_once() -> None:
+    model, x = two_layers(nn.ReLU, inplace=False), torch.randn(30, 5, dtype=torch.float64)
+    model[0].requires_grad_(requires_grad=False)
+    penalty = AffinityPenalty(model, target=0.5)
+    with penalty:
+        model(x)
+        with pytest.warns(UserWarning, match="no gradient leads from 1 to a weight"):
+            value = penalty()
+    assert list(penalty.scores) == ["1", "3"]
+    misses = [(score - 0.5) ** 2 for score in penalty.scores.values()]
+    assert value.item() == pytest.approx(sum(misses) / 2)
+    with penalty:
+        model(x)
+        assert penalty().requires_grad  # and says nothing
+        with torch.no_grad():
+            model(x)
+            assert penalty().item() == pytest.approx(value.item())
+    model.requires_grad_(requires_grad=False)
+    with penalty:
+        model(x)
+        with pytest.raises(InputError, match="the scores of 1, 3 to a weight: nothing before"):
+            penalty()
+
+
+def test_a_network_that_turns_gradients_off_itself_is_warned_of() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone = nn.Sequential(nn.Linear(5, 6), nn.ReLU())
+            self.head = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                x = self.backbone(x)
+            out: Tensor = self.head(x)
+            return out
+
+    model = Net()
+    with AffinityPenalty(model, target=0.5) as penalty:
+        model(torch.randn(20, 5))
+        with pytest.warns(UserWarning, match=r"from backbone\.1 to a weight"):
+            assert penalty().requires_grad
+
+
+def test_gradients_accumulate_over_parts() -> None:
+    model, x = two_layers(nn.SiLU, inplace=False), torch.randn(40, 5, dtype=torch.float64)
+    parts = x.split(20)
+    with AffinityPenalty(model, target=0.5) as penalty:
+        for part in parts:
+            (model(part).sum() + penalty()).backward()
+        accumulated = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        values = []
+        for part in parts:
+            loss = model(part).sum()
+            values.append(loss + penalty())
+        for a, b in zip(accumulated, gradients(model, torch.stack(values).sum()), strict=True):
+            torch.testing.assert_close(a, b)
+        model(parts[0]).sum().backward()
+        with pytest.raises(RuntimeError, match="a second time"):  # as the documentation says
+            penalty().backward()
+        model(parts[0]).sum().backward(retain_graph=True)
+        penalty().backward()
+
+
 def test_the_example_says_what_it_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -31,7 +32,8 @@ class AffinityPenalty:
     """`weight` · mean over sites of (ρ − target)², where ρ is the affinity score of a site, Eq. (5).
 
     It sees the forward passes inside its `with` block. A call gives the penalty of those since the last call,
-    with gradients in whatever the sites depend on, and forgets them. The network computes what it computes
+    with gradients in whatever the sites depend on, and forgets them; call it before the backward pass of any
+    of them, which frees the graph. The network computes what it computes
     otherwise. With a target of 1 the term is W₂(T X, Y)² / (2 Tr Σ(Y)), which is smooth also where it is 0.
 
     Args:
@@ -90,6 +92,7 @@ class AffinityPenalty:
         self._samples = 0  # of earlier blocks
         self._stack = ExitStack()
         self._last: dict[str, Tensor] = {}
+        self._idle: set[str] = set()  # sites of which was said that they pull at nothing
 
     @property
     def scores(self) -> dict[str, float]:
@@ -129,9 +132,13 @@ class AffinityPenalty:
         if self._seen is None:
             raise InputError("expected a call of the penalty inside its `with` block, after a forward pass")
         self._check_sites(self._seen)
-        pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) > 1}
-        self._seen.clear()
-        _check_pairs(pairs)
+        try:
+            graphless = self._seen.graphless
+            pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) > 1}
+        finally:
+            self._seen.clear()
+        _check_pairs(pairs, graphless)
+        self._tell_idle(pairs)
         scores = self._scores(pairs)
         self._last = {site.name: score for site, score in zip(pairs, scores.detach(), strict=True)}
         targets = scores.new_tensor([self._target(site) for site in pairs])
@@ -165,6 +172,21 @@ class AffinityPenalty:
     def _target(self, site: Site) -> float:
         return next(goal.target for goal in self._goals if goal.wanted(site))
 
+    def _tell_idle(self, pairs: Mapping[Site, Pair]) -> None:
+        """Name, once, the sites that count but pull at nothing."""
+        if not torch.is_grad_enabled():
+            return
+        idle = [site.name for site, (x, y) in pairs.items() if not (x.requires_grad or y.requires_grad)]
+        new = [name for name in idle if name not in self._idle]
+        if new:
+            self._idle.update(new)
+            warnings.warn(
+                f"no gradient leads from {', '.join(new)} to a weight: nothing before is trained, or the "
+                "network itself turns gradients off there; such sites count in the mean and pull at nothing, "
+                "so better leave them out of `sites`",
+                stacklevel=3,
+            )
+
     def _check_sites(self, seen: Watch) -> None:
         """Every choice has found a site, in this pass or an earlier one, and none has no score."""
         if seen.unequal:
@@ -177,16 +199,23 @@ class AffinityPenalty:
             raise InputError(f"sites: expected {what} in the forward pass, got {called}")
 
 
-def _check_pairs(pairs: Mapping[Site, Pair]) -> None:
+def _check_pairs(pairs: Mapping[Site, Pair], graphless: Sequence[Site]) -> None:
     if not pairs:
         raise InputError(
             "expected a forward pass of two samples or more inside the `with` block and since the last call, "
             "got none; call the network, not its `forward`, and let a loader drop its last, small batch"
         )
-    if torch.is_grad_enabled() and not any(x.requires_grad or y.requires_grad for x, y in pairs.values()):
+    if not torch.is_grad_enabled():
+        return
+    if graphless:
         raise InputError(
-            "no gradient leads from the scores to a weight: the forward pass ran without gradients (validate "
-            "outside of the `with` block), or nothing before these sites is trained"
+            f"{graphless[0]}: the forward pass ran without gradients, under no_grad; validate outside of the "
+            "`with` block, or `clear` the penalty afterwards"
+        )
+    if not any(x.requires_grad or y.requires_grad for x, y in pairs.values()):
+        raise InputError(
+            f"no gradient leads from the scores of {', '.join(site.name for site in pairs)} to a weight: "
+            "nothing before these sites is trained"
         )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +84,9 @@ def test_every_kind_in_one_column_and_in_two(kind: str, folder: Path) -> None:
         "path": ["walk.json"],
         "alignment": ["mine.json", "yours.json"],
         "difference": ["mine.json", "yours.json"],
-    }.get(kind, ["nets", "--families", "facts.csv"])
+    }.get(kind, ["nets"])
+    if "families" in KINDS[kind].options:
+        given += ["--families", "facts.csv"]
     for columns, pixels in ((1, 1050), (2, 2160)):
         out = f"{kind}-{columns}.png"
         run(*given, "--kind", kind, "--columns", f"{columns}", "--out", out)
@@ -116,12 +119,30 @@ def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
         run(str(trained / "depths"), "--kind", "3", "--network", "0")
     with pytest.raises(InputError, match="--kind strip: of a leaky run there are 1a, 1b"):
         run(str(trained / "one"), "--kind", "strip")
-    with pytest.raises(InputError, match="--gauge: is of soundings"):
+    with pytest.raises(
+        InputError, match="--gauge: not looked at by the pictures of a leaky run, which takes --network"
+    ):
         run(str(trained / "one"), "--gauge", "affinity")
-    with pytest.raises(InputError, match="belong to soundings"):
-        run(str(trained / "one"), "--families", "facts.csv")
+    with pytest.raises(InputError, match="--families, --strip, --anyway: not looked at"):
+        run(str(trained / "one"), "--families", "facts.csv", "--strip", "--anyway")
     with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
         run(str(trained / "one"), "--kind", "2c")
+
+
+def test_options_are_those_of_the_command() -> None:
+    names = set(inspect.signature(plot).parameters)
+    for kind in KINDS.values():
+        assert set(kind.options) <= names
+        assert kind.alike == ("anyway" in kind.options)
+
+
+def test_options_that_are_looked_at(folder: Path) -> None:
+    run("mine.json", "yours.json", "--along", "dtw", "-o", "dtw.svg")
+    run("mine.json", "yours.json", "-o", "depth.svg")
+    run("nets", "--metric", "wasserstein", "--linkage", "ward", "--family", "A=a*", "-o", "ward.svg")
+    run("nets", "-o", "plain.svg")
+    assert (folder / "dtw.svg").read_bytes() != (folder / "depth.svg").read_bytes()
+    assert (folder / "ward.svg").read_bytes() != (folder / "plain.svg").read_bytes()
 
 
 def test_a_history(folder: Path) -> None:
@@ -133,12 +154,15 @@ def test_a_history(folder: Path) -> None:
         assert width(folder / "h.png") == pixels
     with pytest.raises(InputError, match="--kind strip: of a history there is history"):
         run("h.json", "--kind", "strip")
+    words = "--strip, --along, --network, --anyway: not looked at by the picture of a history, which takes"
+    with pytest.raises(InputError, match=words):
+        run("h.json", "--strip", "--along", "dtw", "--network", "3", "--anyway")
 
 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["absent.json"], "absent.json: cannot be read"),
+        (["absent.json"], "absent.json: no such file or folder"),
         (["mine.json", "--out", "a.gif"], "--out a.gif: expected a name that ends in .png, .svg, .pdf"),
         (["mine.json", "--kind", "pie"], "kind: expected one of signature, strip"),
         (["mine.json", "--kind", "1c"], "--kind 1c: is of a leaky run; of soundings there are signature"),
@@ -148,8 +172,18 @@ def test_a_history(folder: Path) -> None:
         (["nets", "--kind", "years"], "got no year for a0, b1, a2, b3, a4 …; give a CSV with columns"),
         (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
         (["mine.json", "--gauge", "speed"], "'speed' was not measured here, but affinity, rank"),
-        (["mine.json", "--network", "1"], "--network: is of a leaky sweep"),
+        (
+            ["mine.json", "--network", "1"],
+            "--network: not looked at by --kind signature, which takes --gauge",
+        ),
         (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
+        (["walk.json", "--gauge", "speed"], "--gauge: not looked at by --kind path, which takes no option"),
+        (["nets", "--kind", "overlay", "--anyway"], "--anyway: not looked at by --kind overlay"),
+        (["mine.json", "yours.json", "--linkage", "ward"], "--linkage: not looked at by --kind overlay"),
+        (
+            "mine.json --kind distribution --along dtw --metric dtw --linkage ward --strip".split(),
+            "--along, --metric, --linkage, --strip: not looked at by --kind distribution, which takes",
+        ),
     ],
 )
 @pytest.mark.usefixtures("folder")

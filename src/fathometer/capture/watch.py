@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from fathometer.capture.functions import intercepted
@@ -40,7 +41,8 @@ def watch(
         capacity: at most so many samples are kept of a site, in memory that is used again after `clear`.
         widths: `"equal"` leaves out whole modules that change the number of features, `"any"` keeps them.
         gradients: pairs are part of the network's graph, so that a loss can be made of them. Until `clear`,
-            they keep it alive.
+            they keep it alive. Passes with gradients and passes under `no_grad` are not put together:
+            `pairs` refuses them.
 
     Example:
         >>> import torch
@@ -88,6 +90,7 @@ class Watch:
         self._gradients = gradients
         self._known: dict[tuple[str, str, int, bool], Site] = {}
         self._collected: dict[Site, Growing | Bounded] = {}
+        self._modes: dict[Site, set[bool]] = {}  # whether its passes ran with gradients
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -102,13 +105,25 @@ class Watch:
     @property
     def pairs(self) -> dict[Site, Pair]:
         """The pair of every site, over all forward passes since the beginning or the last `clear`."""
+        mixed = [site for site, modes in self._modes.items() if len(modes) > 1]
+        if mixed:
+            raise InputError(
+                f"{mixed[0]}: expected passes with gradients, got one under no_grad among them; validate "
+                "outside of the `with` block, or `clear` before and after"
+            )
         ordered = sorted(self._collected.items(), key=lambda item: item[0].order)
         return {site: collected.pair for site, collected in ordered if len(collected)}
+
+    @property
+    def graphless(self) -> tuple[Site, ...]:
+        """With `gradients`, the sites that are kept of a pass under `no_grad`."""
+        return tuple(site for site, modes in self._modes.items() if False in modes)
 
     def clear(self) -> None:
         """Forget the pairs; sites and the count of samples stay."""
         for collected in self._collected.values():
             collected.clear()
+        self._modes.clear()
 
     def site(self, module: str, operator: str, call: int, *, own: bool) -> Site:
         """The site of that call, a new one if it has not been seen before."""
@@ -127,7 +142,11 @@ class Watch:
                 self._collected[site] = Growing(self._capacity)
             else:
                 self._collected[site] = Bounded(self._capacity)
+        before = len(self._collected[site])
         try:
             self._collected[site].add(Pair(x, y))
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
+        if self._gradients and len(self._collected[site]) > before:
+            mode = torch.is_grad_enabled() or x.requires_grad or y.requires_grad
+            self._modes.setdefault(site, set()).add(mode)

@@ -158,3 +158,9 @@ AnywayOption: TypeAlias = Annotated[
     bool,
     typer.Option("--anyway", metavar="", help="Warn, where data, reduction or samples differ, and go on."),
 ]
+
+
+def given(context: typer.Context) -> list[str]:
+    """The parameters that were written on the command line, by name."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]

@@ -12,7 +12,7 @@ from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption
+from fathometer.cli.options import AnywayOption, ForceOption, given
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
 from fathometer.compare import comparable
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HISTORY = "history"
+_ALWAYS = ("files", "kind", "columns", "out", "force")
 
 
 def plot(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -124,12 +126,11 @@ def plot(
     width = cast("Columns", columns)
     results = read_results(files)
     kind = kind or _usual(results)
+    _check_options(given(context), results, kind)
     if not out:
         out = [Path(f"{slug(files[0].resolve().stem)}-{kind}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, dict):
-        if network is not None:
-            raise InputError("--network: is of a leaky sweep; these are soundings")
         figure = _of_soundings(
             results,
             kind,
@@ -146,8 +147,6 @@ def plot(
             ),
         )
     else:
-        if families or family:
-            raise InputError("--families and --family belong to soundings; this is something else")
         figure = _of_others(results, kind, gauge, width, network)
     console = Console(emoji=False)
     for path in out:
@@ -159,6 +158,22 @@ def _usual(results: Results) -> str:
     if isinstance(results, LeakySweep):
         return usual_picture(results)
     return _HISTORY if isinstance(results, History) else usual_kind(results)
+
+
+def _check_options(names: list[str], results: Results, kind: str) -> None:
+    """Refuse options that the picture does not look at."""
+    if isinstance(results, dict):
+        if kind not in KINDS:
+            return  # which is refused when it is drawn
+        what, looked_at = f"--kind {kind}", KINDS[kind].options
+    elif isinstance(results, History):
+        what, looked_at = "the picture of a history", ("gauge",)
+    else:
+        what, looked_at = "the pictures of a leaky run", ("network",)
+    foreign = [f"--{name}" for name in names if name not in (*_ALWAYS, *looked_at)]
+    if foreign:
+        own = ", ".join(f"--{name}" for name in looked_at) or "no option of its own"
+        raise InputError(f"{', '.join(foreign)}: not looked at by {what}, which takes {own}")
 
 
 def _first_gauge(soundings: dict[str, Sounding]) -> str:
@@ -184,8 +199,6 @@ def _of_others(
         figure = for_print(plot_history)(results, gauge or "affinity")
         figure.set_size_inches(WIDTHS[columns], min(figure.get_figheight(), TALLEST))
         return figure
-    if gauge is not None:
-        raise InputError("--gauge: is of soundings; the figures of a leaky run have their own")
     if kind not in PICTURES:
         raise InputError(f"--kind {kind}: of a leaky run there are {', '.join(PICTURES)}")
     chosen = results if network is None else only_network(results, network)

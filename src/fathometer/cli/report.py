@@ -11,15 +11,19 @@ from rich.console import Console
 
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption
+from fathometer.cli.options import AnywayOption, ForceOption, given
 from fathometer.cli.outputs import check_writable
-from fathometer.cli.results import read_results
+from fathometer.cli.results import Results, read_results
 from fathometer.errors import InputError
+from fathometer.history import History
 from fathometer.report.page import write_report
 from fathometer.report.page.bundle import require_report
 
+_ALWAYS = ("files", "out", "title", "view", "force")
+
 
 def report(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -70,12 +74,11 @@ def report(
     check_writable(out, force)
     results = read_results(files)
     folder = len(files) == 1 and files[0].is_dir()
+    _check_options(given(context), results, folder)
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])
         shown = results if folder or len(results) > 1 else next(iter(results.values()))
         write_report(shown, out, title=title, facts=facts, atlas=folder, anyway=anyway)
-    elif families or family:
-        raise InputError("--families and --family belong to soundings; this is something else")
     else:
         write_report(results, out, title=title)
     console = Console(emoji=False)
@@ -84,3 +87,19 @@ def report(
     )
     if view:
         webbrowser.open(out.resolve().as_uri())
+
+
+def _check_options(names: list[str], results: Results, folder: bool) -> None:
+    """Refuse options that the page does not look at."""
+    looked_at: tuple[str, ...] = ()
+    if not isinstance(results, dict):
+        what = "a history" if isinstance(results, History) else "a leaky sweep"
+    elif folder:
+        what, looked_at = "an atlas", ("families", "family")
+    elif len(results) == 1:
+        what = "one sounding"
+    else:
+        what, looked_at = "several soundings", ("families", "family", "anyway")
+    foreign = [f"--{name}" for name in names if name not in (*_ALWAYS, *looked_at)]
+    if foreign:
+        raise InputError(f"{', '.join(foreign)}: not looked at by the report of {what}; leave it out")

@@ -71,6 +71,7 @@ class Kind(NamedTuple):
         least: how many soundings it takes.
         most: and how many at most; None for any.
         alike: whether they must be measured alike to be compared.
+        options: what it looks at besides columns, by the names of the command's options.
     """
 
     draw: Callable[[Named, Wishes], Figure]
@@ -78,6 +79,7 @@ class Kind(NamedTuple):
     least: int = 1
     most: int | None = None
     alike: bool = False
+    options: tuple[str, ...] = ("gauge",)
 
 
 def usual_kind(soundings: Named) -> str:
@@ -156,17 +158,40 @@ def _path(soundings: Named, wishes: Wishes) -> Figure:
     return plot_path(list(soundings.values()), list(soundings), columns=wishes.columns)
 
 
+_FACTS = ("gauge", "families", "family", "anyway")
+
 KINDS = {
-    "signature": Kind(_signature, "the gauge along depth, by operator and block", most=1),
+    "signature": Kind(
+        _signature,
+        "the gauge along depth, by operator and block",
+        most=1,
+        options=("gauge", "strip", "distribution"),
+    ),
     "strip": Kind(_over(plot_strip), "the sites as cells, coloured by the gauge"),
     "distribution": Kind(_distribution, "a histogram of each, two modes marked (Figure 5C)"),
-    "overlay": Kind(_over(plot_overlay, "along"), "over each other, by relative depth or by DTW", 2),
+    "overlay": Kind(
+        _over(plot_overlay, "along"),
+        "over each other, by relative depth or by DTW",
+        2,
+        options=("gauge", "along"),
+    ),
     "alignment": Kind(_over(plot_alignment), "two, and which site answers to which by DTW", 2, 2),
     "difference": Kind(_over(plot_difference), "the second less the first along their alignment", 2, 2),
     "years": Kind(
-        _over(plot_years, "facts"), "min, median, max by year of publication (Figure 3)", alike=True
+        _over(plot_years, "facts"),
+        "min, median, max by year of publication (Figure 3)",
+        alike=True,
+        options=_FACTS,
     ),
-    "distances": Kind(_distances, "tree and distance matrix (Figure 5A, B)", 2, alike=True),
-    "predictors": Kind(_predictors, "what goes with accuracy, by family (Figure 4)", 3, alike=True),
-    "path": Kind(_path, "of `fathometer path`: rank, cost of identity, speed along the blocks"),
+    "distances": Kind(
+        _distances,
+        "tree and distance matrix (Figure 5A, B)",
+        2,
+        alike=True,
+        options=(*_FACTS, "metric", "linkage"),
+    ),
+    "predictors": Kind(
+        _predictors, "what goes with accuracy, by family (Figure 4)", 3, alike=True, options=_FACTS
+    ),
+    "path": Kind(_path, "of `fathometer path`: rank, cost of identity, speed along the blocks", options=()),
 }

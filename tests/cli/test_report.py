@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import re
+import webbrowser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fathometer.cli.report import report
+from fathometer.errors import InputError
+from fathometer.history import History
+from fathometer.leaky import grid, sweep
+from tests.leaky.networks import SHORT, SMALL
+from tests.report.figures.drawn import network
+
+APP = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+APP.command()(report)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of two depths."""
+    folder = tmp_path_factory.mktemp("trained") / "depths"
+    sweep(grid(SMALL, effective_depth=[1.0, 3.0]), SHORT, threads=1, out=folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four soundings in `nets`, two beside it, and a history."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nets").mkdir()
+    for i in range(4):
+        network(f"net{i}", 8 + i, seed=i).save(tmp_path / "nets" / f"{i}.json")
+    network("mine", 8).save(tmp_path / "mine.json")
+    network("yours", 9, seed=1).save(tmp_path / "yours.json")
+    soundings = tuple(network("mine", 8, seed=seed, rank=np.arange(8.0)) for seed in range(3))
+    History((0, 5, 9), soundings).save(tmp_path / "h.json")
+    (tmp_path / "facts.csv").write_text("network,family\nnet0,Elders\nnet1,Elders\nmine,Elders\n")
+    return tmp_path
+
+
+def run(*args: str) -> str:
+    result = CliRunner().invoke(APP, list(args), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def page(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    assert text.lstrip().lower().startswith("<!doctype html>")
+    return text
+
+
+def test_one_sounding(folder: Path) -> None:
+    assert re.search(r"wrote mine\.html \(\d+\.\d MB\)", run("mine.json"))
+    assert "layer0.0.act0" in page(folder / "mine.html")
+    run("mine.json", "--title", "What a net", "-o", "new/titled.htm")
+    assert "<title>What a net" in page(folder / "new" / "titled.htm")
+
+
+def test_several(folder: Path) -> None:
+    run("mine.json", "yours.json", "-o", "both.html", "--family", "Elders=m*")
+    text = page(folder / "both.html")
+    for words in ("mine", "yours", "Elders"):
+        assert words in text
+
+
+def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
+    odd = network("odd", 9)
+    odd.provenance.data["name"] = "noise"
+    odd.save(folder / "odd.json")
+    with pytest.raises(InputError, match="cannot be compared: data"):
+        run("mine.json", "odd.json", "-o", "both.html")
+    assert not (folder / "both.html").exists()
+    with pytest.warns(UserWarning, match="compared anyway: data"):
+        run("mine.json", "odd.json", "-o", "both.html", "--anyway")
+    page(folder / "both.html")
+
+
+def test_a_folder_is_an_atlas(folder: Path) -> None:
+    with pytest.warns(UserWarning, match="no sounding of mine"):
+        assert "wrote nets.html" in run("nets", "--families", "facts.csv")
+    text = page(folder / "nets.html")
+    for words in ("net0", "net3", "Elders"):
+        assert words in text
+
+
+@pytest.mark.filterwarnings("ignore:.*not at a critical point")
+def test_a_leaky_sweep(trained: Path, folder: Path) -> None:
+    assert "wrote depths.html" in run(str(trained))
+    page(folder / "depths.html")
+    with pytest.raises(InputError, match="--families: not looked at by the report of a leaky sweep"):
+        run(str(trained), "--families", "facts.csv", "-o", "other.html")
+    with pytest.raises(InputError, match="is a leaky sweep, which is shown alone"):
+        run("mine.json", str(trained), "-o", "other.html")
+    assert not (folder / "other.html").exists()
+
+
+def test_a_history(folder: Path) -> None:
+    assert "wrote h.html" in run("h.json")
+    assert "mine" in page(folder / "h.html")
+
+
+def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    run("mine.json", "-o", "a.html")
+    assert not opened
+    run("mine.json", "-o", "b.html", "--open")
+    assert opened == [(folder / "b.html").resolve().as_uri()]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["mine.json", "-o", "a.pdf"], "--out a.pdf: expected a name that ends in .html"),
+        (["absent.json"], "absent.json: no such file or folder"),
+        (["empty"], "empty: no sounding (.json or .parquet) in this folder"),
+        (["mine.json", "h.json"], "h.json: is a history of a training, which is shown alone"),
+        (["h.json", "mine.json"], "h.json: is a history of a training, which is shown alone"),
+        (["h.json", "--anyway"], "--anyway: not looked at by the report of a history; leave it out"),
+        (["h.json", "--family", "A=m*"], "--family: not looked at by the report of a history"),
+        (["mine.json", "--anyway"], "--anyway: not looked at by the report of one sounding"),
+        (["mine.json", "--families", "facts.csv"], "--families: not looked at by the report of one sounding"),
+        (["nets", "--anyway"], "--anyway: not looked at by the report of an atlas"),
+        (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
+        (["nets", "--family", "m*"], "--family m*: expected NAME=PATTERN"),
+    ],
+)
+def test_bad_requests_are_explained_and_write_nothing(args: list[str], words: str, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match=re.escape(words)):
+        run(*args)
+    assert not list(folder.glob("*.htm*"))
+
+
+def test_no_overwriting(folder: Path) -> None:
+    (folder / "mine.html").write_text("precious")
+    with pytest.raises(InputError, match=r"mine\.html exists; give another name, or --force"):
+        run("mine.json")
+    assert (folder / "mine.html").read_text() == "precious"
+    run("mine.json", "--force")
+    page(folder / "mine.html")
