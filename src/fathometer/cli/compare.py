@@ -12,7 +12,7 @@ from rich.console import Console
 from fathometer.cli.compare_networks import compare_networks
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.frames import frame_view
-from fathometer.cli.options import AnywayOption, ForceOption, one_of
+from fathometer.cli.options import AnywayOption, ForceOption, given, one_of
 from fathometer.cli.outputs import ResultFolder
 from fathometer.cli.results import read_soundings
 from fathometer.compare import (
@@ -157,9 +157,7 @@ def _check_question(context: typer.Context, reference: str | None, over: str | N
     if len(asked) > 1:
         raise InputError("--reference, --over and --criteria are three questions; ask one at a time")
     for question in asked:
-        sources = {name: context.get_parameter_source(name) for name in context.params}
-        given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-        foreign = [f"--{name}" for name in given if name not in (*_ALWAYS, *_OPTIONS[question])]
+        foreign = [f"--{name}" for name in given(context) if name not in (*_ALWAYS, *_OPTIONS[question])]
         if foreign:
             raise InputError(
                 f"{', '.join(foreign)}: not looked at by {question}; leave it out, or ask without {question}"
