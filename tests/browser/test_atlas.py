@@ -135,7 +135,7 @@ def test_a_row_opens_its_sounding_and_back_closes_it(open_page: OpenPage) -> Non
     assert opened(tab) == "net 5"
     tab.go_back()
     tab.wait_for_function("document.querySelector('.opened h2').textContent === 'net 3'")
-    assert tab.locator("tr[aria-selected=true]").count() >= 1
+    assert tab.locator("tr[aria-current=true]").count() >= 1
     tab.go_back()
     tab.locator(".opened").wait_for(state="hidden")
     tab.go_forward()
@@ -262,13 +262,32 @@ def test_print_shows_all_rows(open_page: OpenPage) -> None:
     assert len(tab.pdf()) > 10_000
 
 
+def test_a_network_tells_where_it_came_from_and_all_its_gauges(open_page: OpenPage) -> None:
+    named = networks()
+    tab = open_page(atlas(named))
+    tab.goto(tab.url + "#model=net%204")
+    one = named["net 4"]
+    tab.locator("[data-part=origin] summary").click()
+    said = tab.locator("[data-part=origin]").inner_text()
+    assert "network: name\nnet4" in said
+    assert "data: name\nphotos" in said
+    tab.locator(".opened").get_by_label("Gauge").select_option("norm")
+    words = tab.locator(".opened [data-words]").inner_text()
+    assert words.startswith("Norm is highest at ")
+    assert str(one.mean("norm").idxmin()) in words
+    assert f"{one.mean('norm').median():.3f}" in words
+    tab.locator(".opened .strip [role=option]").nth(2).click()
+    std = one.std("norm").iloc[2]
+    assert f" ± {std:.{1 if std >= 100 else 3}f}" in tab.locator(".opened .details").inner_text()
+
+
 @pytest.mark.slow
 def test_three_hundred_networks_open_soon(open_page: OpenPage) -> None:
+    """That they fit ten megabytes is in `tests/report/page/test_atlas.py`."""
     rng = np.random.default_rng(0)
     gauges: dict[str, Any] = {f"gauge_{k}": rng.standard_normal((100, 2)) for k in range(19)}
     named = {f"net {i}": sounding(f"net {i}", rng.random((100, 2)), **gauges) for i in range(300)}
     text = html(atlas(named))
-    assert len(text.encode()) < 10e6
     tab = open_page(text)
     tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
     assert tab.evaluate("performance.now()") < 5000

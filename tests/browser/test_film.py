@@ -64,8 +64,7 @@ def test_the_slider_chooses_a_step_and_the_axis_stays(open_page: OpenPage) -> No
     slider = tab.get_by_label("Step", exact=True)
     for place, step in enumerate(found.steps):
         slider.fill(str(place))
-        tab.wait_for_timeout(100)
-        assert shown(tab) == step
+        tab.wait_for_function(f"document.querySelector('.stage').dataset.step === '{step}'")
         assert told(tab) == expected(found, step)
         assert slider.get_attribute("aria-valuetext") == f"step {step}"
         assert tab.locator(labels).all_inner_texts() == before

@@ -58,7 +58,7 @@ def test_choosing_a_network_shows_its_numbers(open_page: OpenPage, page: Page, d
     assert f"{run.measures.summary['cost_of_identity']:.3f}" in facts
     held = sum(statement.holds for statement in check_all(run.path, run.gamma0))
     assert f"{held} of" in tab.locator("[data-part=theory]").inner_text()
-    assert tab.locator("[data-part=networks] tr[aria-selected=true]").get_attribute("data-run") == "2"
+    assert tab.locator("[data-part=networks] tr[aria-current=true]").get_attribute("data-run") == "2"
     first = f"{run.measures.points['cost_of_identity'][0]:.1f}"
     tab.locator(f"[data-part=dimensions] path[aria-label='cost of identity {first} at p 0']").hover(
         force=True

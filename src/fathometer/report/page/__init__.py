@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from fathometer.errors import InputError
 from fathometer.files import complete_file
 from fathometer.history import History
 from fathometer.leaky.run import LeakyRun, LeakySweep
+from fathometer.report.page.bundle import require_report
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page
 from fathometer.sounding import Sounding
@@ -46,12 +48,13 @@ def write_report(
         ...     fathometer.write_report(sounding, f"{folder}/net.html").read_text("utf-8")[:15]
         '<!doctype html>'
     """
+    require_report()
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path.name}: expected a name that ends in .html")
     text = html(page_of(results, title=title, facts=facts, atlas=atlas, anyway=anyway))
     with complete_file(path) as part:
-        part.write_text(text, "utf-8")
+        part.write_text(text, "utf-8", errors="replace")  # a name may hold half a surrogate pair
     return path
 
 
@@ -76,6 +79,7 @@ def page_of(
         from fathometer.report.page.leaky import leaky_page
 
         return leaky_page(results, title)
+    _refuse_others(results)
     if atlas:
         from fathometer.report.page.atlas import atlas_page
 
@@ -83,3 +87,12 @@ def page_of(
     from fathometer.report.page.several import several_page
 
     return several_page(results, facts=facts, anyway=anyway, title=title)
+
+
+def _refuse_others(results: object) -> None:
+    """What is neither a result nor several of them."""
+    if isinstance(results, str | bytes) or not isinstance(results, Iterable):
+        raise InputError(
+            "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep or a history; "
+            f"got {type(results).__name__}"
+        )

@@ -13,6 +13,7 @@ from fathometer.report.page.atlas_charts import atlas_charts
 from fathometer.report.page.encoding import short
 from fathometer.report.page.items import Page, Section, View
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
+from fathometer.report.page.sounding import provenance_facts
 from fathometer.sounding import Sounding
 
 
@@ -61,6 +62,7 @@ def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, 
             **network_data(sounding, name, words=True),
             "family": members.get(name),
             "data": _data(sounding),
+            "origin": dict(provenance_facts(sounding.provenance).pairs),
             "facts": {str(key): short(float(value)) for key, value in numbers.loc[name].items()},
         }
         for name, sounding in named.items()

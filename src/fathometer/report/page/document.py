@@ -7,9 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fathometer.report.figures.style import PALETTE
 from fathometer.report.page import encoding
 from fathometer.report.page.bundle import chart_library, require_report
+from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.items import Chart, Facts, Item, Page, Table, View, Words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _USED = {"atlas": ("overlay",)}  # the programs that a view calls, besides that 
 def html(page: Page) -> str:
     """The whole file, as text."""
     require_report()
-    data: dict[str, Any] = {"palette": list(PALETTE), "charts": {}, "views": {}}
+    data: dict[str, Any] = {"palette": list(CATEGORIES), "charts": {}, "views": {}}
     sections = []
     for section in page.sections:
         blocks = [_block(item, data) for item in section.items]

@@ -9,15 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fathometer.report.page.axes import PLAIN, powers
+from fathometer.report.page.colours import FAINT, LEGIBLE, WARM
 from fathometer.report.page.signature_charts import as_spec
 
 if TYPE_CHECKING:
     import altair as alt
 
     AnyChart = TypeVar("AnyChart", alt.Chart, alt.LayerChart)
-
-_GREY, _NOW = "#8899aa", "#b8442c"
-_LEGIBLE = "#76838f"  # on light and on dark: what is drawn on a canvas keeps its colours in print
 
 
 @cache
@@ -40,16 +38,16 @@ def _frame() -> alt.LayerChart:
     axis = alt.Axis(grid=False, tickMinStep=1)
     depth = alt.X("order:Q", title="site, in order of depth", axis=axis, scale=_fixed("depth", nice=False))
     height = alt.Y("value:Q", title="{gauge}", scale=_fixed("span", nice=False, zero=False, padding=6))
-    blocks = alt.Chart(alt.NamedData("blocks")).mark_rect(color=_GREY, aria=False)
+    blocks = alt.Chart(alt.NamedData("blocks")).mark_rect(color=FAINT, aria=False)
     bands = blocks.encode(
         x="begin:Q", x2="end:Q", opacity=alt.Opacity("odd:Q", scale=None, legend=None), tooltip=["block:N"]
     )
     first, sites = alt.Chart(alt.NamedData("first")), alt.Chart(alt.NamedData("sites"))
-    before = first.mark_line(strokeWidth=1, strokeDash=[4, 3], opacity=0.55, color=_GREY, aria=False)
-    hollow = first.mark_point(size=28, strokeWidth=1, opacity=0.55, color=_GREY, aria=False)
+    before = first.mark_line(strokeWidth=1, strokeDash=[4, 3], opacity=0.55, color=FAINT, aria=False)
+    hollow = first.mark_point(size=28, strokeWidth=1, opacity=0.55, color=FAINT, aria=False)
     ghosts = [chart.encode(x=depth, y=height) for chart in (before, hollow)]
     bars = sites.mark_rule(opacity=0.6, aria=False).encode(x=depth, y="low:Q", y2="high:Q")
-    line = sites.mark_line(strokeWidth=1, opacity=0.5, color=_GREY, aria=False).encode(x=depth, y=height)
+    line = sites.mark_line(strokeWidth=1, opacity=0.5, color=FAINT, aria=False).encode(x=depth, y=height)
     legend = alt.Legend(title=None, orient="top")
     points = sites.mark_point(filled=True, size=45, opacity=1).encode(
         x=depth,
@@ -67,7 +65,7 @@ def _map() -> alt.Chart:
     """A column for each step, as wide as half-way to its neighbours, the first site on top."""
     import altair as alt
 
-    grey: dict[str, Any] = {"labelColor": _LEGIBLE, "titleColor": _LEGIBLE}
+    grey: dict[str, Any] = {"labelColor": LEGIBLE, "titleColor": LEGIBLE}
     steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, **grey)
     sites = alt.Axis(grid=False, tickMinStep=1, **grey)
     legend = alt.Legend(orient="top", gradientLength=160, **grey)
@@ -98,7 +96,7 @@ def _metric(axis: Literal["linear", "log"]) -> alt.LayerChart:
     near = rows.mark_point(size=120, opacity=0, cursor="pointer", aria=False).encode(
         x=step, y=height, tooltip=alt.Tooltip("known:N")
     )
-    now = alt.Chart(alt.NamedData("now")).mark_rule(color=_NOW, strokeWidth=2, aria=False).encode(x=step)
+    now = alt.Chart(alt.NamedData("now")).mark_rule(color=WARM, strokeWidth=2, aria=False).encode(x=step)
     return _told(alt.layer(line, now, near).properties(width="container", height=200), "reach")
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from fathometer.report.page.axes import PLAIN, powers
+from fathometer.report.page.colours import ACCENT, FAINT, WARM
 from fathometer.report.page.signature_charts import as_spec
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
 
 LINEAR = 5.0  # dimensions up to which a symlog axis is about linear
 _TICKS = [-1000, -100, -30, -10, -5, -2, 0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 300, 1000, 10_000]
-_GREY = "#8899aa"
 
 
 @cache
@@ -78,7 +78,7 @@ def _bands() -> alt.Chart:
 
     return (
         alt.Chart(alt.NamedData("bands"))
-        .mark_rect(aria=False, opacity=0.12, color="#4c9acb")
+        .mark_rect(aria=False, opacity=0.12, color=ACCENT)
         .encode(x="begin:Q", x2="end:Q")
     )
 
@@ -88,7 +88,7 @@ def _marks(above: bool = True) -> list[alt.Chart]:
     import altair as alt
 
     marks = alt.Chart(alt.NamedData("marks"))
-    rule = marks.mark_rule(aria=False, color=_GREY, strokeDash=[5, 4], strokeWidth=1.2).encode(y="value:Q")
+    rule = marks.mark_rule(aria=False, color=FAINT, strokeDash=[5, 4], strokeWidth=1.2).encode(y="value:Q")
     name = marks.mark_text(
         align="left", baseline="bottom" if above else "top", dx=2, dy=-2 if above else 3, fontSize=11
     ).encode(x=alt.value(0), y="value:Q", text="name:N")
@@ -123,7 +123,7 @@ def _spectra() -> alt.LayerChart:
     colour = alt.Color(
         "series:N",
         sort=None,
-        scale=alt.Scale(range=["#0b7fbf", _GREY]),
+        scale=alt.Scale(range=[ACCENT, FAINT]),
         legend=alt.Legend(title=None, orient="top"),
     )
     thick = alt.StrokeWidth("leading:Q", scale=alt.Scale(domain=[0, 1], range=[0.8, 2]), legend=None)
@@ -161,7 +161,7 @@ def _path() -> alt.LayerChart:
     import altair as alt
 
     rows = alt.Chart(alt.NamedData("rows"))
-    line = rows.mark_line(aria=False, color=_GREY, strokeWidth=1.2).encode(**_plane(), order="p:Q")
+    line = rows.mark_line(aria=False, color=FAINT, strokeWidth=1.2).encode(**_plane(), order="p:Q")
     points = rows.mark_point(filled=True, aria=False, size=60, opacity=1).encode(
         **_plane(), color=_progress(), tooltip=alt.Tooltip("known:N")
     )
@@ -177,7 +177,7 @@ def _samples() -> alt.LayerChart:
     import altair as alt
 
     rows = alt.Chart(alt.NamedData("rows"))
-    line = rows.mark_line(aria=False, color=_GREY, strokeWidth=0.7, opacity=0.6).encode(
+    line = rows.mark_line(aria=False, color=FAINT, strokeWidth=0.7, opacity=0.6).encode(
         **_plane(), order="p:Q", detail="sample:N"
     )
     points = rows.mark_point(filled=True, aria=False, size=18, opacity=0.9).encode(
@@ -214,11 +214,11 @@ def _against(axis: Axis) -> alt.LayerChart:
     ]
     ring = (
         alt.Chart(alt.NamedData("chosen"))
-        .mark_point(aria=False, size=200, strokeWidth=2, color="#b8442c")
+        .mark_point(aria=False, size=200, strokeWidth=2, color=WARM)
         .encode(**place)
     )
     level = alt.Chart(alt.NamedData("marks"))
-    task = level.mark_line(aria=False, color=_GREY, strokeDash=[5, 4], strokeWidth=1.2).encode(
+    task = level.mark_line(aria=False, color=FAINT, strokeDash=[5, 4], strokeWidth=1.2).encode(
         x="x:Q", y="value:Q"
     )
     name = (

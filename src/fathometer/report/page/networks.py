@@ -12,12 +12,11 @@ import pandas as pd
 
 from fathometer.compare import facts_of, known_facts
 from fathometer.report.blocks import blocks_of
-from fathometer.report.figures.style import PALETTE
+from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.encoding import column
 from fathometer.report.words import what_stands_out
 from fathometer.sounding import Sounding
 
-_NAMED = PALETTE[:6]  # the seventh is ink, which a dark page swallows
 _TO_LMS = np.array([[0.39633778, 0.21580376], [-0.10556135, -0.06385417], [-0.08948418, -1.29148555]])
 _TO_RGB = np.array(
     [
@@ -53,30 +52,23 @@ def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[
         },
         "blocks": [[block.label, block.start, block.stop, block.name] for block in blocks_of(sounding.sites)],
         "mean": packed(values.mean().reindex(order)),
-        "std": packed(spread, rough=True) if spread.notna().any(axis=None) else None,
+        "std": packed(spread) if spread.notna().any(axis=None) else None,
         "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in gauges[:1] if words},
     }
 
 
-def packed(frame: pd.DataFrame, *, rough: bool = False) -> str:
+def packed(frame: pd.DataFrame) -> str:
     """A table of numbers column by column, as float32 in base64; what is not finite is NaN.
 
     Seven digits in little more than five letters; as text, five digits take eight.
 
-    Args:
-        frame: the numbers.
-        rough: only the upper half of each float32, 0.4 % at worst: enough for an error bar.
-
     Example:
-        >>> table = pd.DataFrame({"a": [1.0, float("inf")]})
-        >>> packed(table), packed(table, rough=True)
-        ('AACAPwAAwH8=', 'gD/Afw==')
+        >>> packed(pd.DataFrame({"a": [1.0, float("inf")]}))
+        'AACAPwAAwH8='
     """
     values = frame.to_numpy(float).T
     values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
-    bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
-    kept = ((bits + 0x8000) >> 16).astype("<u2") if rough else bits
-    return base64.b64encode(kept.tobytes()).decode("ascii")
+    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
 
 
 def facts_beside(
@@ -115,8 +107,8 @@ def hues(names: Iterable[str]) -> dict[str, str]:
         {'ResNet': '#0072b2', 'VGG': '#d55e00'}
     """
     known = list(dict.fromkeys(names))
-    if len(known) <= len(_NAMED):
-        return dict(zip(known, _NAMED, strict=False))
+    if len(known) <= len(CATEGORIES):
+        return dict(zip(known, CATEGORIES, strict=False))
     return {name: _hue(place / len(known), place % 2 == 1) for place, name in enumerate(known)}
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fathometer.report.page.colours import FAINT
 from fathometer.report.page.signature_charts import as_spec
 
 if TYPE_CHECKING:
     import altair as alt
 
-_FAINT = "#8899aa"
 _EXTENT = 34  # pixels left of both charts of two networks, so that one lies under the other
 
 
@@ -76,13 +76,13 @@ def _alignment() -> alt.LayerChart:
     axis = alt.Axis(labels=False, ticks=False, domain=False, grid=False, minExtent=_EXTENT)
     height = alt.Y("height:Q", title="{gauge}, A above B", axis=axis, scale=alt.Scale(domain=[0, 1]))
     ticks = alt.Chart(alt.NamedData("ticks"))
-    grid = ticks.mark_rule(color=_FAINT, opacity=0.25).encode(y=height)
-    marks = ticks.mark_text(align="left", dx=3, dy=-5, fontSize=10, color=_FAINT).encode(
+    grid = ticks.mark_rule(color=FAINT, opacity=0.25).encode(y=height)
+    marks = ticks.mark_text(align="left", dx=3, dy=-5, fontSize=10, color=FAINT).encode(
         x=alt.value(0), y=height, text="text:N"
     )
     joins = (
         alt.Chart(alt.NamedData("joins"))
-        .mark_rule(color=_FAINT, strokeWidth=0.7, opacity=0.8)
+        .mark_rule(color=FAINT, strokeWidth=0.7, opacity=0.8)
         .encode(
             x=_depth(),
             y=height,
@@ -106,7 +106,7 @@ def _difference() -> alt.LayerChart:
     axis = alt.Axis(minExtent=_EXTENT)
     height = alt.Y("difference:Q", title="B − A: {gauge}", axis=axis)
     depth = _depth("relative depth, the mean of both")
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(color=_FAINT).encode(y=height)
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(color=FAINT).encode(y=height)
     stems = pairs.mark_rule(strokeWidth=1.5).encode(x=depth, y=height, y2="zero:Q", color=_hue())
     points = pairs.mark_point(filled=True, size=30, opacity=1).encode(
         x=depth, y=height, color=_hue(), tooltip=alt.Tooltip("known:N")

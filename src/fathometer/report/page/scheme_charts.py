@@ -18,6 +18,7 @@ from fathometer.leaky.compare_schemes import (
 )
 from fathometer.leaky.plan import Scheme
 from fathometer.report.leaky_tables import comparable_schemes
+from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
 from fathometer.report.page.signature_charts import as_spec
 
@@ -79,7 +80,7 @@ def _differences(sweep: LeakySweep) -> Chart:
     points = means.mark_point(filled=True, size=80, opacity=1).encode(
         **place, y=alt.Y("mean:Q"), shape=_look(alt.Shape, pairs["scheme"]), tooltip=["scheme:N", *tips]
     )
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="#8899aa").encode(y="difference:Q")
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(color=FAINT).encode(y="difference:Q")
     spec = alt.layer(zero, seeds, bars, points).properties(width="container", height=240)
     caption = (
         "What a scheme changes within each seed: small points are seeds, the larger their mean with its "

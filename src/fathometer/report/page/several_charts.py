@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fathometer.report.page.colours import ACCENT, WARM
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
 from fathometer.report.page.signature_charts import as_spec
@@ -83,8 +84,8 @@ def _predictor(
         axis=alt.Axis(format="~s" if ends[1] >= 1000 else "~g"),  # 270k, but not 140m for 0.14
     )
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(zero=False))
-    points = alt.Chart(alt.NamedData("networks")).mark_point(filled=True, size=60, opacity=1, color="#0072b2")
-    fit = alt.Chart(alt.NamedData("line")).mark_line(color="#d55e00", strokeWidth=1.2).encode(x=x, y=y)
+    points = alt.Chart(alt.NamedData("networks")).mark_point(filled=True, size=60, opacity=1, color=ACCENT)
+    fit = alt.Chart(alt.NamedData("line")).mark_line(color=WARM, strokeWidth=1.2).encode(x=x, y=y)
     tooltip = [
         alt.Tooltip("network:N"),
         alt.Tooltip("value:Q", title=in_words(name)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fathometer.report.page.colours import ACCENT, FAINT, WARM
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -37,7 +39,7 @@ def _signature() -> alt.LayerChart:
     sites = alt.Chart(alt.NamedData("sites"))
     bands = (
         alt.Chart(alt.NamedData("blocks"))
-        .mark_rect(color="#8899aa", aria=False)
+        .mark_rect(color=FAINT, aria=False)
         .encode(
             x=alt.X("begin:Q"),
             x2="end:Q",
@@ -47,7 +49,7 @@ def _signature() -> alt.LayerChart:
     )
     height = alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False, nice=True))
     bars = sites.mark_rule(opacity=0.6, aria=False).encode(x=depth, y=alt.Y("low:Q"), y2="high:Q")
-    line = sites.mark_line(strokeWidth=1, opacity=0.5, color="#8899aa", aria=False).encode(x=depth, y=height)
+    line = sites.mark_line(strokeWidth=1, opacity=0.5, color=FAINT, aria=False).encode(x=depth, y=height)
     points = sites.mark_point(filled=True, size=45, opacity=1, cursor="pointer").encode(
         x=depth,
         y=height,
@@ -56,7 +58,7 @@ def _signature() -> alt.LayerChart:
         tooltip=alt.Tooltip("known:N"),
         description=alt.Description("said:N"),
     )
-    ring = sites.mark_point(size=180, strokeWidth=2, color="#b8442c", aria=False).encode(
+    ring = sites.mark_point(size=180, strokeWidth=2, color=WARM, aria=False).encode(
         x=depth, y=height, opacity=alt.Opacity("chosen:Q", scale=None, legend=None)
     )
     return alt.layer(bands, bars, line, ring, points).properties(width="container", height=280)
@@ -66,7 +68,7 @@ def _distribution() -> alt.LayerChart:
     import altair as alt
 
     sites = alt.Chart(alt.NamedData("sites")).transform_filter("isValid(datum.value)")
-    bars = sites.mark_bar(color="#0b6fa4", cornerRadiusEnd=2).encode(
+    bars = sites.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
         x=alt.X("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}"),
         y=alt.Y("count():Q", title="sites", axis=alt.Axis(tickMinStep=1, format="d")),
         tooltip=[
@@ -81,10 +83,10 @@ def _batches() -> alt.LayerChart:
     import altair as alt
 
     batches = alt.Chart(alt.NamedData("batches"))
-    points = batches.mark_point(filled=True, size=30, color="#0b6fa4").encode(
+    points = batches.mark_point(filled=True, size=30, color=ACCENT).encode(
         x=alt.X("batch:Q", title="batch", axis=alt.Axis(tickMinStep=1, format="d", grid=False)),
         y=alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False)),
         tooltip=[alt.Tooltip("batch:Q"), alt.Tooltip("value:Q", format=".4f", title="{gauge}")],
     )
-    mean = batches.mark_rule(color="#b8442c", strokeDash=[4, 3]).encode(y="mean(value):Q")
+    mean = batches.mark_rule(color=WARM, strokeDash=[4, 3]).encode(y="mean(value):Q")
     return alt.layer(points, mean).properties(width="container", height=180)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare import Clustering
+from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
 from fathometer.report.page.signature_charts import as_spec
@@ -19,7 +20,6 @@ MOST = 100
 """Networks up to which the matrix is drawn: 10,000 cells."""
 _FEW = 12  # so many distances can be read in their cells
 _MANY = 40  # from then on rows are lower
-_FAINT = "#8899aa"
 _WIDTH, _GAP = 0.45, 0.02  # of the tree and of the space before it, as shares of the matrix
 
 
@@ -51,7 +51,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
             tooltip=[*tooltip, alt.Tooltip("distance:Q", format=".4f")],
         ),
         alt.Chart(alt.NamedData("branches"))
-        .mark_line(color=_FAINT, strokeWidth=1.2)
+        .mark_line(color=FAINT, strokeWidth=1.2)
         .encode(
             x=alt.X("place:Q", **across),
             y=alt.Y("row:Q", **down),
@@ -66,7 +66,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
             x=alt.X("column:Q", **across),
             y=alt.Y("middle:Q", **down),
             text=alt.Text("distance:Q", format=".2f"),
-            color=dark.then(alt.value("#fff")).otherwise(alt.value("#000")),
+            color=dark.then(alt.value("white")).otherwise(alt.value("black")),
         )
         layers.append(numbers)
     height = max(120, (15 if count <= _MANY else 12) * count)
@@ -133,7 +133,7 @@ def _down(names: tuple[str, ...], families: Mapping[str, str]) -> dict[str, Any]
         {"test": f"indexof({rows[family]}, datum.value) >= 0", "value": colour}
         for family, colour in colours.items()
     ]
-    tinted: dict[str, Any] = {"labelColor": {"condition": tests, "value": _FAINT}} if tests else {}
+    tinted: dict[str, Any] = {"labelColor": {"condition": tests, "value": FAINT}} if tests else {}
     axis = alt.Axis(
         grid=False,
         domain=False,

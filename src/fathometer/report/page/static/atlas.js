@@ -1,6 +1,5 @@
 // An atlas: every network in a table and a chart; search, look into one, hold two against each other.
 const STATISTICS = ["min", "median", "max", "spread"];
-const GREY = "#8899aa";
 
 /** Where an address leads: one network, or two. */
 function linkTo(first, second = null) {
@@ -73,7 +72,7 @@ Views.atlas = class {
     this.route();
   }
 
-  hue(network) { return this.data.families[network.family] ?? GREY; }
+  hue(network) { return this.data.families[network.family] ?? colour("faint"); }
 
   /** Families, with their colours; press some to see no others. */
   chips() {
@@ -92,26 +91,28 @@ Views.atlas = class {
     const several = new Set(this.networks.map((network) => network.data)).size > 1;
     const heads = [["compare"], ["network"], ...(Object.keys(this.data.families).length ? [["family"]] : []), ...(several ? [["data"]] : []),
       ["signature"], ["sites", 1], ...STATISTICS.map((name) => [name, 1]), ...this.data.facts.map((name) => [label(name), 1])];
-    const head = make("tr", {}, ...heads.map(([name, numeric]) => make("th", { scope: "col", class: numeric ? "number" : null }, name)));
     const places = Object.fromEntries(heads.map(([name], k) => [name, k]));
     const cell = (value) => make("td", { class: "number", "data-value": value ?? "" }, size(value));
-    this.body = make("tbody", { onkeydown: (event) => this.walk(event) });
-    for (const network of this.networks) {
+    const rows = this.networks.map((network) => {
       network.box = make("input", { type: "checkbox", "aria-label": `Compare ${network.name}`, onchange: () => this.tick(network) });
       network.link = make("a", { href: linkTo(network) }, network.name);
       network.text = [network.name, network.family, network.data].join(" ").toLowerCase();
-      const click = (event) => { if (!event.target.closest("a, input, label")) location.hash = linkTo(network); };
-      network.row = make("tr", { class: "choosable", onclick: click },
-        make("td", { "data-value": "1" }, make("label", {}, network.box)), make("td", {}, network.link),
+      return [make("td", { "data-value": "1" }, make("label", {}, network.box)), make("td", {}, network.link),
         ...heads.slice(2, places.signature).map(([name]) => make("td", {}, network[name] ?? "")), make("td"), cell(network.count),
-        ...STATISTICS.map(() => cell(null)), ...this.data.facts.map((name) => cell(network.facts[name])));
-      network.cells = network.row.cells;
-      this.body.append(network.row);
-    }
+        ...STATISTICS.map(() => cell(null)), ...this.data.facts.map((name) => cell(network.facts[name]))];
+    });
     this.places = places;
-    const table = make("table", { class: "atlas" }, make("thead", {}, head), this.body);
-    sortable(table);
-    return make("figure", { class: "rows" }, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All networks" }, table));
+    const { figure, table, body } = tableOf(heads, rows, "All networks", null, false); // the search above filters
+    table.className = "atlas";
+    body.addEventListener("keydown", (event) => this.walk(event));
+    this.networks.forEach((network, i) => {
+      network.row = body.rows[i];
+      network.cells = network.row.cells;
+      network.row.className = "choosable"; // its link is there for the keyboard
+      network.row.addEventListener("click", (event) => { if (!event.target.closest("a, input, label")) location.hash = linkTo(network); });
+    });
+    this.body = body;
+    return figure;
   }
 
   /** Everything for one gauge. */
@@ -153,8 +154,8 @@ Views.atlas = class {
   drawScatter() {
     const rows = this.networks.filter((network) => !network.row.hidden).map((network) => {
       const x = this.value(network, this.x), y = this.value(network, this.y);
-      const family = network.family ? { family: network.family } : {};
-      const known = { title: network.name, ...family, [this.name(this.x)]: size(x), [this.name(this.y)]: size(y) };
+      const family = network.family ? [["family", network.family]] : [];
+      const known = told(network.name, ...family, [this.name(this.x), size(x)], [this.name(this.y), size(y)]);
       return { x, y, hue: this.hue(network), place: this.networks.indexOf(network), known };
     }).filter(({ x, y }) => x !== null && y !== null);
     if (!rows.length) { undraw(this.scatter, "No network that is shown has both numbers."); return; }
@@ -197,7 +198,7 @@ Views.atlas = class {
     for (const network of this.networks) {
       network.box.checked = this.ticked.includes(network);
       network.cells[0].dataset.value = network.box.checked ? "0" : "1";
-      network.row.setAttribute("aria-selected", String(this.opened?.includes(network) ?? false));
+      current(network.row, this.opened?.includes(network) ?? false);
     }
   }
 
@@ -231,6 +232,9 @@ Views.atlas = class {
       const view = make("div");
       place.append(make("p", { class: "lead" }, [first.family, `${first.count} sites on ${first.data}`, ...facts].filter(Boolean).join(", ")), view);
       new Views.sounding(view, first.sounding(), this.charts);
+      place.append(make("h3", {}, "Where it came from"), make("details", { class: "facts", "data-part": "origin" },
+        make("summary", {}, "Network, data, settings, versions"), make("dl", {},
+        ...Object.entries(first.origin).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))))));
     } else if (!shared(this.opened).length) place.append("These two have no gauge in common.");
     else {
       this.opened.forEach((network, k) => { network.hue = DATA.palette[k]; });

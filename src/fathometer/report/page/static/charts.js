@@ -11,6 +11,7 @@ function chartConfig() {
     header: { labelColor: ink, titleColor: ink },
     title: { color: ink, fontWeight: "normal" },
     text: { color: ink },
+    rule: { color: soft },
     view: { stroke: null },
     range: { category: DATA.palette, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
   };
@@ -24,15 +25,28 @@ function filled(spec, words) {
   return spec;
 }
 
-// The tip beside the pointer: an object as names and values, anything else as text; never outside the window.
+/** A specification with the colours of the style sheet, as they are now, in place of `var(--name)`. */
+function themed(spec) {
+  if (typeof spec === "string") return spec.replace(/^var\(--(\w+)\)$/, (_, name) => colour(name));
+  if (Array.isArray(spec)) return spec.map(themed);
+  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, themed(v)]));
+  return spec;
+}
+
+/** What a tip says: pairs of name and value, so that a name can be any. */
+function told(title, ...pairs) {
+  return { title, pairs };
+}
+
+// The tip beside the pointer: what `told` gives, an object of Vega's as names and values, anything else as text; never outside the window.
 const tip = make("div", { class: "tip", role: "tooltip", hidden: true });
 document.body.append(tip);
 function showTip(_, event, __, value) {
   tip.hidden = value === null || value === undefined || value === "";
   if (tip.hidden) return;
-  const { title, ...rest } = typeof value === "object" ? value : { title: String(value) };
-  const pairs = Object.entries(rest).map(([name, held]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(held))));
-  tip.replaceChildren(...(title ? [make("strong", {}, String(title))] : []), make("dl", {}, ...pairs));
+  const { title, pairs } = typeof value !== "object" ? told(String(value)) : Array.isArray(value.pairs) ? value : told("", ...Object.entries(value));
+  const rows = pairs.map(([name, held]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(held))));
+  tip.replaceChildren(...(title ? [make("strong", {}, String(title))] : []), make("dl", {}, ...rows));
   const room = 12, box = tip.getBoundingClientRect();
   const beside = event.clientX + room + box.width < innerWidth ? event.clientX + room : event.clientX - room - box.width;
   tip.style.left = `${Math.max(4, Math.min(beside, innerWidth - box.width - 4))}px`;
@@ -50,7 +64,7 @@ async function draw(element, spec, datasets, onclick = null) {
     actions: { export: true, source: false, compiled: false, editor: false },
     tooltip: showTip,
   };
-  const result = await vegaEmbed(element, { ...spec, datasets }, options);
+  const result = await vegaEmbed(element, { ...themed(spec), datasets }, options);
   if (drawn.get(element) === kept) kept.view = result.view;
   else result.view.finalize(); // something else was asked for in the meantime
   if (onclick) result.view.addEventListener("click", (_, item) => item && item.datum && onclick(item.datum));

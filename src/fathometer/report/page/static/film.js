@@ -72,7 +72,7 @@ Views.film = class {
     }
     const axes = { depth: [-0.5, sites.site.length - 0.5], reach: [this.edges[0], this.edges[this.last + 1]] };
     const known = { ...axes, span: extent[gauge], operators: [...new Set(sites.operator)].sort() };
-    draw(this.frame, this.spec("frame", { gauge: name }, known), { blocks: this.blocks(), first: this.rows(0), sites: this.rows(this.at) }).then(() => this.paint());
+    draw(this.frame, this.spec("frame", { gauge: name }, known), { blocks: bandsOf(this.data.blocks), first: this.rows(0), sites: this.rows(this.at) }).then(() => this.paint());
     if (this.last < 1) return;
     const height = Math.min(420, Math.max(120, 6 * sites.site.length));
     draw(this.map, { ...this.spec("map", { gauge: name }, axes), height }, { cells: this.cells() },
@@ -85,10 +85,6 @@ Views.film = class {
     return { ...filled(this.charts[chart], words), params };
   }
 
-  blocks() {
-    return this.data.blocks.map(([block, begin, end], i) => ({ block, begin: begin - 0.5, end: end - 0.5, odd: i % 2 ? 0.18 : 0.04 }));
-  }
-
   /** The sites at one step; new objects each time, for Vega marks those it has. */
   rows(frame) {
     const { sites, frames, errors, steps } = this.data, name = label(this.gauge);
@@ -98,21 +94,19 @@ Views.film = class {
       return {
         order: i, site, operator: sites.operator[i], value, said: `${site} ${number(value)}`,
         low: value === null ? null : value - error, high: value === null ? null : value + error,
-        known: {
-          title: site, operator: sites.operator[i], block: sites.block[i], features: sites.features[i],
-          [name]: number(value) + (error ? ` ± ${number(error)}` : ""), [`step ${steps[0]}`]: number(before[i]),
-        },
+        known: told(site, ["operator", sites.operator[i]], ["block", sites.block[i]], ["features", sites.features[i]],
+          [name, number(value) + (error ? ` ± ${number(error)}` : "")], [`step ${steps[0]}`, number(before[i])]),
       };
     });
   }
 
   cells() {
-    const { sites, frames, steps } = this.data, cells = [];
+    const { sites, frames, steps } = this.data, name = label(this.gauge), cells = [];
     const seam = (this.edges[this.last + 1] - this.edges[0]) / 2000; // a little over the next column, or a line shines through
     frames[this.gauge].forEach((values, frame) => values.forEach((value, i) => {
       if (value === null) return;
       const begin = this.edges[frame], end = this.edges[frame + 1] + (frame < this.last ? seam : 0);
-      cells.push({ begin, end, top: i - 0.5, bottom: i + (i < values.length - 1 ? 0.55 : 0.5), value, frame, known: { title: sites.site[i], step: steps[frame], [label(this.gauge)]: number(value) } });
+      cells.push({ begin, end, top: i - 0.5, bottom: i + (i < values.length - 1 ? 0.55 : 0.5), value, frame, known: told(sites.site[i], ["step", steps[frame]], [name, number(value)]) });
     }));
     return cells;
   }
@@ -137,7 +131,7 @@ Views.film = class {
     this.metric = name;
     if (name === null) return;
     const { step, value } = this.data.metrics[name];
-    const rows = step.map((at, i) => ({ step: at, value: value[i], known: { title: name, step: at, value: number(value[i]) } }))
+    const rows = step.map((at, i) => ({ step: at, value: value[i], known: told(name, ["step", at], ["value", number(value[i])]) }))
       .filter((row) => row.value !== null);
     if (!rows.length) {
       undraw(this.logged, make("p", { class: "note" }, `${name} has no finite value.`));

@@ -14,7 +14,7 @@ class Network {
   values(kind, gauge) {
     const place = this.gauges.indexOf(gauge), key = `${kind} ${gauge}`;
     if (place < 0 || !this.packed[kind]) return Array(this.count).fill(null);
-    this.unpacked[kind] ??= floats(this.packed[kind], kind === "std");
+    this.unpacked[kind] ??= floats(this.packed[kind]);
     const part = this.unpacked[kind].subarray(place * this.count, (place + 1) * this.count);
     return this.unpacked[key] ??= Array.from(part, (value) => (Number.isNaN(value) ? null : value));
   }
@@ -27,8 +27,20 @@ class Network {
     const block = this.blocks.flatMap(([, begin, end, name]) => Array(end - begin).fill(name));
     return {
       name: this.name, gauges: this.gauges, sites: { ...this.sites, block }, blocks: this.blocks,
-      mean: each((gauge) => this.mean(gauge)), std: each((gauge) => this.std(gauge)), words: each((gauge) => this.words[gauge] ?? ""),
+      mean: each((gauge) => this.mean(gauge)), std: each((gauge) => this.std(gauge)), words: each((gauge) => this.words[gauge] ?? this.inWords(gauge)),
     };
+  }
+
+  /** What stands out, as `fathometer.report.words` has it; the page holds the words of the first gauge only. */
+  inWords(gauge) {
+    const values = this.mean(gauge), places = [...values.keys()].filter((i) => values[i] !== null).sort((i, j) => values[i] - values[j]);
+    const name = label(gauge), said = name.charAt(0).toUpperCase() + name.slice(1), last = places.length - 1;
+    if (last < 0) return `${said} has no value at any site.`;
+    const at = (i) => `${this.sites.site[i]} (${number(values[i])})`, low = places[0], high = places[last];
+    const median = (values[places[Math.floor(last / 2)]] + values[places[Math.ceil(last / 2)]]) / 2;
+    const gap = last + 1 < this.count ? ` ${this.count - last - 1} of ${this.count} sites have no value.` : "";
+    return `${said} is highest at ${at(high)} and lowest at ${at(low)}, of ${last + 1} sites. `
+      + `The median is ${number(median)}, the spread ${number(values[high] - values[low])}.${gap}`;
   }
 
   /** The value at a site, ± its standard deviation over batches. */
@@ -38,12 +50,11 @@ class Network {
   }
 }
 
-/** Float32 numbers out of base64; of rough ones only the upper halves are there. */
-function floats(text, rough) {
+/** Float32 numbers out of base64. */
+function floats(text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-  const { buffer } = rough ? Uint32Array.from(new Uint16Array(bytes.buffer), (half) => half << 16) : bytes;
-  return new Float32Array(buffer);
+  return new Float32Array(bytes.buffer);
 }
 
 /** The gauges that all networks hold, in the order of the first. */
@@ -130,7 +141,7 @@ Views.overlay = class {
   }
 
   hue(network) {
-    return (this.colours === "family" ? network.family_hue : network.hue) ?? "#8899aa";
+    return (this.colours === "family" ? network.family_hue : network.hue) ?? colour("faint");
   }
 
   /** Which networks are shown; it is the legend, too. */
@@ -166,11 +177,9 @@ Views.overlay = class {
   }
 
   known(network, i) {
-    const family = network.family ? { family: network.family } : {};
-    return {
-      title: network.name, ...family, site: network.sites.site[i], operator: network.sites.operator[i],
-      [label(this.gauge)]: network.said(this.gauge, i),
-    };
+    const family = network.family ? [["family", network.family]] : [];
+    return told(network.name, ...family, ["site", network.sites.site[i]], ["operator", network.sites.operator[i]],
+      [label(this.gauge), network.said(this.gauge, i)]);
   }
 
   /** Pairs of sites that both have a value, and the distance where there is one. */
@@ -192,8 +201,8 @@ Views.overlay = class {
       const sites = [first.sites.site[i], second.sites.site[j]];
       return {
         i, j, a, b, difference, sites, zero: 0, depth: (first.depth(i) + second.depth(j)) / 2, hue: DATA.palette[difference > 0 ? 1 : 0],
-        known: { title: `${sites[0]} ↔ ${sites[1]}`, A: `${first.name} ${first.said(gauge, i)}`, B: `${second.name} ${second.said(gauge, j)}`,
-          "B − A": number(difference) },
+        known: told(`${sites[0]} ↔ ${sites[1]}`, ["A", `${first.name} ${first.said(gauge, i)}`], ["B", `${second.name} ${second.said(gauge, j)}`],
+          ["B − A", number(difference)]),
       };
     });
     this.words.textContent = this.summary(rows, distance);

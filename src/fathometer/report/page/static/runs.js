@@ -77,7 +77,7 @@ Views.runs = class {
     this.chosen = i;
     const run = this.data.runs[i];
     this.select.querySelector("select").value = String(i);
-    if (this.many) for (const row of this.body.rows) row.setAttribute("aria-selected", String(Number(row.dataset.run) === i));
+    if (this.many) for (const row of this.body.rows) current(row, Number(row.dataset.run) === i);
     this.words.textContent = run.words;
     this.facts.replaceChildren(make("strong", {}, run.name + this.rest(i)), make("dl", {}, ...run.facts.map(([name, value]) => (
       make("div", {}, make("dt", {}, name), make("dd", {}, number(value)))))));
@@ -118,7 +118,7 @@ Views.runs = class {
             low: table[`${column}_min`]?.[i] ?? value, high: table[`${column}_max`]?.[i] ?? value,
             critical: table.crit[i] === null || table.crit[i] <= runs[i].levels.critical,
             said: `${series} ${number(value)}, ${runs[i].name}`,
-            known: { title: series, network: runs[i].name, value: number(value), crit: number(table.crit[i]) },
+            known: told(series, ["network", runs[i].name], ["value", number(value)], ["crit", number(table.crit[i])]),
           });
         }
       }
@@ -140,7 +140,7 @@ Views.runs = class {
       table[column].forEach((value, i) => {
         if (value === null || (panel.axis === "log" && value <= 0)) return;
         const x = table[panel.x][i];
-        rows.push({ x, series, value, said: `${series} ${number(value)} at ${panel.x} ${number(x)}`, known: { title: series, [panel.x]: number(x), value: number(value) } });
+        rows.push({ x, series, value, said: `${series} ${number(value)} at ${panel.x} ${number(x)}`, known: told(series, [panel.x, number(x)], ["value", number(value)]) });
       });
     }
     const level = panel.mark === null ? null : run.levels[panel.mark];
@@ -158,7 +158,7 @@ Views.runs = class {
         if (value === null || value <= 0) return;
         const series = leading ? `first k* = ${rank}` : rank === null ? "singular values" : "others";
         rows.push({ x: p[i], number: k, value, series, leading: leading ? 1 : 0, said: `s${k + 1} ${number(value)} at p ${number(p[i])}`,
-          known: { title: `s${k + 1}`, p: number(p[i]), value: number(value) } });
+          known: told(`s${k + 1}`, ["p", number(p[i])], ["value", number(value)]) });
       });
     });
     this.draw(part, this.charts.spectra, { x: "p", y }, { rows, marks, bands: this.bands(run) }, { low: spectra?.low });
@@ -174,10 +174,10 @@ Views.runs = class {
       { x: `first principal component (${Math.round(100 * first)} %)`, y: `second (${Math.round(100 * second)} %)` });
     const path = p.map((place, i) => ({
       p: place, x: run.path.x[i], y: run.path.y[i], end: i === 0 ? "p = 0" : i === last ? "p = 1" : "",
-      known: { title: `p = ${number(place)}`, "cost of identity": number(cost[i]) },
+      known: told(`p = ${number(place)}`, ["cost of identity", number(cost[i])]),
     }));
     const samples = run.samples.x.flatMap((line, sample) => line.map((x, i) => ({
-      sample, p: p[i], x, y: run.samples.y[sample][i], known: { title: `sample ${sample + 1}`, p: number(p[i]) },
+      sample, p: p[i], x, y: run.samples.y[sample][i], known: told(`sample ${sample + 1}`, ["p", number(p[i])]),
     })));
     this.planes.textContent = "Left, each A_p as a whole is one point, and the plane is that of their first two principal components, as in "
       + `Figure 2c. Right, ${run.samples.x.length} samples, in the plane of the first two components of all samples at all p.`;
@@ -206,9 +206,9 @@ Views.runs = class {
     const heads = [["holds"], ["statement"], ["left", 1], ["right", 1], ["slack", 1]];
     const rows = run.theory.map(([name, text, holds, ...sides]) => {
       const [claim, how, note] = this.data.texts[text];
-      const told = make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim),
+      const statement = make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim),
         make("details", {}, make("summary", {}, "how it was decided"), make("div", {}, how), note ? make("div", {}, note) : null));
-      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), told, ...sides.map(numberCell)];
+      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...sides.map(numberCell)];
     });
     const held = run.theory.filter(([, , holds]) => holds).length;
     this.statements.replaceChildren(
@@ -252,17 +252,7 @@ Views.runs = class {
         : table.diverged[i] ? "diverged" : "–"),
     ]);
     const { figure, body } = tableOf(heads, rows, "All networks", "networks");
-    [...body.rows].forEach((row, i) => {
-      row.dataset.run = i;
-      row.classList.add("choosable");
-      row.tabIndex = 0;
-      row.addEventListener("click", () => this.choose(i));
-      row.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        this.choose(i);
-      });
-    });
+    choosable(body, "run", (i) => this.choose(i));
     this.body = body;
     return figure;
   }

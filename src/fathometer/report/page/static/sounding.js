@@ -1,4 +1,10 @@
 // One sounding: choose a gauge, look along depth, point at a site, read everything about it.
+
+/** Blocks as bands behind a chart, every other one darker. */
+function bandsOf(blocks) {
+  return blocks.map(([block, begin, end], i) => ({ block, begin: begin - 0.5, end: end - 0.5, odd: i % 2 ? 0.18 : 0.04 }));
+}
+
 Views.sounding = class {
   constructor(element, data, charts) {
     this.data = data;
@@ -27,12 +33,17 @@ Views.sounding = class {
   /** Everything for one gauge. */
   show(gauge) {
     this.gauge = gauge;
-    this.words.textContent = this.data.words[gauge];
+    this.words.textContent = this.data.words[gauge] ?? "";
     this.paint();
     this.drawSignature();
-    draw(this.distribution, filled(this.charts.distribution, { gauge: label(gauge) }), { sites: this.rows() });
+    if (this.finite().length) draw(this.distribution, filled(this.charts.distribution, { gauge: label(gauge) }), { sites: this.rows() });
+    else undraw(this.distribution);
     this.describe();
   }
+
+  values() { return this.data.mean[this.gauge] ?? []; }
+
+  finite() { return this.values().filter((value) => value !== null); }
 
   rows() {
     const { sites, mean, std } = this.data;
@@ -41,14 +52,9 @@ Views.sounding = class {
       return {
         order: i, site, operator: sites.operator[i], block: sites.block[i], value,
         low: value === null ? null : value - error, high: value === null ? null : value + error,
-        chosen: i === this.chosen ? 1 : 0, said: `${site} ${number(value)}`, known: { title: site, ...Object.fromEntries(this.known(i)) },
+        chosen: i === this.chosen ? 1 : 0, said: `${site} ${number(value)}`, known: told(site, ...this.known(i)),
       };
     });
-  }
-
-  blocks() {
-    return this.data.blocks.map(([block, begin, end], i) => (
-      { block, begin: begin - 0.5, end: end - 0.5, odd: i % 2 ? 0.18 : 0.04 }));
   }
 
   /** All that is known of a site, name and value. */
@@ -64,13 +70,18 @@ Views.sounding = class {
   }
 
   drawSignature() {
+    if (!this.finite().length) {
+      const words = this.gauge === undefined ? "There is nothing to show: no gauge." : `${label(this.gauge)} has no value at any site.`;
+      undraw(this.signature, make("p", { class: "note" }, words));
+      this.signature.dataset.ready = "true";
+      return;
+    }
     const spec = filled(this.charts.signature, { gauge: label(this.gauge) });
-    draw(this.signature, spec, { sites: this.rows(), blocks: this.blocks() }, (row) => this.choose(row.order));
+    draw(this.signature, spec, { sites: this.rows(), blocks: bandsOf(this.data.blocks) }, (row) => this.choose(row.order));
   }
 
   paint() {
-    const values = this.data.mean[this.gauge];
-    const known = values.filter((value) => value !== null);
+    const values = this.values(), known = this.finite();
     const low = Math.min(...known), high = Math.max(...known);
     const { site } = this.data.sites, edges = new Set(this.data.blocks.map(([, begin]) => begin));
     this.strip.replaceChildren(...values.map((value, i) => make("div", {
@@ -80,13 +91,15 @@ Views.sounding = class {
       onclick: () => this.choose(i),
     })));
     const scale = make("i", { style: `background:linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(shade).join(",")})` });
-    this.legend.replaceChildren(number(low), scale, number(high), ` ${label(this.gauge)}; arrow keys walk along the strip`);
+    const keys = values.length ? "arrow keys walk along the strip" : "no sites";
+    if (known.length) this.legend.replaceChildren(number(low), scale, number(high), ` ${label(this.gauge)}; ${keys}`);
+    else this.legend.replaceChildren(keys);
   }
 
   walk(event) {
     const last = this.data.sites.site.length - 1, at = this.chosen ?? -1;
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last }[event.key];
-    if (to === undefined) return;
+    if (to === undefined || last < 0) return;
     event.preventDefault();
     this.choose(Math.min(Math.max(to, 0), last));
   }
@@ -97,7 +110,7 @@ Views.sounding = class {
     this.strip.children[i].setAttribute("aria-selected", "true");
     this.strip.setAttribute("aria-activedescendant", `site-${i}`);
     this.chosen = i;
-    for (const row of this.body.rows) row.setAttribute("aria-selected", String(Number(row.dataset.site) === i));
+    for (const row of this.body.rows) current(row, Number(row.dataset.site) === i);
     this.drawSignature();
     this.describe();
   }
@@ -106,34 +119,27 @@ Views.sounding = class {
     const i = this.chosen;
     if (i === null) {
       this.details.replaceChildren("Choose a site, in the chart, on the strip or in the table, to read everything about it.");
-      this.batches.replaceChildren();
+      undraw(this.batches);
       return;
     }
     const pairs = this.known(i).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
     this.details.replaceChildren(make("strong", {}, this.data.sites.site[i]), make("dl", {}, ...pairs));
     const values = this.data.batches?.[this.gauge][i];
-    if (!values || values.length < 2) return;
-    const rows = values.map((value, batch) => ({ batch, value })).filter((row) => row.value !== null);
-    draw(this.batches, filled(this.charts.batches, { gauge: label(this.gauge) }), { batches: rows });
+    const rows = (values ?? []).map((value, batch) => ({ batch, value })).filter((row) => row.value !== null);
+    if ((values?.length ?? 0) < 2 || !rows.length) undraw(this.batches);
+    else draw(this.batches, filled(this.charts.batches, { gauge: label(this.gauge) }), { batches: rows });
   }
 
   table() {
     const { sites, mean, gauges } = this.data;
     const heads = [["#", 1], ["site"], ["operator"], ["block"], ["features", 1], ...gauges.map((gauge) => [label(gauge), 1])];
-    const head = make("tr", {}, ...heads.map(([name, numeric]) => make("th", { scope: "col", class: numeric ? "number" : null }, name)));
-    this.body = make("tbody");
-    sites.site.forEach((site, i) => {
-      const cells = [i + 1, site, sites.operator[i], sites.block[i], sites.features[i], ...gauges.map((gauge) => mean[gauge][i])];
-      const row = make("tr", { class: "choosable", "data-site": i, onclick: () => this.choose(i) });
-      cells.forEach((value, k) => row.append(heads[k][1]
-        ? make("td", { class: "number", "data-value": value ?? "" }, number(value)) : make("td", {}, value)));
-      this.body.append(row);
-    });
-    const table = make("table", {}, make("thead", {}, head), this.body);
-    const controls = make("div", { class: "controls" });
-    sortable(table, controls);
-    return make("figure", { class: "rows" }, controls,
-      make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All sites" }, table));
+    const rows = sites.site.map((site, i) => [
+      numberCell(i + 1), ...[site, sites.operator[i], sites.block[i]].map((text) => make("td", {}, text)),
+      numberCell(sites.features[i]), ...gauges.map((gauge) => numberCell(mean[gauge][i]))]);
+    const { figure, body } = tableOf(heads, rows, "All sites");
+    choosable(body, "site", (i) => this.choose(i));
+    this.body = body;
+    return figure;
   }
 };
 

@@ -49,12 +49,33 @@ function numberCell(value) {
 }
 
 /** A table of ready cells, to sort and to filter; `heads` are [name, whether it is of numbers]. */
-function tableOf(heads, rows, name, part = null) {
+function tableOf(heads, rows, name, part = null, filter = true) {
   const head = make("tr", {}, ...heads.map(([text, numeric]) => make("th", { scope: "col", class: numeric ? "number" : null }, text)));
   const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells)));
-  const table = make("table", {}, make("thead", {}, head), body), controls = make("div", { class: "controls" });
+  const table = make("table", {}, make("thead", {}, head), body), controls = filter ? make("div", { class: "controls" }) : null;
   sortable(table, controls);
   const figure = make("figure", { class: "rows", "data-part": part }, controls,
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table));
-  return { figure, body };
+  return { figure, table, body };
+}
+
+/** Rows to choose, by pointer or keyboard; each keeps its place under `key`, however they are sorted. */
+function choosable(body, key, choose) {
+  [...body.rows].forEach((row, i) => {
+    row.dataset[key] = i;
+    row.classList.add("choosable");
+    row.tabIndex = 0;
+    row.addEventListener("click", () => choose(i));
+    row.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(i);
+    });
+  });
+}
+
+/** Mark the row that is shown. */
+function current(row, is) {
+  if (is) row.setAttribute("aria-current", "true");
+  else row.removeAttribute("aria-current");
 }

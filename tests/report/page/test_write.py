@@ -1,0 +1,34 @@
+"""What `write_report` takes and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fathometer import InputError, write_report
+from fathometer.errors import MissingExtraError
+from fathometer.report import page
+from tests.compare.soundings import sounding
+
+
+@pytest.mark.parametrize("wrong", [3, None, "net.npz"])
+@pytest.mark.parametrize("atlas", [False, True])
+def test_what_is_no_result_is_refused(tmp_path: Path, wrong: Any, atlas: bool) -> None:
+    with pytest.raises(InputError, match=f"expected a sounding, .* got {type(wrong).__name__}"):
+        write_report(wrong, tmp_path / "x.html", atlas=atlas)
+
+
+def test_half_a_surrogate_pair_in_a_name_is_replaced(tmp_path: Path) -> None:
+    found = write_report(sounding("half \ud83d", [0.1, 0.2]), tmp_path / "x.html")
+    assert "<h1>half ?</h1>" in found.read_text("utf-8")
+
+
+def test_a_missing_extra_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise MissingExtraError("altair", "report", "an HTML report")
+
+    monkeypatch.setattr(page, "require_report", missing)
+    with pytest.raises(MissingExtraError, match="report"):
+        write_report(3, tmp_path / "x.txt")  # type: ignore[arg-type]
