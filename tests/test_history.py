@@ -13,7 +13,8 @@ from torch import nn
 
 from fathometer import InputError, Sounding, measure
 from fathometer.capture import Site
-from fathometer.history import Cost, History, load_history, metrics_frame
+from fathometer.history import Cost, History, metrics_frame
+from fathometer.history_file import load as load_history
 from fathometer.provenance import Provenance
 
 LOSSES = {"loss": [(0, 3.0), (5, 2.0), (9, float("inf"))], "accuracy": [(9, 0.5)]}

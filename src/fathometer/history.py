@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -28,14 +30,23 @@ class Cost:
     """What measuring took of a training's time.
 
     Attributes:
-        seconds: spent on soundings and on logging them.
-        in_all: seconds from the first sounding to the last step, soundings included.
+        seconds: spent on soundings, on logging them, and on asking at every step whether to take one.
+        in_all: seconds from the first sounding to the last step or `finish`, soundings included.
         bound: the share that was asked for; None if there was no bound.
     """
 
     seconds: float = 0.0
     in_all: float = 0.0
     bound: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "in_all", "bound"):
+            value = getattr(self, name)
+            if value is None and name == "bound":
+                continue
+            if not math.isfinite(value) or value < 0:
+                raise InputError(f"cost: expected {name} that are finite and not negative, got {value!r}")
+            object.__setattr__(self, name, float(value))
 
     @property
     def share(self) -> float:
@@ -68,7 +79,8 @@ class History:
         soundings: one for each step, of the same sites and gauges.
         metrics: what was logged beside them, losses and others: `step`, `name`, `value`.
         cost: the time that measuring took.
-        missed: step and reason of each sounding that failed, as where weights are no longer finite.
+        missed: step and reason of each sounding that failed, as where weights are no longer finite, or that a
+            log did not take.
     """
 
     steps: tuple[int, ...]
@@ -83,6 +95,12 @@ class History:
                 "history: expected a step for each sounding, and one at least, "
                 f"got {len(self.steps)} steps and {len(self.soundings)} soundings"
             )
+        try:
+            object.__setattr__(self, "steps", tuple(map(operator.index, self.steps)))
+            missed = tuple((operator.index(step), str(reason)) for step, reason in self.missed)
+            object.__setattr__(self, "missed", missed)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"history: expected steps that are whole numbers ({error})") from error
         if any(after <= before for before, after in pairwise(self.steps)):
             raise InputError(f"history: expected steps that grow, got {list(self.steps)}")
         first = self.soundings[0]
@@ -97,6 +115,9 @@ class History:
                 f"history: expected metrics with the columns {', '.join(METRICS)}, "
                 f"got {', '.join(map(str, self.metrics.columns))}"
             )
+        for name in self.metrics["name"].unique():
+            if not isinstance(name, str):
+                raise InputError(f"history: expected metrics that have text as names, got {name!r}")
 
     @property
     def gauges(self) -> list[str]:
@@ -127,11 +148,16 @@ class History:
             raise InputError(f"{name!r} was not logged here, but {known}")
         return pd.Series(chosen["value"].to_numpy(), pd.Index(chosen["step"], name="step"), name=name)
 
-    def plot(self, gauge: str = "affinity") -> Figure:
-        """The gauge by site and step, and its first and last values. `figure.savefig` keeps it."""
+    def plot(self, gauge: str = "affinity", *, columns: Literal[1, 2] = 2) -> Figure:
+        """The gauge by site and step, and its first and last values. `figure.savefig` keeps it.
+
+        Args:
+            gauge: what to show.
+            columns: 1 or 2, the width in columns of a page.
+        """
         from fathometer.report.figures.history import plot_history
 
-        return plot_history(self, gauge)
+        return plot_history(self, gauge, columns=columns)
 
     def save(self, path: str | Path) -> Path:
         """One `.json` file; it appears once it is complete."""
@@ -161,10 +187,3 @@ class History:
             f"{''.join(f'<th>{escape(head)}</th>' for head in heads)}"
             f"</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
         )
-
-
-def load_history(path: str | Path) -> History:
-    """A history from a file that `History.save` wrote."""
-    from fathometer.history_file import load
-
-    return load(Path(path))

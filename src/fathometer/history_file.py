@@ -31,8 +31,9 @@ def save(history: History, path: Path) -> Path:
     return path
 
 
-def load(path: Path) -> History:
-    """A history from a file that `save` wrote."""
+def load(path: str | Path) -> History:
+    """A history from a file that `History.save` wrote."""
+    path = Path(path)
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path}: expected a history, a file that ends in {SUFFIX}")
     try:

@@ -102,13 +102,16 @@ def test_search_families_and_order(open_page: OpenPage) -> None:
     medians = pd.Series({name: measured.summary()["median"] for name, measured in named.items()})
     assert names(tab) == list(medians.sort_values().index)
     tab.get_by_label("Search").fill("nothing of the kind")
-    tab.wait_for_function(f"document.querySelector('{SCATTER}').textContent.startsWith('No network')")
+    tab.wait_for_function(f"document.querySelector('{SCATTER}').textContent.startsWith('Nothing')")
 
 
 def test_the_axes_of_the_chart_can_be_chosen(open_page: OpenPage) -> None:
     tab = open_page(atlas())
     tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
-    assert tab.locator(f"{SCATTER} .mark-symbol path").count() == 5, "one has no year"
+    assert tab.locator(f"{SCATTER} .mark-symbol path").count() == 6  # parameters, which all have
+    tab.get_by_label("Across").select_option("year")
+    tab.wait_for_function(f"document.querySelectorAll('{SCATTER} .mark-symbol path').length === 5")
+    tab.get_by_text("1 without year or median is not in the chart.").wait_for()
     tab.get_by_label("Across").select_option("parameters")
     tab.wait_for_function(f"document.querySelectorAll('{SCATTER} .mark-symbol path').length === 6")
     tab.get_by_label("Up").select_option("accuracy")

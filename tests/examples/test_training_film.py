@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from fathometer.history import load_history
+from fathometer import load_history
 
 film = importlib.import_module("examples.training_film")  # a script, not a package: mypy would see it twice
 
@@ -25,7 +25,7 @@ def test_a_history_a_picture_and_what_they_say(
     assert history.metric("loss").iloc[-5:].mean() < history.metric("loss").iloc[:5].mean()
     assert history.cost.bound == 0.05
     with Image.open(out / "training.png") as picture:
-        assert picture.size[0] == 1350
+        assert picture.size[0] == 2160
     said = capsys.readouterr().out
     assert f"relu12 │ {float(history.signature['relu12'].iloc[0]):.3f} " in said
     assert f"measuring took {history.cost}" in said

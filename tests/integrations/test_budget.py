@@ -97,6 +97,22 @@ def test_the_clock_stands_still_in_a_pause() -> None:
     assert budget.allows()
 
 
+def test_every_step_is_counted_and_time_ends_with_the_last() -> None:
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    for _ in range(10):
+        began = budget.start()
+        clock.now += 0.5
+        budget.spent(began)
+        clock.now += 1.5
+    assert budget.cost == Cost(5.0, 18.5, 0.1)
+    clock.now += 1000
+    assert budget.cost == Cost(5.0, 18.5, 0.1)
+    budget.resume(budget.cost, [0.0])
+    assert not budget.allows()  # the steps alone are above the bound
+    assert budget.cost.share > 0.1
+
+
 def test_going_on_from_an_earlier_process() -> None:
     clock = Clock()
     budget = Budget(0.1, clock)

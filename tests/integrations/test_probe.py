@@ -15,7 +15,8 @@ from torch.multiprocessing.spawn import spawn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import InputError, Sounding, measure
-from fathometer.history import Cost, load_history
+from fathometer.history import Cost
+from fathometer.history_file import load as load_history
 from fathometer.integrations import Probe
 from fathometer.integrations.budget import Budget
 from tests.integrations.training import WATCHED, Noisy, assert_equal, mlp, trained
@@ -62,6 +63,34 @@ def test_generators_and_gradients_are_left_alone() -> None:
     assert drawn == expected
     after = [weight.grad for weight in model.parameters() if weight.grad is not None]
     assert all(torch.equal(one, other) for one, other in zip(after, gradients, strict=True))
+
+
+class Remembering(nn.Module):
+    """Changes its buffers in eval mode, too: one in place, one by another."""
+
+    seen: Tensor
+    last: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+        self.register_buffer("last", torch.zeros(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += len(x)
+        self.last = x[-1]
+        return torch.relu(x)
+
+
+def test_buffers_and_the_generator_of_a_loader_are_left_alone() -> None:
+    model, own = Remembering(), torch.Generator().manual_seed(3)
+    before, last = own.get_state(), model.last
+    loader = DataLoader(TensorDataset(WATCHED), 8, shuffle=True, generator=own)
+    Probe(model, loader, samples=16).step(0)
+    assert torch.equal(own.get_state(), before)
+    assert model.seen == 0
+    assert model.last is last
+    assert not last.any()
 
 
 def test_a_sounding_is_what_measure_gives() -> None:
@@ -181,6 +210,8 @@ def test_numbers_that_are_kept() -> None:
     for bad in ("3", None, torch.ones(2), [1]):
         with pytest.raises(InputError, match="loss: expected a number or a tensor of one element"):
             probe.step(6, loss=bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected text as a name, got None"):
+        probe.note(6, {None: 1.0})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
@@ -307,6 +338,49 @@ def test_a_training_does_not_die_of_being_looked_at() -> None:
     assert [step for step, _ in history.missed] == [1, 2]
     assert "2 missed" in repr(history)
     assert all(module.training for module in model.modules())
+
+
+def test_a_training_does_not_die_of_a_log() -> None:
+    def full(step: int, sounding: Sounding) -> None:
+        del step, sounding
+        raise OSError(28, "No space left on device")
+
+    probe = Probe(mlp(), WATCHED, every=1, max_overhead=None, log=full)
+    with pytest.warns(UserWarning, match="not logged at step 0: OSError: .*No space left") as seen:
+        assert probe.step(0) is not None
+    assert Path(seen[0].filename) == Path(__file__)
+    assert probe.step(1) is not None  # a second warning would be an error
+    assert probe.history.steps == (0, 1)
+    assert [step for step, _ in probe.history.missed] == [0, 1]
+
+
+def test_time_ends_with_the_last_step() -> None:
+    clock = Clock()
+    probe = timed(clock, 2.0, every=5, max_overhead=None)
+    for step in range(4):
+        clock.now += 1.0
+        probe.step(step)
+    clock.now += 100.0
+    assert probe.history.cost == Cost(2.0, 5.0, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "message"),
+    [
+        ({"samples": 20}, WATCHED, "samples was 512 in the history and is 20 now"),
+        ({"gauges": "cka"}, WATCHED, r'gauges was \["affinity"\] in the history and is \["cka"\] now'),
+        ({"reduction": "position"}, WATCHED, "reduction was"),
+        ({}, WATCHED[1:], "probe_inputs was 48 in the history and is 47 now"),
+        ({}, WATCHED + 1, "probe_sha256 was"),
+    ],
+)
+def test_a_history_that_was_measured_in_another_way(
+    options: dict[str, Any], data: Tensor, message: str
+) -> None:
+    probe = Probe(mlp(), WATCHED)
+    probe.step(0)
+    with pytest.raises(InputError, match=f"resume: {message}"):
+        Probe(mlp(), data, **options).resume(probe.history)
 
 
 def test_other_sites_are_another_network() -> None:

@@ -49,6 +49,15 @@ def test_names_for_every_logger() -> None:
     assert list(other)[-2:] == ["other/affinity/1", "other/affinity/4"]
 
 
+def test_names_that_become_the_same_are_numbered() -> None:
+    model = nn.Sequential()
+    for name in ("α", "β", "-"):
+        model.add_module(name, nn.ReLU())
+    found = scalars(measure(model, WATCHED, samples=48, gauges="sparsity"))
+    names = [name for name in found if name.startswith("fathometer/sparsity_after/")]
+    assert names == [f"fathometer/sparsity_after/{name}" for name in ("-", "--2", "--3")]
+
+
 def test_tensorboard_reads_what_the_probe_wrote(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = mlp()

@@ -129,6 +129,22 @@ def test_a_checkpoint_without_a_history_begins_one(tmp_path: Path) -> None:
     assert callback.history.steps == (5, 8, 9)
 
 
+def test_a_history_that_cannot_be_read_or_is_another_is_no_reason_not_to_go_on(tmp_path: Path) -> None:
+    saving = {"save_strategy": "steps", "save_steps": 5}
+    options: dict[str, Any] = {"every": 4, "max_overhead": None}
+    fitted(tmp_path, "gpt2", 5, [FathometerCallback(PROBE, **options)], **saving)
+    folder = tmp_path / "out" / "checkpoint-5"
+    callback = FathometerCallback(PROBE, samples=20, **options)
+    with pytest.warns(UserWarning, match="begins anew: resume: samples was 512 in the history and is 20 now"):
+        fitted(tmp_path, "gpt2", 6, [callback], resume=str(folder), **saving)
+    assert callback.history.steps == (5, 6)
+    (folder / "fathometer-history.json").write_text("{")
+    callback = FathometerCallback(PROBE, **options)
+    with pytest.warns(UserWarning, match="begins anew: .*json: broken"):
+        fitted(tmp_path, "gpt2", 9, [callback], resume=str(folder), **saving)
+    assert callback.history.steps == (5, 8, 9)
+
+
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="evry"):
         FathometerCallback(PROBE, evry=3)

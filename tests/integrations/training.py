@@ -80,7 +80,7 @@ def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
 def documented(library: str) -> Any:
     """What the history is after the example of that library in the document has run."""
     text = (Path(__file__).parents[2] / "docs" / "during-training.md").read_text("utf-8")
-    blocks = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (code,) = (block for block in blocks if f"from {library}" in block)
     names: dict[str, Any] = {}
     exec(compile(code, "document", "exec"), names)

@@ -24,10 +24,7 @@ from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual
 from fathometer.report.figures.leaky import PICTURES, draw_leaky, usual_picture
 from fathometer.report.figures.style import (
     PICTURE_SUFFIXES,
-    TALLEST,
-    WIDTHS,
     Columns,
-    for_print,
     require_matplotlib,
     save_figure,
 )
@@ -196,9 +193,7 @@ def _of_others(
     if isinstance(results, History):
         if kind != _HISTORY:
             raise InputError(f"--kind {kind}: of a history there is {_HISTORY}; `report` shows it as a film")
-        figure = for_print(plot_history)(results, gauge or "affinity")
-        figure.set_size_inches(WIDTHS[columns], min(figure.get_figheight(), TALLEST))
-        return figure
+        return plot_history(results, gauge or "affinity", columns=columns)
     if kind not in PICTURES:
         raise InputError(f"--kind {kind}: of a leaky run there are {', '.join(PICTURES)}")
     chosen = results if network is None else only_network(results, network)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError
 from fathometer.feeding import batches_of, pieces
+from fathometer.provenance import weights_hash
 
 
 class ProbeBatch(list[Any]):
@@ -44,7 +45,25 @@ def hold(
         raise InputError(f"data: expected at least 2 samples to measure a network on, got {count}")
     described = getattr(data, "description", None)
     facts = dict(described) if isinstance(described, Mapping) else {"name": "probe batch"}
-    return ProbeBatch(items, {**facts, "probe_inputs": count})
+    return ProbeBatch(items, {**facts, "probe_inputs": count, "probe_sha256": _hash(items)})
+
+
+def _hash(items: list[Any]) -> str:
+    """Of all tensors, whatever they are in."""
+    found: dict[str, Tensor] = {}
+
+    def look(place: str, value: Any) -> None:
+        if isinstance(value, Tensor):
+            found[place] = value
+        elif isinstance(value, Mapping):
+            for key, entry in value.items():
+                look(f"{place}/{key}", entry)
+        elif isinstance(value, tuple | list):
+            for number, entry in enumerate(value):
+                look(f"{place}/{number}", entry)
+
+    look("", items)
+    return weights_hash(found)
 
 
 def _copied(value: Any, device: torch.device) -> Any:

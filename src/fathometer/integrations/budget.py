@@ -13,32 +13,42 @@ _RECENT = 3  # soundings, the dearest of which is what the next one is expected 
 
 
 class Budget:
-    """Keeps the share of measuring below `bound`, counting every sounding, the first and the last too.
+    """Keeps the share of measuring below `bound`, counting every step and all soundings.
 
     With s seconds measured so far, t seconds in all and c seconds for a sounding, another one is allowed if
     s + 2c ≤ bound · (t + 2c): it and the one at the end still fit.
     """
 
     def __init__(self, bound: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.bound, self._clock = bound, clock
-        self._seconds = self._before = 0.0
+        self.bound, self.now = bound, clock
+        self._seconds = self._before = self._last = 0.0
         self._since: float | None = None
         self._costs: deque[float] = deque(maxlen=_RECENT)
 
     @property
     def cost(self) -> Cost:
-        """What it has been up to now."""
-        running = 0.0 if self._since is None else self._clock() - self._since
+        """What it has been up to the last step."""
+        running = 0.0 if self._since is None else self._last - self._since
         return Cost(self._seconds, self._before + running, self.bound)
 
-    def start(self) -> None:
-        """Training goes on."""
+    def start(self) -> float:
+        """Training goes on, and it is so late."""
+        self._last = now = self.now()
         if self._since is None:
-            self._since = self._clock()
+            self._since = now
+        return now
 
     def stop(self) -> None:
         """Training pauses: what follows is not its time."""
-        self._before, self._since = self.cost.in_all, None
+        if self._since is not None:
+            self._before += self.now() - self._since
+            self._since = None
+
+    def spent(self, began: float) -> None:
+        """What was done since then would not be done without the probe. In a pause it costs nothing."""
+        if self._since is not None:
+            self._last = now = self.now()
+            self._seconds += now - began
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -52,21 +62,20 @@ class Budget:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """What is done in here would not be done without the probe. In a pause it costs training nothing."""
-        started = self._clock()
+        """What is done in here is spent."""
+        began = self.now()
         try:
             yield
         finally:
-            if self._since is not None:
-                self._seconds += self._clock() - started
+            self.spent(began)
 
     def allows(self) -> bool:
         """Whether another sounding fits."""
         if self.bound is None:
             return True
         more = 2 * max(self._costs)
-        cost = self.cost
-        return cost.seconds + more <= self.bound * (cost.in_all + more)
+        in_all = self._before + (0.0 if self._since is None else self.now() - self._since)
+        return self._seconds + more <= self.bound * (in_all + more)
 
     def resume(self, cost: Cost, recent: Iterable[float]) -> None:
         """Go on from what an earlier process spent, whose soundings took `recent` seconds each."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch import nn
@@ -39,8 +41,25 @@ class Follower:
             raise InputError("history: nothing is measured yet; training takes the first sounding")
         return self.earlier
 
-    def begin(self, trained: nn.Module, step: int, logs: Iterable[Log]) -> Probe:
-        """A probe for this training, which goes on with an earlier history where it stopped."""
+    def remember(self, read: Callable[[], History | None]) -> None:
+        """Go on with the history of a checkpoint; one that cannot be read is no reason not to train."""
+        self.earlier = None
+        try:
+            self.earlier = read()
+        except InputError as error:
+            warnings.warn(f"the history begins anew: {error}", stacklevel=3)
+
+    def begin(
+        self,
+        trained: nn.Module,
+        step: int,
+        logs: Iterable[Log],
+        within: Callable[[], AbstractContextManager[Any]] | None = None,
+    ) -> Probe:
+        """A probe for this training, which goes on with an earlier history where it stopped.
+
+        Soundings are taken in the context that `within` gives.
+        """
         if self.earlier is None and step and self.probe is not None and self.probe.has_soundings:
             self.earlier = self.probe.history
         try:
@@ -49,8 +68,13 @@ class Follower:
             raise InputError(f"network: {self._network!r} is no module of what is trained") from error
         options = {**self._options, "log": (*logs, *self._logs)}
         self.probe = Probe(network, self._data, **options)
+        if within is not None:
+            self.probe.within = within
         if self.earlier is not None:
-            self.probe.resume(self.earlier, step)
+            try:
+                self.probe.resume(self.earlier, step)
+            except InputError as error:
+                warnings.warn(f"the history begins anew: {error}", stacklevel=3)
             self.earlier = None
         return self.probe
 

@@ -52,6 +52,7 @@ class FathometerCallback(Callback):
     def __init__(self, data: Any, *, network: str = "", prefix: str = "fathometer", **options: Any) -> None:
         super().__init__()
         self._follower, self._prefix = Follower(data, network, options), prefix
+        self._step, self._losses = 0, list[Any]()  # of the micro-batches since the last update
 
     @property
     def history(self) -> History:
@@ -79,7 +80,9 @@ class FathometerCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the history of a checkpoint."""
         text = state_dict.get("history")
-        self._follower.earlier = None if text is None else from_json(text, "history in the checkpoint")
+        self._follower.remember(
+            lambda: None if text is None else from_json(text, "history in the checkpoint")
+        )
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Make the probe, and take the first sounding."""
@@ -89,15 +92,30 @@ class FathometerCallback(Callback):
             for logger in trainer.loggers:
                 logger.log_metrics(found, step)
 
-        self._follower.begin(pl_module, trainer.global_step, [log])
-        self._step(trainer, {})
+        within = trainer.precision_plugin.forward_context  # in the precision that it is trained in
+        self._step, self._losses = trainer.global_step, []
+        self._follower.begin(pl_module, self._step, [log], within).step(self._step)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Take a sounding if it is time for one."""
-        del pl_module, batch, batch_idx
-        self._step(trainer, outputs if isinstance(outputs, dict) else {"loss": outputs})
+        """Take a sounding if there was an update and it is time for one."""
+        del batch, batch_idx
+        probe = self._follower.probe
+        if probe is None:
+            return
+        found = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        self._losses += numbers({"loss": found}).values()
+        if trainer.global_step == self._step:
+            return  # gradients are still gathered
+        self._step, losses, self._losses = trainer.global_step, self._losses, []
+        if not losses:
+            probe.step(self._step)
+            return
+        loss = losses[0] if len(losses) == 1 else sum(losses) / len(losses)
+        if pl_module.automatic_optimization and trainer.accumulate_grad_batches > 1:
+            loss = loss * trainer.accumulate_grad_batches  # by which Lightning has divided it
+        probe.step(self._step, loss=loss)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep what was found."""
@@ -107,14 +125,6 @@ class FathometerCallback(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the last sounding."""
-        del pl_module
+        del trainer, pl_module
         if self._follower.probe is not None:
-            with trainer.precision_plugin.forward_context():
-                self._follower.probe.finish()
-
-    def _step(self, trainer: Trainer, outputs: dict[str, Any]) -> None:
-        if self._follower.probe is None:
-            return
-        loss = numbers({"loss": outputs.get("loss")})
-        with trainer.precision_plugin.forward_context():  # in the precision that it is trained in
-            self._follower.probe.step(trainer.global_step, **loss)
+            self._follower.probe.finish()

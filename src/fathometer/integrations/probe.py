@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Literal, TypeAlias, cast
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,13 @@ from fathometer.gauges.registry import Gauge, choose_gauges
 from fathometer.history import Cost, History, metrics_frame
 from fathometer.integrations.batch import hold
 from fathometer.integrations.budget import Budget
-from fathometer.integrations.untouched import autocast_cache_kept, random_numbers_kept
+from fathometer.integrations.metrics import Metrics
+from fathometer.integrations.untouched import (
+    autocast_cache_kept,
+    buffers_kept,
+    generators_kept,
+    random_numbers_kept,
+)
 from fathometer.measure import measure
 from fathometer.sounding import Sounding
 
@@ -32,7 +40,8 @@ class Probe:
     The first call of `step` always measures, and `finish` does once more. In between, a sounding is taken
     when a multiple of `every` has been reached *and* measuring stays within `max_overhead` of all time: both
     hold, the bound wins. Training goes on as if there were no probe: weights, buffers, modes, gradients and
-    random numbers are left alone. Among the processes of `torch.distributed` only the first one measures.
+    the generators of random numbers, a loader's own too, are as before; what else a `forward` changes is not
+    known here, and an iterator stays advanced. In `torch.distributed` only the first process measures.
 
     Args:
         model: the network, also inside `DistributedDataParallel` or `torch.compile`.
@@ -95,8 +104,8 @@ class Probe:
         self._logs = (log,) if callable(log) else tuple(log)
         reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
         gauges, sites = _listed(gauges), _listed(sites)
-        choose_gauges(gauges)
-        with random_numbers_kept(self.device):
+        chosen = choose_gauges(gauges)
+        with random_numbers_kept(self.device), generators_kept(data):
             self._data = hold(
                 data,
                 samples=samples,
@@ -122,7 +131,16 @@ class Probe:
         self._previous: int | None = None  # the step that was last told of
         self._soundings: dict[int, Sounding] = {}
         self._missed: list[tuple[int, str]] = []
-        self._metrics: dict[str, dict[int, float | Tensor]] = {}
+        self._metrics = Metrics()
+        self._warned: set[str] = set()
+        self._facts = {
+            "gauges": list(chosen),
+            "samples": samples,
+            "batches": batches,
+            "reduction": asdict(reduction),
+        }
+        self.within: Callable[[], AbstractContextManager[Any]] = nullcontext
+        """Gives the context that soundings are taken in."""
 
     @property
     def history(self) -> History:
@@ -132,7 +150,7 @@ class Probe:
         return History(
             tuple(self._soundings),
             tuple(self._soundings.values()),
-            metrics_frame({name: column.items() for name, column in self._fetched().items()}),
+            metrics_frame({name: column.items() for name, column in self._metrics.fetched().items()}),
             self._budget.cost,
             tuple(self._missed),
         )
@@ -158,17 +176,19 @@ class Probe:
 
         Numbers by name, losses for instance, are kept in the history. Those on a GPU are not waited for.
         """
+        budget, previous = self._budget, self._previous
+        began = budget.now()
         if _is_bystander():
             return None
-        previous, least = self._previous, self._previous or 0
-        self._previous = step = _whole(step, least)
-        self.note(step, metrics)
-        self._budget.start()
-        if not self._soundings:
-            return self._take(step)
-        if previous is None or step // self._every == previous // self._every or not self._budget.allows():
-            return None
-        return self._take(step)
+        budget.start()
+        self._previous = step = _whole(step, previous or 0)
+        if metrics:
+            self._metrics.note(step, metrics)
+        due = not self._soundings or (
+            previous is not None and step // self._every != previous // self._every and budget.allows()
+        )
+        budget.spent(began)
+        return self._take(step) if due else None
 
     def counted(self) -> AbstractContextManager[None]:
         """A context for what else is done for the probe's sake, as saving its history: it counts as cost."""
@@ -176,9 +196,9 @@ class Probe:
 
     def note(self, step: int, metrics: Mapping[str, float | Tensor]) -> None:
         """Keep numbers of a step, and measure nothing."""
-        step = _whole(step, 0)
-        for name, value in metrics.items():
-            self._metrics.setdefault(name, {})[step] = _number(name, value)
+        began = self._budget.now()
+        self._metrics.note(_whole(step, 0), metrics)
+        self._budget.spent(began)
 
     def finish(self) -> Sounding | None:
         """Training is over: measure the last step, unless it has been, and stop the clock."""
@@ -190,15 +210,17 @@ class Probe:
         return sounding
 
     def resume(self, history: History, step: int | None = None) -> None:
-        """Go on with a history of the same network; what is later than `step` is forgotten."""
+        """Go on with a history of the same network, measured alike; forget what is later than `step`.
+
+        Other gauges, samples, batches, reductions or inputs than this probe's are an error.
+        """
+        self._check_same(history)
         last = history.steps[-1] if step is None else step
         kept = dict(zip(history.steps, history.soundings, strict=True))
         self._soundings = {number: sounding for number, sounding in kept.items() if number <= last}
         self._missed = [entry for entry in history.missed if entry[0] <= last]
-        self._metrics = {}
-        for number, name, value in history.metrics.itertuples(index=False):
-            if number <= last:
-                self._metrics.setdefault(str(name), {})[int(number)] = float(value)
+        rows = history.metrics.itertuples(index=False)
+        self._metrics.keep((int(row[0]), str(row[1]), float(row[2])) for row in rows if row[0] <= last)
         self._previous = last if self._soundings else None
         recent = [sounding.provenance.seconds for sounding in self._soundings.values()]
         self._budget.resume(history.cost, recent)
@@ -207,42 +229,65 @@ class Probe:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)  # what is still to be done is training
         with self._budget.measuring():
-            self._fetched()
+            self._metrics.fetched()
             try:
                 sounding = self._measured()
-            except FathometerError as error:
+            except Exception as error:
                 if not self._soundings:
                     raise
-                self._miss(step, error)
+                self._miss(step, "no sounding", error)
                 return None
             self._soundings[step] = sounding
             for log in self._logs:
-                log(step, sounding)
+                try:
+                    log(step, sounding)
+                except Exception as error:
+                    self._miss(step, "not logged", error)
         return sounding
-
-    def _fetched(self) -> dict[str, dict[int, float]]:
-        """The metrics, those on a GPU too."""
-        for column in self._metrics.values():
-            for step in [step for step, value in column.items() if isinstance(value, Tensor)]:
-                column[step] = float(column[step])
-        return cast("dict[str, dict[int, float]]", self._metrics)
 
     def _measured(self) -> Sounding:
-        with random_numbers_kept(self.device), autocast_cache_kept(self.device):
+        with (
+            self.within(),
+            random_numbers_kept(self.device),
+            autocast_cache_kept(self.device),
+            buffers_kept(self._model),
+        ):
             sounding = measure(self._model, self._data, **self._settings)
         first = next(iter(self._soundings.values()), sounding)
-        if sounding.sites != first.sites or sounding.gauges != first.gauges:
+        if sounding.sites != first.sites:
             raise InputError("the network has other sites than at its first sounding")
+        if sounding.gauges != first.gauges:
+            raise InputError(
+                f"the gauges give {', '.join(sounding.gauges)} and not {', '.join(first.gauges)} as at first"
+            )
         return sounding
 
-    def _miss(self, step: int, error: FathometerError) -> None:
+    def _check_same(self, history: History) -> None:
+        before = history.soundings[-1].provenance
+        inputs = {name: self._data.description[name] for name in ("probe_inputs", "probe_sha256")}
+        for earlier, now in ((before.settings, self._facts), (before.data, inputs)):
+            for name, value in now.items():
+                if name in earlier and (was := _plain(earlier[name])) != _plain(value):
+                    raise InputError(
+                        f"resume: {name} was {was} in the history and is {_plain(value)} now; "
+                        "a history is of one network, measured in one way on the same inputs"
+                    )
+
+    def _miss(self, step: int, what: str, error: Exception) -> None:
         """A training is not to die of being looked at."""
-        if not self._missed:
+        reason = str(error) if isinstance(error, FathometerError) else f"{type(error).__name__}: {error}"
+        if what not in self._warned:
+            self._warned.add(what)
             warnings.warn(
-                f"no sounding at step {step}: {error} (this and later failures are in history.missed)",
+                f"{what} at step {step}: {reason} (this and later failures are in history.missed)",
                 stacklevel=4,
             )
-        self._missed.append((step, str(error)))
+        self._missed.append((step, reason if what == "no sounding" else f"{what}: {reason}"))
+
+
+def _plain(value: Any) -> str:
+    """As a file has it."""
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _listed(choice: Any) -> Any:
@@ -256,25 +301,14 @@ def _is_bystander() -> bool:
 
 
 def _whole(step: Any, least: int) -> int:
+    if type(step) is int and step >= least:
+        return step
     try:
         if isinstance(step, bool) or (number := operator.index(step)) < least:
             raise TypeError("not one of these")
         return number
     except TypeError as error:
         raise InputError(f"step: expected a whole number from {least}, got {step!r}") from error
-
-
-def _number(name: str, value: Any) -> float | Tensor:
-    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_cpu:
-        return value.detach().clone()  # to be fetched when it is needed
-    try:
-        if isinstance(value, str):
-            raise TypeError("text")
-        return float(value.detach() if isinstance(value, Tensor) else value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"{name}: expected a number or a tensor of one element, got {type(value).__name__}"
-        ) from error
 
 
 def _check(every: Any, max_overhead: Any, samples: Any, batches: Any) -> None:

@@ -11,12 +11,17 @@ def scalars(sounding: Sounding, prefix: str = "fathometer") -> dict[str, float]:
     """`fathometer/affinity/layer1.0.relu` for every gauge and site, and what `summary_scalars` gives.
 
     Loggers differ in the characters they allow: whatever is no letter, digit, dot, slash or underscore
-    becomes a hyphen, as in `layer1.0.relu-2` for the second call.
+    becomes a hyphen, as in `layer1.0.relu-2` for the second call. Of names that become the same, all but the
+    first get a number.
     """
     found = summary_scalars(sounding, prefix)
     for gauge in sounding.gauges:
         for site, value in sounding.mean(gauge).items():
-            found[clean(f"{prefix}/{gauge}/{str(site).lstrip('/')}")] = float(value)
+            name = unique = clean(f"{prefix}/{gauge}/{str(site).lstrip('/')}")
+            number = 1
+            while unique in found:
+                unique = f"{name}-{(number := number + 1)}"
+            found[unique] = float(value)
     return found
 
 

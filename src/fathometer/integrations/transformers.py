@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fathometer.errors import MissingExtraError
-from fathometer.history import History, load_history
+from fathometer.errors import FathometerError, MissingExtraError
+from fathometer.history import History
+from fathometer.history_file import load
 from fathometer.integrations.follower import Follower, numbers
 from fathometer.integrations.probe import Log, Probe
 from fathometer.integrations.scalars import summary_scalars
@@ -81,7 +83,7 @@ class FathometerCallback(TrainerCallback):
             logs.append(self._board)
         kept = _checkpoint(args, state) / HISTORY_FILE
         if state.global_step and kept.exists():
-            self._follower.earlier = load_history(kept)
+            self._follower.remember(lambda: load(kept))
         self._follower.begin(others["model"], state.global_step, logs).step(state.global_step)
 
     def on_step_end(
@@ -108,7 +110,10 @@ class FathometerCallback(TrainerCallback):
         folder, probe = _checkpoint(args, state), self._follower.probe
         if probe is not None and probe.has_soundings and folder.is_dir():
             with probe.counted():
-                probe.history.save(folder / HISTORY_FILE)
+                try:
+                    probe.history.save(folder / HISTORY_FILE)
+                except (FathometerError, OSError) as error:
+                    warnings.warn(f"the checkpoint has no history: {error}", stacklevel=2)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any

@@ -8,24 +8,40 @@ import numpy as np
 import numpy.typing as npt
 
 from fathometer.history import History
-from fathometer.report.figures.style import BUOY, INK, SEA, new_figure
+from fathometer.report.figures.style import (
+    BUOY,
+    SEA,
+    TINY,
+    Columns,
+    column_figure,
+    for_print,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _FEW = 40  # so many names still fit beside the axis
+_LETTERS = 30  # of a name
 
 
-def plot_history(history: History, gauge: str = "affinity") -> Figure:
+@for_print
+def plot_history(history: History, gauge: str = "affinity", *, columns: Columns = 2) -> Figure:
     """Left the gauge over time, a row for each site, the first on top; right the first and the last sounding.
 
-    A column of the map reaches half-way to the steps measured before and after it.
+    A column of the map reaches half-way to the steps measured before and after it. In one column of a page
+    the second is below the first.
     """
     table = history.table(gauge)
     names = [str(name) for name in table.columns]
-    figure = new_figure(9.0, max(2.8, min(11.0, 1.4 + 0.2 * len(names))))
-    heat, lines = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
+    height = max(2.4, 1.2 + 0.16 * min(len(names), _FEW))
+    if columns == 1:
+        figure = column_figure(columns, 2 * height)
+        heat, lines = figure.subplots(2, 1, sharey=True)
+    else:
+        figure = column_figure(columns, height)
+        heat, lines = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
     depth = np.arange(len(names))
     drawn = heat.pcolormesh(
         _edges(np.array(history.steps, float)),
@@ -34,21 +50,17 @@ def plot_history(history: History, gauge: str = "affinity") -> Figure:
         cmap="viridis",
         vmax=1.0 if gauge.startswith("affinity") else None,
     )
-    figure.colorbar(drawn, ax=heat, label=gauge.replace("_", " "), pad=0.01)
+    figure.colorbar(drawn, ax=heat, label=plain(gauge.replace("_", " ")), pad=0.01)
     heat.set_xlabel("step")
     if len(history.steps) > 1:
         heat.set_xlim(history.steps[0], history.steps[-1])
     _name_sites(heat, names)
     for row, colour, style in ((0, SEA, "--"), (-1, BUOY, "-")):
         label = f"step {history.steps[row]}"
-        lines.plot(
-            table.iloc[row], depth, color=colour, linestyle=style, marker="o", markersize=3.5, label=label
-        )
-    lines.set_xlabel(gauge.replace("_", " "))
-    lines.spines[["top", "right"]].set_visible(False)
-    lines.legend(fontsize=8, frameon=False)
-    model = str(history.soundings[0].provenance.model.get("name", ""))
-    figure.suptitle(model.replace("$", r"\$"), fontsize=10, color=INK)
+        lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
+    lines.set_xlabel(plain(gauge.replace("_", " ")))
+    lines.legend()
+    figure.suptitle(plain(history.soundings[0].provenance.model.get("name", "")))
     return figure
 
 
@@ -65,4 +77,4 @@ def _name_sites(axes: Axes, names: list[str]) -> None:
     if len(names) > _FEW:
         axes.set_ylabel("site, in order of depth")
         return
-    axes.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names], fontsize=7)
+    axes.set_yticks(range(len(names)), [plain(name, _LETTERS) for name in names], fontsize=TINY)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fathometer.report.page.axes import PLAIN, powers
 from fathometer.report.page.colours import FAINT, LEGIBLE, WARM
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.signature_charts import PLACES, as_spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -35,7 +35,7 @@ def film_charts() -> dict[str, dict[str, Any]]:
 def _frame() -> alt.LayerChart:
     import altair as alt
 
-    axis = alt.Axis(grid=False, tickMinStep=1)
+    axis = alt.Axis(grid=False, labelExpr=PLACES)
     depth = alt.X("order:Q", title="site, in order of depth", axis=axis, scale=_fixed("depth", nice=False))
     height = alt.Y("value:Q", title="{gauge}", scale=_fixed("span", nice=False, zero=False, padding=6))
     blocks = alt.Chart(alt.NamedData("blocks")).mark_rect(color=FAINT, aria=False)
@@ -67,7 +67,7 @@ def _map() -> alt.Chart:
 
     grey: dict[str, Any] = {"labelColor": LEGIBLE, "titleColor": LEGIBLE}
     steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, **grey)
-    sites = alt.Axis(grid=False, tickMinStep=1, **grey)
+    sites = alt.Axis(grid=False, labelExpr=PLACES, **grey)
     legend = alt.Legend(orient="top", gradientLength=160, **grey)
     cells = alt.Chart(alt.NamedData("cells")).mark_rect(cursor="pointer", aria=False)
     down = _fixed("depth", nice=False, reverse=True)

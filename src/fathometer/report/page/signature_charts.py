@@ -27,13 +27,19 @@ def as_spec(chart: alt.TopLevelMixin, description: str) -> dict[str, Any]:
     return {**spec, "description": description}
 
 
+WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
+"""Labels of an axis that counts: none between whole numbers."""
+PLACES = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"
+"""Labels of an axis of sites, from 1 as in the table; `nameSites` puts names there where they fit."""
+
+
 def _signature() -> alt.LayerChart:
     import altair as alt
 
     depth = alt.X(
         "order:Q",
         title="site, in order of depth",
-        axis=alt.Axis(grid=False, tickMinStep=1),
+        axis=alt.Axis(grid=False, labelExpr=PLACES),
         scale=alt.Scale(nice=False),
     )
     sites = alt.Chart(alt.NamedData("sites"))
@@ -70,7 +76,7 @@ def _distribution() -> alt.LayerChart:
     sites = alt.Chart(alt.NamedData("sites")).transform_filter("isValid(datum.value)")
     bars = sites.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
         x=alt.X("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}"),
-        y=alt.Y("count():Q", title="sites", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y("count():Q", title="sites", axis=alt.Axis(labelExpr=WHOLE)),
         tooltip=[
             alt.Tooltip("count():Q", title="sites"),
             alt.Tooltip("value:Q", bin=alt.Bin(maxbins=24), title="{gauge}"),
@@ -84,7 +90,7 @@ def _batches() -> alt.LayerChart:
 
     batches = alt.Chart(alt.NamedData("batches"))
     points = batches.mark_point(filled=True, size=30, color=ACCENT).encode(
-        x=alt.X("batch:Q", title="batch", axis=alt.Axis(tickMinStep=1, format="d", grid=False)),
+        x=alt.X("batch:Q", title="batch", axis=alt.Axis(labelExpr=WHOLE, grid=False)),
         y=alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False)),
         tooltip=[alt.Tooltip("batch:Q"), alt.Tooltip("value:Q", format=".4f", title="{gauge}")],
     )

@@ -49,13 +49,16 @@ Views.atlas = class {
     this.named = new Map(this.networks.map((network) => [network.name, network]));
     const gauges = [...new Set(this.networks.flatMap((network) => network.gauges))];
     this.gauge = gauges.includes("affinity") ? "affinity" : gauges[0];
-    this.x = ["year", "parameters"].find((fact) => data.facts.includes(fact)) ?? "sites";
+    const everyone = (fact) => data.facts.includes(fact) && this.networks.every((network) => (network.facts[fact] ?? null) !== null);
+    const alike = new Set(this.networks.map((network) => network.count)).size === 1;
+    this.x = ["year", "parameters"].find(everyone) ?? (alike ? "spread" : "sites");
     this.y = "median";
     this.chosen = new Set(); // families; none means all
     this.ticked = [];
     this.search = make("input", { type: "search", placeholder: "name, family, data", "aria-label": "Search", oninput: () => this.find() });
     this.said = make("span", { role: "status", class: "lead" });
     this.scatter = make("div", { class: "chart", "data-part": "scatter" });
+    this.gap = make("p", { class: "lead" });
     this.panel = make("section", { class: "opened", "aria-label": "Chosen network", hidden: true });
     const axes = [...STATISTICS, "sites", ...data.facts].map((name) => [name, label(name)]);
     element.replaceChildren(
@@ -65,7 +68,7 @@ Views.atlas = class {
       make("div", { class: "controls" },
         chooser("Across", axes, this.x, (name) => { this.x = name; this.drawScatter(); }),
         chooser("Up", axes, this.y, (name) => { this.y = name; this.drawScatter(); })),
-      make("figure", {}, this.scatter), this.table(), this.panel,
+      make("figure", {}, this.scatter, this.gap), this.table(), this.panel,
     );
     addEventListener("hashchange", () => this.route());
     this.show(this.gauge);
@@ -152,13 +155,19 @@ Views.atlas = class {
   }
 
   drawScatter() {
-    const rows = this.networks.filter((network) => !network.row.hidden).map((network) => {
+    const fitting = this.networks.filter((network) => !network.row.hidden);
+    const rows = fitting.map((network) => {
       const x = this.value(network, this.x), y = this.value(network, this.y);
       const family = network.family ? [["family", network.family]] : [];
       const known = told(network.name, ...family, [this.name(this.x), size(x)], [this.name(this.y), size(y)]);
       return { x, y, hue: this.hue(network), place: this.networks.indexOf(network), known };
     }).filter(({ x, y }) => x !== null && y !== null);
-    if (!rows.length) { undraw(this.scatter, "No network that is shown has both numbers."); return; }
+    if (!rows.length) {
+      undraw(this.scatter, fitting.length ? "No network that is shown has both numbers." : "Nothing matches.");
+      return;
+    }
+    const without = fitting.length - rows.length;
+    this.gap.textContent = without ? `${without} without ${label(this.x)} or ${label(this.y)} ${without === 1 ? "is" : "are"} not in the chart.` : "";
     const [across, up] = [[this.x, "x"], [this.y, "y"]].map(([axis, key]) => this.axis(axis, rows.map((row) => row[key])));
     const spec = filled(this.charts.scatter, { x: this.name(this.x), y: this.name(this.y) });
     Object.assign(spec.encoding.x, across);

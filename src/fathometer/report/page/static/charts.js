@@ -17,6 +17,16 @@ function chartConfig() {
   };
 }
 
+/** A few sites by name along the axis of depth; many keep their numbers. */
+function nameSites(spec, names) {
+  if (names.length > 24) return spec;
+  const axis = { grid: false, values: names.map((_, i) => i), labelExpr: `${JSON.stringify(names)}[datum.value]`,
+    labelAngle: names.length > 6 || names.some((name) => name.length > 12) ? -50 : 0, labelLimit: 150, labelOverlap: false };
+  const renamed = (layer) => (layer.encoding?.x?.field === "order"
+    ? { ...layer, encoding: { ...layer.encoding, x: { ...layer.encoding.x, axis } } } : layer);
+  return { ...spec, layer: spec.layer.map(renamed) };
+}
+
 /** Put words in place of {words} everywhere in a specification. */
 function filled(spec, words) {
   if (typeof spec === "string") return spec.replace(/\{(\w+)\}/g, (all, name) => (name in words ? words[name] : all));

@@ -76,7 +76,7 @@ Views.sounding = class {
       this.signature.dataset.ready = "true";
       return;
     }
-    const spec = filled(this.charts.signature, { gauge: label(this.gauge) });
+    const spec = nameSites(filled(this.charts.signature, { gauge: label(this.gauge) }), this.data.sites.site);
     draw(this.signature, spec, { sites: this.rows(), blocks: bandsOf(this.data.blocks) }, (row) => this.choose(row.order));
   }
 
