@@ -125,7 +125,8 @@ def plot(
     kind = kind or _usual(results)
     _check_options(given(context), results, kind)
     if not out:
-        out = [Path(f"{slug(files[0].resolve().stem)}-{kind}.pdf")]
+        of = f"-{slug(gauge)}" if gauge else ""
+        out = [Path(f"{slug(files[0].resolve().stem)}-{kind}{of}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, dict):
         figure = _of_soundings(
