@@ -7,9 +7,7 @@ Every factory returns an untrained network, its weights named as in the file, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +17,7 @@ from torch import Tensor, nn
 
 from fathometer.inputs import Inputs
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.reproduce.images.networks import CifarResNet, CifarVGG16
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,60 +56,6 @@ def _described(module: nn.Module, crop: CentreCrop) -> Described:
     return module, Inputs("image", (3, crop.size, crop.size), preprocess=crop)
 
 
-class OptionAShortcut(nn.Module):
-    """Every other pixel, and channels of zeros on both sides: He et al.'s shortcut without weights."""
-
-    def __init__(self, planes: int) -> None:
-        super().__init__()
-        self.padding = planes // 4
-
-    def forward(self, x: Tensor) -> Tensor:
-        """`[n, c, h, w]` to `[n, 2c, h/2, w/2]`."""
-        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.padding, self.padding))
-
-
-class CifarBlock(nn.Module):
-    """Two convolutions and a shortcut."""
-
-    def __init__(self, before: int, planes: int) -> None:
-        super().__init__()
-        stride = 1 if before == planes else 2
-        self.conv1 = nn.Conv2d(before, planes, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(planes)
-        self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(planes)
-        self.shortcut = nn.Identity() if stride == 1 else OptionAShortcut(planes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Residual."""
-        inner = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(inner + self.shortcut(x))
-
-
-class CifarResNet(nn.Module):
-    """He et al. (2015), section 4.2: 6n + 2 layers, as in github akamaster/pytorch_resnet_cifar10."""
-
-    def __init__(self, depth: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(16)
-        blocks = (depth - 2) // 6
-        self.layer1 = self._stage([16, *[16] * blocks])
-        self.layer2 = self._stage([16, *[32] * blocks])
-        self.layer3 = self._stage([32, *[64] * blocks])
-        self.linear = nn.Linear(64, 10)
-
-    @staticmethod
-    def _stage(widths: list[int]) -> nn.Sequential:
-        return nn.Sequential(*(CifarBlock(before, planes) for before, planes in pairwise(widths)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """`[n, 3, 32, 32]` to `[n, 10]`."""
-        x = F.relu(self.bn1(self.conv1(x)))
-        x = self.layer3(self.layer2(self.layer1(x)))
-        return self.linear(x.mean((2, 3)))
-
-
 def _cifar_resnet(depth: int) -> Described:
     return _described(CifarResNet(depth), CentreCrop(32, 32, IMAGENET_MEAN, IMAGENET_STD))
 
@@ -138,37 +83,6 @@ def resnet56() -> Described:
 def resnet110() -> Described:
     """CIFAR-10, 1.7 million weights."""
     return _cifar_resnet(110)
-
-
-class CifarVGG16(nn.Module):
-    """VGG-16 with batch normalisation and dropout (PyPI torch-optim 0.0.4)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.features = nn.Sequential(*self._features())
-        self.classifier = nn.Sequential(
-            nn.Dropout(0.5),
-            nn.Linear(512, 512),
-            nn.BatchNorm1d(512),
-            nn.ReLU(inplace=True),
-            nn.Dropout(0.5),
-            nn.Linear(512, 10),
-        )
-
-    @staticmethod
-    def _features() -> Iterator[nn.Module]:
-        before = 3
-        for planes, repeats in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
-            for repeat in range(repeats):
-                yield nn.Conv2d(before, planes, 3, padding=1)
-                yield nn.BatchNorm2d(planes)
-                yield nn.ReLU(inplace=True)
-                yield nn.Dropout(0.3 if planes == 64 else 0.4) if repeat < repeats - 1 else nn.MaxPool2d(2)
-                before = planes
-
-    def forward(self, x: Tensor) -> Tensor:
-        """`[n, 3, 32, 32]` to `[n, 10]`."""
-        return self.classifier(self.features(x).flatten(1))
 
 
 def vgg16_cifar10() -> Described:

@@ -22,6 +22,7 @@ LAYERS = [
     {"report"},
     {"measure", "subject"},
     {"integrations", "residual", "survey"},
+    {"reproduce"},
     {"cli"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

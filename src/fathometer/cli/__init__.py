@@ -18,6 +18,7 @@ from fathometer.cli.models import models
 from fathometer.cli.path import path
 from fathometer.cli.plot import plot
 from fathometer.cli.report import report
+from fathometer.cli.reproduce import reproduce
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
-for verb in (measure, path, show, compare, report, plot, sites, models, activations, survey):
+for verb in (measure, path, show, compare, report, plot, sites, models, activations, survey, reproduce):
     app.command()(verb)
 
 

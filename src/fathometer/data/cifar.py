@@ -37,19 +37,24 @@ _LAYOUTS = (
 
 
 class Cifar(Samples):
-    """The test set where there is one, otherwise the training set; or the one file that was given."""
+    """The test set where there is one, otherwise the training set; or the one file that was given.
+
+    Attributes:
+        pixels: uint8, `[n, 3, 32, 32]`.
+        labels: uint8, `[n]`; the fine ones of CIFAR-100.
+    """
 
     def __init__(self, path: Path, inputs: Inputs) -> None:
         require_pictures(inputs, str(path))
         layout, split, files = _in_folder(path) if path.is_dir() else _of_file(path)
         records = np.concatenate([_records(file, layout) for file in files])
-        self._labels = records[:, layout.labels - 1]
-        self._pixels = records[:, layout.labels :].reshape(-1, 3, 32, 32)
+        self.labels = records[:, layout.labels - 1]
+        self.pixels = records[:, layout.labels :].reshape(-1, 3, 32, 32)
         self._inputs = inputs
-        if self._labels.max() >= layout.classes:
+        if self.labels.max() >= layout.classes:
             raise InputError(
                 f"{path}: expected labels of {layout.name} below {layout.classes}, "
-                f"got {self._labels.max()}; this is another kind of file"
+                f"got {self.labels.max()}; this is another kind of file"
             )
         self.description = {
             "kind": layout.name,
@@ -60,11 +65,11 @@ class Cifar(Samples):
         }
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self.labels)
 
     def __getitem__(self, index: int) -> Sample | Unreadable:
-        pixels = self._pixels[index].transpose(1, 2, 0)
-        return from_pixels(pixels, f"image {index}", int(self._labels[index]), self._inputs)
+        pixels = self.pixels[index].transpose(1, 2, 0)
+        return from_pixels(pixels, f"image {index}", int(self.labels[index]), self._inputs)
 
 
 def is_cifar(folder: Path) -> bool:

@@ -1,0 +1,172 @@
+"""`fathometer reproduce`: the figures, tables and statements of both papers, each with a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.cli.options import DeviceOption, ForceOption
+from fathometer.errors import InputError
+from fathometer.report.figures.style import require_matplotlib
+from fathometer.reproduce import ITEMS, Item, Scale, Verdict, chosen_items, read_verdict
+from fathometer.reproduce import reproduce as run_item
+from fathometer.reproduce.page import write_page
+from fathometer.reproduce.running import folder_of, missing_sources
+from fathometer.reproduce.verdict import FILE
+from fathometer.reproduce.workshop import Source
+from fathometer.subject import check_device
+
+_COLOURS = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "not run": "dim"}
+_MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
+
+
+def reproduce(
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ITEM…", help="`list`, names or patterns of items, or `all`."),
+    ] = None,
+    scale: Annotated[
+        Literal["smoke", "small", "paper"],
+        typer.Option(metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper."),
+    ] = "small",
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Of all results; each item gets SCALE/ITEM in it.")
+    ] = Path("reproduction"),
+    device: DeviceOption = "cpu",
+    cifar10: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="CIFAR-10: its binaries, or cifar10_train.npz and cifar10_test.npz."
+        ),
+    ] = None,
+    imagenet: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="ImageNet's validation images.")
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLAN.toml", help="Networks in place of the paper's, as fathometer survey takes."
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Trained weights of CIFAR ResNets, resnet20*.th …")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.md", help="Write all verdicts in --out as one page, at the end."),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Reproduce the two papers, figure by figure.
+
+    Before an item starts you are told what was published, by which test it will be decided, what it needs and
+    how long it takes. It leaves a folder with its data, its figure and `verdict.json`: the claim, what was
+    measured, whether it holds and how that was decided. What is there already is not run again, unless with
+    `--force`; an interrupted training goes on.
+
+    Scales: `smoke` shows that it runs, and decides nothing; `small` needs no download; `paper` is the
+    published setting, on data that you name.
+
+    For instance:
+
+    - `fathometer reproduce list`
+
+    - `fathometer reproduce leaky-figure-1a`
+
+    - `fathometer reproduce "leaky-*" --scale paper --device cuda`
+
+    - `fathometer reproduce affinity-figure-8 --scale paper --device cuda --cifar10 cifar-10-batches-bin`
+
+    - `fathometer reproduce all --page verdicts.md`
+    """
+    console = Console(emoji=False, highlight=False)
+    if not items and page is None:
+        raise InputError("expected items, as leaky-figure-1a; fathometer reproduce list shows them all")
+    if items and [word.lower() for word in items] == ["list"]:
+        console.print(_listing())
+        return
+    chosen = chosen_items(items or [])
+    require_matplotlib()
+    where = check_device(device)
+    named: dict[Source, Path | None] = {
+        "cifar10": cifar10,
+        "imagenet": imagenet,
+        "plan": plan,
+        "weights": weights,
+    }
+    sources = {name: path for name, path in named.items() if path is not None}
+    for name, path in sources.items():
+        if not path.exists():
+            raise InputError(f"--{name} {path}: there is no such file or folder")
+    if len(chosen) == 1 and (missing := missing_sources(chosen[0], scale, sources)):
+        raise InputError(_wants(chosen[0], missing))
+    for item in chosen:
+        file = folder_of(item, scale, out) / FILE
+        if file.exists() and not force:
+            console.print(_view(read_verdict(file), file, again=True))
+        elif missing := missing_sources(item, scale, sources):
+            console.print(f"not run: {_wants(item, missing)}", style="yellow", markup=False)
+        else:
+            console.print(_announcement(item, scale))
+            console.print(_view(run_item(item, scale, out=out, device=where, sources=sources), file))
+    if page is not None:
+        write_page(out, page)
+        console.print(f"wrote {page}", markup=False)
+
+
+def _wants(item: Item, missing: list[Source]) -> str:
+    return f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}"
+
+
+def _listing() -> Table:
+    view = Table("item", "what", caption_justify="left")
+    for column in ("smoke", "small", "paper"):
+        view.add_column(column, justify="right", no_wrap=True)
+    view.add_column("paper needs")
+    for item in ITEMS.values():
+        needs = ", ".join((*item.sources, *(["a GPU"] if item.device == "cuda" else [])))
+        times = [_time(seconds) for seconds in item.seconds]
+        view.add_row(item.name, item.title, *times, needs or "–")
+    view.caption = (
+        "Times are about: smoke and small on two cores, paper on an H200 where it needs a GPU. What several "
+        "items share is trained or measured by the first of them."
+    )
+    return view
+
+
+def _announcement(item: Item, scale: Scale) -> Panel:
+    lines = [Text(item.title, "bold")]
+    for claim in item.claims.values():
+        lines += [Text(f"\nclaim  {claim.words}"), Text(f"test   {claim.test}", "dim")]
+    setting = {
+        "smoke": "few of everything: whether it runs; decides nothing",
+        "small": item.small,
+        "paper": "the published setting"
+        + (", on a GPU if it is to take as long as it says here" if item.device == "cuda" else ""),
+    }[scale]
+    lines.append(Text(f"\nscale  {scale}: {setting}; about {_time(item.seconds.at(scale))}"))
+    return Panel(Group(*lines), title=item.name, title_align="left")
+
+
+def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
+    table = Table("", "claim", "measured", title_justify="left", show_lines=True, expand=True)
+    for name, answer in verdict.answers.items():
+        table.add_row(_MARKS[answer.holds], Text(verdict.claims[name].words), Text(answer.measured))
+    head = Text(f"{verdict.item}: ", "bold")
+    head.append(verdict.outcome, _COLOURS[verdict.outcome])
+    if verdict.scale == "smoke":
+        head.append(" (a smoke run decides nothing)", "dim not bold")
+    where = f"{file.parent}, {verdict.seconds:.0f} s" + (
+        "; it was there, --force runs it again" if again else ""
+    )
+    return Group(head, table, *(Text(note, "dim") for note in verdict.notes), Text(where, "dim"), Text())
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

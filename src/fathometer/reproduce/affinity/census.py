@@ -1,0 +1,153 @@
+"""The networks that were measured, with what is known of them; and claims that only some networks decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from fathometer.compare import known_facts, statistics
+from fathometer.compare.aspects import has_random_weights
+from fathometer.reproduce.affinity.zoo import network_soundings
+from fathometer.reproduce.claim import Answer
+from fathometer.reproduce.workshop import Workshop
+from fathometer.sounding import Sounding
+
+EARLY = ("AlexNet", "VGG")
+LATER = ("Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
+PRIORS = ("Swin", "ConvNeXt")
+"""Families of the paper: early convnets, those after them until ViT, and those that learnt from ViT."""
+
+REPRESENTATIVES = (
+    "alexnet",
+    "vgg16",
+    "inception_v3",
+    "resnet152",
+    "densenet161",
+    "efficientnet_b4",
+    "vit_l_16",
+    "swin_b",
+    "convnext_base",
+)
+"""Nine networks for nine kinds, as in Figure 5 (B); the paper does not name its own."""
+
+
+@dataclass(frozen=True)
+class Census:
+    """Networks.
+
+    Attributes:
+        soundings: by name.
+        facts: network × family, accuracy, depth, parameters, gflops, year, as far as they are known.
+    """
+
+    soundings: dict[str, Sounding]
+    facts: pd.DataFrame
+
+    @classmethod
+    def of(cls, soundings: dict[str, Sounding]) -> Census:
+        """With what the soundings and torchvision say."""
+        return cls(soundings, known_facts(soundings) if soundings else pd.DataFrame())
+
+    @cached_property
+    def families(self) -> dict[str, str]:
+        """Network → family, where it has one."""
+        known = self.facts["family"].dropna() if "family" in self.facts else pd.Series(dtype=object)
+        return {str(name): str(family) for name, family in known.items() if family}
+
+    @cached_property
+    def statistics(self) -> pd.DataFrame:
+        """Of the signatures: network × min, max, median, spread, skewness, dip …"""
+        return statistics(self.soundings)
+
+    @cached_property
+    def trained(self) -> Census:
+        """Without those whose weights are random."""
+        return self.only(name for name, sounding in self.soundings.items() if not has_random_weights(sounding))
+
+    def members(self, *families: str) -> list[str]:
+        """The networks of some families, whatever their capitals."""
+        wanted = {family.casefold() for family in families}
+        return [name for name in self.soundings if self.families.get(name, "").casefold() in wanted]
+
+    def only(self, names: Iterable[str]) -> Census:
+        """Some of them."""
+        kept = {name: self.soundings[name] for name in names}
+        return Census(kept, self.facts.loc[[name for name in kept if name in self.facts.index]])
+
+    def representatives(self) -> list[str]:
+        """The nine, or of each family the last one where none of them is here."""
+        nine = [name for name in REPRESENTATIVES if name in self.soundings]
+        return nine or list({self.families.get(name, name): name for name in self.soundings}.values())
+
+    def __len__(self) -> int:
+        return len(self.soundings)
+
+
+Lacking = Callable[[Census], str]
+"""What is missing to decide something, in words; empty if nothing is."""
+Test = Callable[[Census], Answer]
+"""Decides a claim about networks, as if all of them were trained."""
+
+
+def take_census(workshop: Workshop) -> Census:
+    """The networks of this scale on their own data, with their statistics as a table."""
+    census = Census.of(dict(network_soundings(workshop)))
+    workshop.table("networks", census.facts.join(census.statistics, how="right").reset_index())
+    count, trained = len(census), len(census.trained)
+    if trained == 0:
+        workshop.note(
+            f"{count} networks with random weights on noise: numbers are there to show that the item is "
+            "complete, and decide nothing about trained networks."
+        )
+    else:
+        workshop.note(f"{trained} trained networks: {', '.join(census.trained.soundings)}.")
+    return census
+
+
+def judged(census: Census, lacking: Lacking, test: Test) -> Answer:
+    """The test on trained networks, if all that it needs are here; else what is missing.
+
+    Where all are here with random weights, what they give is said beside, and nothing is decided.
+    """
+    missing = lacking(census.trained)
+    if not missing:
+        return test(census.trained)
+    if lacking(census):
+        return Answer(None, f"not decided: needs {missing}")
+    found = test(census)
+    return Answer(None, f"not decided: random weights; measured with these: {found.measured}", found.numbers)
+
+
+def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacking:
+    """Networks by name, and at least so many of each of some families.
+
+    Example:
+        >>> needs("ViT", "Swin", networks=["alexnet"])(Census.of({}))
+        'trained alexnet, ViT and Swin'
+        >>> needs("VGG", least=2)(Census.of({}))
+        'two trained VGG or more'
+    """
+
+    def lacking(census: Census) -> str:
+        missing = [name for name in networks if name not in census.soundings]
+        missing += [family for family in families if len(census.members(family)) < least]
+        several = f"{_COUNTS.get(least, least)} " if least > 1 else ""
+        return f"{several}trained {listed(missing)}{' or more' if several else ''}" if missing else ""
+
+    return lacking
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"])
+        ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+_COUNTS = {2: "two", 3: "three", 4: "four", 5: "five"}

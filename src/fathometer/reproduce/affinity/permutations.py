@@ -1,0 +1,66 @@
+"""Tests that ask how often chance does as well: labels or values in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+_EXACT = 8  # values up to which all orders are tried: 40,320
+_ORDERS = 10_000
+
+
+class Chance(NamedTuple):
+    """A statistic, and the share of orders in which it is as large.
+
+    Attributes:
+        value: of the statistic.
+        p: one-sided; all orders are tried for up to eight values, 10,000 else (the own one counts).
+    """
+
+    value: float
+    p: float
+
+
+def rank_trend(x: Sequence[float], y: Sequence[float]) -> Chance:
+    """Spearman's rank correlation, and how often another order of y has one as large.
+
+    Example:
+        >>> found = rank_trend([1, 2, 3, 4, 5], [0.1, 0.2, 0.4, 0.5, 0.9])
+        >>> round(found.value, 3), round(found.p * 120)
+        (1.0, 1)
+    """
+    first, second = _standardised(x), _standardised(y)
+    orders = _orders(len(second))
+    found = second[orders] @ first / len(first)
+    value = float(first @ second / len(first))
+    return Chance(value, float((found >= value - 1e-12).mean()))
+
+
+def label_chance(labels: Sequence[object], statistic: Callable[[list[object]], float]) -> Chance:
+    """A statistic of labels, and how often the labels in another order have one as large.
+
+    Example:
+        >>> label_chance(list("aab"), lambda of: float(of[0] == of[1])).value
+        1.0
+    """
+    value = statistic(list(labels))
+    found = [statistic([labels[place] for place in order]) for order in _orders(len(labels), 1000)]
+    return Chance(value, float(np.mean(np.array(found) >= value - 1e-12)))
+
+
+def _standardised(values: Sequence[float]) -> NDArray[np.float64]:
+    ranks = rankdata(values)
+    spread = ranks.std()
+    return (ranks - ranks.mean()) / spread if spread else np.zeros(len(ranks))
+
+
+def _orders(count: int, draws: int = _ORDERS) -> NDArray[np.intp]:
+    if count <= _EXACT and draws >= _ORDERS:
+        return np.array(list(permutations(range(count))))
+    generator = np.random.default_rng(0)
+    return np.array([np.arange(count), *(generator.permutation(count) for _ in range(draws - 1))])

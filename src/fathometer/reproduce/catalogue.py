@@ -1,0 +1,35 @@
+"""All items, in the order of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from fathometer.errors import InputError
+from fathometer.reproduce.affinity import figure_2
+from fathometer.reproduce.item import Item
+from fathometer.reproduce.joined import finding, path
+
+ITEMS: dict[str, Item] = {item.name: item for item in (*figure_2.ITEMS, *path.ITEMS, *finding.ITEMS)}
+"""By name."""
+
+
+def chosen_items(patterns: Sequence[str]) -> list[Item]:
+    """Items by name or pattern (`leaky-*`, `all`), each once, in the order of the papers.
+
+    Example:
+        >>> [item.name for item in chosen_items(["affinity-figure-2?"])]
+        ['affinity-figure-2a', 'affinity-figure-2b', 'affinity-figure-2c']
+    """
+    wanted = set()
+    for pattern in patterns:
+        found = {name for name in ITEMS if pattern == "all" or fnmatchcase(name, pattern)}
+        if not found:
+            near = get_close_matches(pattern, ITEMS, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(
+                f"{pattern!r}: expected an item, a pattern of items, or all{hint} (fathometer reproduce list)"
+            )
+        wanted |= found
+    return [item for name, item in ITEMS.items() if name in wanted]

@@ -1,0 +1,46 @@
+"""What was published, the test that decides whether it holds, and what the test found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim, and how it is decided, stated before anything is measured.
+
+    Attributes:
+        words: the claim, as the paper makes it.
+        test: the rule: which number, against which limit, over which networks and seeds.
+    """
+
+    words: str
+    test: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the test of a claim found.
+
+    Attributes:
+        holds: its result; None where it could not be applied, and `measured` says why.
+        measured: what was measured, in words with numbers.
+        numbers: the same for machines.
+    """
+
+    holds: bool | None
+    measured: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plain = {name: _plain(value) for name, value in self.numbers.items()}
+        object.__setattr__(self, "numbers", {name: v for name, v in plain.items() if v is not None})
+        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
+
+
+def _plain(value: float) -> float | None:
+    """A float for JSON, which has no NaN and no infinity."""
+    number = float(value)
+    return number if math.isfinite(number) else None

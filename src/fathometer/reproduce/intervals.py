@@ -1,0 +1,74 @@
+"""Error bars: intervals of means over seeds, and of paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+
+class Interval(NamedTuple):
+    """A mean and its 95 % interval.
+
+    Attributes:
+        mean: of the values.
+        low: of the interval.
+        high: of the interval.
+        number: of values, or of groups.
+    """
+
+    mean: float
+    low: float
+    high: float
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def mean_interval(values: Sequence[float] | npt.NDArray[np.float64], level: float = 0.95) -> Interval:
+    """Mean ± t s/√n with Student's t; of one value the interval is everything.
+
+    Example:
+        >>> print(mean_interval([1.0, 2.0, 3.0]))
+        2 (-0.484 to 4.48)
+    """
+    array = np.asarray(values, dtype=float)
+    mean, count = float(array.mean()), len(array)
+    if count < 2:
+        return Interval(mean, -np.inf, np.inf, count)
+    half = float(stats.t.ppf((1 + level) / 2, count - 1) * array.std(ddof=1) / np.sqrt(count))
+    return Interval(mean, mean - half, mean + half, count)
+
+
+def bootstrap_interval(
+    groups: Sequence[Sequence[float]], level: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> Interval:
+    """The mean of all values; its interval by drawing whole groups (seeds) with replacement.
+
+    Values of one seed are not independent of each other, seeds are.
+
+    Example:
+        >>> bootstrap_interval([[1.0, 1.0], [1.0, 1.0]])
+        Interval(mean=1.0, low=1.0, high=1.0, number=2)
+    """
+    sums = np.array([sum(group) for group in groups], dtype=float)
+    sizes = np.array([len(group) for group in groups], dtype=float)
+    picks = np.random.default_rng(seed).integers(0, len(groups), (draws, len(groups)))
+    means = sums[picks].sum(1) / sizes[picks].sum(1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(sums.sum() / sizes.sum()), float(low), float(high), len(groups))
+
+
+def pm(values: Sequence[float] | npt.NDArray[np.float64]) -> str:
+    """Mean ± standard deviation, for words.
+
+    Example:
+        >>> pm([1.0, 2.0, 3.0])
+        '2 ± 1'
+    """
+    array = np.asarray(values, dtype=float)
+    return f"{array.mean():.3g}" + (f" ± {array.std(ddof=1):.2g}" if len(array) > 1 else "")

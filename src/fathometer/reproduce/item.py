@@ -1,0 +1,48 @@
+"""One figure, table or statement of a paper that can be reproduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.workshop import Source, Workshop
+
+Paper: TypeAlias = Literal["affinity", "leaky", "joined"]
+"""Which paper: on the affinity score, on Leaky ResNets, or a result that takes both."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure, table or statement.
+
+    Attributes:
+        name: as `fathometer reproduce` takes it; begins with the paper.
+        title: as the paper numbers it, and what it shows.
+        claims: by a short name.
+        run: measures, leaves tables and figures with the workshop, and answers every claim.
+        seconds: how long it takes, about: `smoke` and `small` on two cores, `paper` on an H200, or on two
+            cores where it needs no GPU. What other items have measured already is not counted again.
+        sources: what the user must name for the scale `paper`.
+        device: what `paper` should run on.
+        small: what the scale `small` takes in place of the published setting, in words.
+    """
+
+    name: str
+    title: str
+    claims: Mapping[str, Claim]
+    run: Callable[[Workshop], Mapping[str, Answer]]
+    seconds: Seconds
+    small: str
+    sources: tuple[Source, ...] = field(default=())
+    device: Literal["cpu", "cuda"] = "cpu"
+
+    def __post_init__(self) -> None:
+        assert self.claims, f"{self.name}: no claims"
+
+    @property
+    def paper(self) -> Paper:
+        """Which paper it is from."""
+        return self.name.split("-", 1)[0]  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""What takes both papers: the affinity score inside the bottleneck."""

@@ -1,0 +1,106 @@
+"""The Leaky ResNets of the items that join both papers, and what is measured in their layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fathometer.leaky import Design, LeakyRun, Phase, Recipe, grid, preset
+from fathometer.leaky.measures import BOTTLENECK, CRITICAL
+from fathometer.leaky.threads import in_threads
+from fathometer.reproduce.workshop import Workshop
+
+SMALL = "networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11"
+_CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
+
+
+def joined_layers(workshop: Workshop) -> pd.DataFrame:
+    """The layers of networks of several ranks, depths and seeds, trained once for all items of this kind."""
+    designs, recipe = _plan(workshop)
+    runs = workshop.sweep("joined", designs, recipe).runs
+    layers = pd.concat(in_threads(layers_of, runs), ignore_index=True)
+    loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
+    workshop.note(
+        f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "
+        f"{layers['seed'].nunique()} seeds, of teacher and weights. {loose} of them are not at a critical point "
+        f"(median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out."
+    )
+    return layers
+
+
+def _plan(workshop: Workshop) -> tuple[list[Design], Recipe]:
+    quick, paper = preset("quick"), preset("paper")
+    if workshop.scale == "paper":
+        design = replace(paper.design, decay=0.03)
+        depths = [3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
+        recipe = Recipe((Phase("adam", 16_000, 5e-4),))  # as examples/leaky_tables.py has it
+        return grid(design, rank=[2, 3, 5], effective_depth=depths, seeds=5), recipe
+    if workshop.scale == "small":
+        depths = [3.0, 5.0, 8.0, 11.0]
+        return grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe
+    tiny = replace(quick.design, width=31, samples=60, test_samples=60)
+    return grid(tiny, rank=[2], effective_depth=[4.0, 11.0], seeds=3), Recipe((Phase("adam", 150, 3e-3),))
+
+
+def layers_of(run: LeakyRun) -> pd.DataFrame:
+    """A row for each representation of a network on which ReLU acts, A_0 … A_{L−1}.
+
+    `gap` is 1 − affinity; `negative` is ‖A₋‖/‖A‖; `mixed` and `mixed_neurons` as in `signs`;
+    `cost_of_identity`, `stable_rank` (‖A‖*²/‖A‖²), `stable_rank_op` (‖A‖²/‖A‖²_op) and `ridge_rank`
+    (Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity of a network without ReLU) count dimensions; `extra` is the cost
+    of identity above its least, `inside` the bottleneck; `speed` is ‖∂A‖/‖A‖.
+    """
+    measures, path = run.measure(warn=False), run.path
+    a = path.representations[:-1]
+    points = measures.points.iloc[:-1]
+    squares = torch.from_numpy(measures.spectra[:-1]).square()
+    top = squares.amax(1)
+    mixed, neurons = signs(a)
+    extra = points["cost_of_identity"] - measures.points["cost_of_identity"].min()
+    table = points[
+        ["point", "p", "affinity", "negative", "cost_of_identity", "cost_of_identity_exact", "stable_rank"]
+    ].assign(
+        gap=1 - points["affinity"],
+        mixed=mixed.cpu().numpy(),
+        mixed_neurons=neurons.cpu().numpy(),
+        stable_rank_op=(squares.sum(1) / top).numpy(),
+        ridge_rank=(squares / (squares + measures.gamma0 * top[:, None])).sum(1).numpy(),
+        extra=extra,
+        inside=extra <= BOTTLENECK,
+        speed=(path.velocities.norm(dim=(1, 2)) / a.norm(dim=(1, 2))).cpu().numpy(),
+        crit=measures.summary["crit"],
+    )
+    design = {"rank": run.task.rank, "effective_depth": run.design.effective_depth, "seed": run.design.seed}
+    for place, (name, value) in enumerate(design.items()):
+        table.insert(place, name, value)
+    return table
+
+
+def signs(a: Tensor) -> tuple[Tensor, Tensor]:
+    """How far neurons are from keeping their sign, over representations `[layers, width, samples]`.
+
+    ReLU is affine where every neuron keeps its sign: one that is always negative becomes a constant. The
+    first is the distance of A from the nearest such representation over ‖A‖, √Σᵢ min(‖aᵢ₊‖², ‖aᵢ₋‖²) / ‖A‖: at
+    most ‖A₋‖/‖A‖, the distance from the nearest non-negative one. The second is the share of the variance that
+    neurons of both signs have, those with more than 1 % of their square on either side.
+
+    Example:
+        >>> a = torch.tensor([[[1.0, 3.0], [-1.0, -3.0], [3.0, -4.0]]])
+        >>> [round(found.item(), 3) for found in signs(a)]
+        [0.447, 0.86]
+    """
+    above, below = a.clamp(min=0).square().sum(-1), a.clamp(max=0).square().sum(-1)
+    rarer, total = torch.minimum(above, below), above + below
+    variance = a.var(-1, correction=0)
+    both = (rarer > _CLEAR * total).to(a.dtype)
+    return (
+        (rarer.sum(-1) / total.sum(-1).clamp_min(torch.finfo(a.dtype).tiny)).sqrt(),
+        (both * variance).sum(-1) / variance.sum(-1).clamp_min(torch.finfo(a.dtype).tiny),
+    )
+
+
+def _listed(values: pd.Series) -> str:
+    return ", ".join(f"{value:g}" for value in sorted(values.unique()))

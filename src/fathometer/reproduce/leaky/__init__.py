@@ -1,0 +1,1 @@
+"""The paper on Leaky ResNets, figure by figure and statement by statement."""

@@ -1,0 +1,113 @@
+"""The Leaky ResNets that items share: networks of growing effective depth, and of three step schemes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import NamedTuple
+
+from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Recipe, Teacher, grid, preset
+from fathometer.leaky.measures import CRITICAL
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.threads import in_threads
+from fathometer.report.leaky_tables import trained
+from fathometer.reproduce.scales import Scale
+from fathometer.reproduce.workshop import Workshop
+
+SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
+SHOWN_LAYERS = 18  # L of Figures 2b and 2c
+SMALL_DEPTHS = "w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds"
+SMALL_SCHEMES = "w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds"
+
+
+class Plan(NamedTuple):
+    """What to train, and how."""
+
+    designs: list[Design]
+    recipe: Recipe
+
+
+def depth_plan(scale: Scale) -> Plan:
+    """Figures 1 and 3: equidistant networks over a range of L̃, k* = 3.
+
+    `paper` has the published sizes, λ₀ = .03 and a training that converges; `small` the preset `quick`.
+    """
+    if scale == "paper":
+        depths = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
+        design = replace(preset("paper").design, decay=0.03)
+        return Plan(grid(design, effective_depth=depths, seeds=5), Recipe((Phase("adam", 16_000, 5e-4),)))
+    quick = preset("quick")
+    if scale == "small":
+        return Plan(grid(quick.design, effective_depth=[2.0, 3.0, 4.0, 6.0, 8.0, 11.0], seeds=5), quick.recipe)
+    tiny = replace(quick.design, layers=8, width=12, samples=30, test_samples=10)
+    return Plan(grid(tiny, effective_depth=[2.0, 5.0, 7.0], seeds=2), Recipe((Phase("adam", 60, 3e-3),)))
+
+
+def scheme_plan(scale: Scale) -> Plan:
+    """Figure 2: L̃ = 3 over a range of L with steps of three kinds, f* of dimensions 30, 6, 3, 30."""
+    size = preset("paper" if scale == "paper" else "quick")
+    teacher = Teacher((30, 6, 3, 30), "resnet")
+    design = replace(size.design, effective_depth=3.0, decay=0.03, teacher=teacher)
+    if scale == "paper":
+        layers, seeds, recipe = [4, 6, 10, 14, 18, 24], 16, size.recipe
+    elif scale == "small":
+        layers, seeds, recipe = [4, 6, 10, 18], 8, size.recipe
+    else:
+        design = replace(design, width=12, samples=30, test_samples=20)
+        layers, seeds, recipe = [4, 6], 2, Recipe((Phase("adam", 60, 3e-3),))
+    return Plan(grid(design, layers=layers, scheme=SCHEMES, seeds=seeds), recipe)
+
+
+def depth_networks(workshop: Workshop) -> LeakySweep:
+    """The networks of `depth_plan`, trained and measured."""
+    return _networks(workshop, "depths", depth_plan(workshop.scale))
+
+
+def scheme_networks(workshop: Workshop) -> LeakySweep:
+    """The networks of `scheme_plan`, trained and measured."""
+    return _networks(workshop, "schemes", scheme_plan(workshop.scale))
+
+
+def shown_schemes(sweep: LeakySweep) -> LeakySweep:
+    """Those of Figures 2b and 2c, L = 18; of the most layers where there are none."""
+    layers = {run.design.layers for run in sweep.runs}
+    shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
+    return replace(sweep, runs=tuple(sweep.chosen(layers=shown)))
+
+
+def by_depth(sweep: LeakySweep) -> dict[float, list[LeakyRun]]:
+    """Networks that did not diverge, by L̃."""
+    found: dict[float, list[LeakyRun]] = {}
+    for run in sorted(trained(sweep), key=lambda run: (run.design.effective_depth, run.design.seed)):
+        found.setdefault(run.design.effective_depth, []).append(run)
+    return found
+
+
+def by_seed(sweep: LeakySweep) -> dict[int, list[LeakyRun]]:
+    """Networks that did not diverge, by seed."""
+    found: dict[int, list[LeakyRun]] = {}
+    for run in sorted(trained(sweep), key=lambda run: (run.design.seed, run.design.effective_depth)):
+        found.setdefault(run.design.seed, []).append(run)
+    return found
+
+
+def name_of(run: LeakyRun) -> str:
+    """L̃ and seed, in words."""
+    return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
+
+
+def _networks(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
+    """Train or load; what would be a warning is a note."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sweep = workshop.sweep(name, *plan)
+    for warning in said:
+        workshop.note(f"{warning.message}.")
+    measures = in_threads(lambda run: run.measure(warn=False), trained(sweep))
+    loose = sum(found.summary["crit"] > CRITICAL for found in measures)
+    if loose:
+        workshop.note(
+            f"{loose} of {len(measures)} networks are not at a critical point: crit, the median of "
+            f"‖W − L̃Bσᵀ‖/‖W‖ over layers, is above {CRITICAL:g}."
+        )
+    return sweep

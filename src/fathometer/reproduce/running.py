@@ -1,0 +1,103 @@
+"""The front door: one item at one scale, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from fathometer.errors import InputError
+from fathometer.provenance import describe_device, now, versions
+from fathometer.reproduce.claim import Answer
+from fathometer.reproduce.item import Item
+from fathometer.reproduce.scales import Scale
+from fathometer.reproduce.verdict import FILE, Verdict
+from fathometer.reproduce.workshop import Source, Workshop
+
+_PLACEHOLDERS: dict[Source, str] = {
+    "cifar10": "FOLDER",
+    "imagenet": "FOLDER",
+    "plan": "PLAN.toml",
+    "weights": "FOLDER",
+}
+
+
+def folder_of(item: Item, scale: Scale, out: Path) -> Path:
+    """Where an item leaves its results."""
+    return out / scale / item.name
+
+
+def missing_sources(item: Item, scale: Scale, sources: Mapping[Source, Path]) -> list[Source]:
+    """What the user has yet to name."""
+    return [name for name in item.sources if name not in sources] if scale == "paper" else []
+
+
+def reproduce(
+    item: Item,
+    scale: Scale = "small",
+    *,
+    out: str | Path = "reproduction",
+    device: str = "cpu",
+    sources: Mapping[Source, Path] | None = None,
+) -> Verdict:
+    """Run an item: tables, figures and `verdict.json` in `OUT/SCALE/ITEM`.
+
+    What several items need (trained networks, soundings) is made once, in `OUT/SCALE/shared`.
+
+    Args:
+        item: what.
+        scale: how large.
+        out: the folder of all reproductions.
+        device: as torch names it.
+        sources: paths of data and weights that the user has.
+
+    Raises:
+        InputError: the scale `paper` needs something that was not named.
+    """
+    given = dict(sources or {})
+    if missing := missing_sources(item, scale, given):
+        raise InputError(f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}")
+    folder, shared = folder_of(item, scale, Path(out)), Path(out) / scale / "shared"
+    for path in (folder, shared):
+        path.mkdir(parents=True, exist_ok=True)
+    workshop = Workshop(scale, device, folder, shared, given)
+    started = time.perf_counter()
+    answers = _all_answered(item, item.run(workshop))
+    verdict = Verdict(
+        item=item.name,
+        title=item.title,
+        scale=scale,
+        claims=item.claims,
+        answers=answers,
+        notes=tuple(workshop.notes),
+        command=_command(item, scale, device, given),
+        device=_machine(device),
+        date=now(),
+        seconds=time.perf_counter() - started,
+        versions=versions(),
+        figures=sorted(path.name for path in folder.glob("*.png")),
+    )
+    verdict.save(folder / FILE)
+    return verdict
+
+
+def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer]:
+    """In the order of the claims; none left out, none invented."""
+    assert set(answers) == set(item.claims), f"{item.name}: answered {sorted(answers)}"
+    return {name: answers[name] for name in item.claims}
+
+
+def _command(item: Item, scale: Scale, device: str, sources: Mapping[Source, Path]) -> str:
+    used = [name for name in _PLACEHOLDERS if name in sources] if scale == "paper" else []
+    paths = [f"--{name} {_PLACEHOLDERS[name]}" for name in used]
+    where = [f"--device {device}"] if device != "cpu" else []
+    return " ".join(["fathometer reproduce", item.name, f"--scale {scale}", *where, *paths])
+
+
+def _machine(device: str) -> str:
+    if device.startswith("cuda"):
+        return describe_device(torch.device(device))
+    return f"{os.cpu_count()} cores ({torch.get_num_threads()} threads)"

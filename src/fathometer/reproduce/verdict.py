@@ -1,0 +1,133 @@
+"""The verdict on an item: every claim with its test and what it found, and how that came about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from fathometer.errors import InputError
+from fathometer.files import check_format, complete_file
+from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.scales import SCALES, Scale
+
+SCHEMA = "fathometer.verdict"
+VERSION = 1
+FILE = "verdict.json"
+
+Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not run"]
+"""Of all claims that could be decided: all hold, some do, none does; or none could be."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out.
+
+    Attributes:
+        item: its name.
+        title: its title.
+        scale: how large.
+        claims: what was published, and the tests.
+        answers: what they found, by the same names; empty where nothing ran.
+        notes: what a reader should know beside them.
+        command: which gives this again, with words in place of the user's paths.
+        device: where it ran.
+        date: when it was finished, UTC.
+        seconds: how long it took.
+        versions: of Python and the packages.
+        figures: names of the pictures beside it.
+        why: the reason, where nothing ran.
+    """
+
+    item: str
+    title: str
+    scale: Scale
+    claims: Mapping[str, Claim]
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    command: str = ""
+    device: str = ""
+    date: str = ""
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[str] = ()
+    why: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """From the answers."""
+        decided = [answer.holds for answer in self.answers.values() if answer.holds is not None]
+        if not decided:
+            return "not run"
+        return "holds" if all(decided) else "holds in part" if any(decided) else "does not hold"
+
+    def save(self, path: Path) -> None:
+        """As JSON; the file appears once it is complete."""
+        found: dict[str, Any] = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "item": self.item,
+            "title": self.title,
+            "scale": self.scale,
+            "outcome": self.outcome,
+            "claims": {name: self._claim(name) for name in self.claims},
+            "notes": list(self.notes),
+            "figures": list(self.figures),
+            "command": self.command,
+            "device": self.device,
+            "date": self.date,
+            "seconds": round(self.seconds, 1),
+            "versions": dict(self.versions),
+        }
+        if self.why:
+            found["why"] = self.why
+        with complete_file(path) as part:
+            part.write_text(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+    def _claim(self, name: str) -> dict[str, Any]:
+        claim, answer = self.claims[name], self.answers.get(name)
+        found: dict[str, Any] = {"claim": claim.words, "test": claim.test}
+        if answer is not None:
+            found |= {
+                "measured": answer.measured,
+                "holds": answer.holds,
+                "numbers": {key: float(f"{value:.6g}") for key, value in answer.numbers.items()},
+            }
+        return found
+
+
+def read_verdict(path: Path) -> Verdict:
+    """A verdict from its file."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
+    head = check_format(found, SCHEMA, VERSION, path, "a verdict, as fathometer reproduce writes it")
+    try:
+        claims = {name: Claim(each["claim"], each["test"]) for name, each in head["claims"].items()}
+        answers = {
+            name: Answer(each["holds"], each["measured"], each["numbers"])
+            for name, each in head["claims"].items()
+            if "measured" in each
+        }
+        if head["scale"] not in SCALES:
+            raise InputError(f"{path}: expected a scale of {', '.join(SCALES)}, got {head['scale']!r}")
+        return Verdict(
+            item=str(head["item"]),
+            title=str(head["title"]),
+            scale=head["scale"],
+            claims=claims,
+            answers=answers,
+            notes=[str(note) for note in head["notes"]],
+            command=str(head["command"]),
+            device=str(head["device"]),
+            date=str(head["date"]),
+            seconds=float(head["seconds"]),
+            versions=dict(head["versions"]),
+            figures=[str(name) for name in head["figures"]],
+            why=str(head.get("why", "")),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}: damaged; expected a whole verdict ({error!r})") from error
