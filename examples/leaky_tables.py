@@ -20,7 +20,6 @@ from fathometer.leaky import (
     Design,
     LeakySweep,
     Phase,
-    Preset,
     Recipe,
     Teacher,
     grid,
@@ -32,9 +31,10 @@ from fathometer.leaky.compare_schemes import paired_differences
 from fathometer.progress import progress_bar
 from fathometer.report.figures.leaky import leaky_figures
 from fathometer.report.figures.style import save_figure
+from fathometer.reproduce.leaky.networks import SCHEMES, Plan, depth_plan, scheme_design, scheme_plan
 
 PAPER, QUICK = preset("paper"), preset("quick")
-DEPTHS = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
+DEPTHS = sorted({design.effective_depth for design in depth_plan("paper").designs})
 COLUMNS = (
     "train_error test_error hamiltonian hamiltonian_stable cost_of_identity stable_rank rank gap affinity "
     "negative crit momentum length_per_root_n length_kernel"
@@ -69,8 +69,7 @@ class Lab:
 
 def depths(lab: Lab) -> pd.DataFrame:
     """Figures 1 and 3: eight depths, five seeds, λ₀ = .03, 16 000 epochs (GPU)."""
-    designs = grid(replace(PAPER.design, decay=0.03), effective_depth=DEPTHS, seeds=5)
-    found = lab.train("depths", designs, Recipe((Phase("adam", 16_000, 5e-4),)))
+    found = lab.train("depths", *depth_plan("paper"))
     lab.draw("depths", found)
     lab.write("depths", found.table)
     return by(found, "effective_depth")
@@ -92,20 +91,17 @@ def deep(lab: Lab) -> pd.DataFrame:
 
 def schemes(lab: Lab) -> pd.DataFrame:
     """Figure 2: steps of three kinds, six numbers of layers, sixteen seeds (GPU)."""
-    return _schemes(lab, "schemes", PAPER)
+    return _schemes(lab, "schemes", scheme_plan("paper"))
 
 
 def schemes_small(lab: Lab) -> pd.DataFrame:
     """The same with networks of the preset `quick`."""
-    return _schemes(lab, "schemes-small", QUICK)
+    designs = grid(scheme_design(QUICK), layers=[4, 6, 10, 14, 18, 24], scheme=SCHEMES, seeds=16)
+    return _schemes(lab, "schemes-small", Plan(designs, QUICK.recipe))
 
 
-def _schemes(lab: Lab, name: str, size: Preset) -> pd.DataFrame:
-    teacher = Teacher((30, 6, 3, 30), "resnet")
-    design = replace(size.design, effective_depth=3.0, decay=0.03, teacher=teacher)
-    kinds = ["equidistant", "irregular", "adaptive"]
-    designs = grid(design, layers=[4, 6, 10, 14, 18, 24], scheme=kinds, seeds=16)
-    found = lab.train(name, designs, size.recipe)
+def _schemes(lab: Lab, name: str, plan: Plan) -> pd.DataFrame:
+    found = lab.train(name, *plan)
     lab.draw(name, found)
     return lab.write(name, paired_differences(found))
 

@@ -9,7 +9,6 @@ it is that of L̃ = 8.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -18,7 +17,7 @@ from rich.console import Console
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from fathometer.leaky import flow, grid, preset, sweep
+from fathometer.leaky import grid, preset, sweep
 from fathometer.leaky.critical import criticality
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory import (
@@ -31,25 +30,19 @@ from fathometer.leaky.theory import (
     output_scaling,
     path_to_a_saddle,
     proposition_5,
-    solved_path,
     stable_rank_bound,
     theorem_4,
 )
 from fathometer.leaky.theory.balance import balancedness
 from fathometer.leaky.theory.piecewise import through_layer
 from fathometer.progress import progress_bar
+from fathometer.reproduce.leaky.instances import SmoothCurve, drawn, followed, growth_factor, solved
 
 DEPTHS = (2.0, 4.0, 6.0, 8.0, 11.0)
 USUAL = 8.0
-START_DEPTH = 2.0  # of the networks that are solved for, and of the flow
 
 Paths = dict[float, RepresentationPath]
 Statements = dict[float, dict[str, Statement]]
-
-
-def drawn(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
-    """Normal numbers."""
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def train() -> Paths:
@@ -136,7 +129,8 @@ def integrated(start: Tensor, weight: Tensor, step: float, depth: float) -> Tens
 def energies(found: Statements) -> list[str]:
     """The Lagrangian, the Hamiltonian, footnote 1, and the sum of irregular steps."""
     terms = found[USUAL]["Section 1.3, three terms"]
-    linear, bent = middle_term(curve, velocity), middle_term(curve, velocity, sigma="relu")
+    curve = SmoothCurve()
+    linear, bent = (middle_term(curve.at, curve.velocity, sigma=sigma) for sigma in ("identity", "relu"))
     conserved = [of["Section 1.5, H is conserved"] for of in found.values()]
     spreads = [s.details["cost_std"] for s in conserved]
     total = sum(1 / 5 + 0.5 / 5 * (1 / 4 - abs(layer / 5 - 1 / 2)) for layer in range(1, 6))
@@ -149,17 +143,6 @@ def energies(found: Statements) -> list[str]:
         f"std of COI_γ: {min(spreads):.3g} to {max(spreads):.3g}",
         f"irregular steps, L = 5, a = .5: sum {total:.4g}",
     ]
-
-
-def curve(p: float) -> Tensor:
-    """A smooth path of rank 2 in 4 × 5."""
-    return (drawn(0, 4, 2) + math.sin(p) * drawn(1, 4, 2)) @ (drawn(2, 2, 5) + p * p * drawn(3, 2, 5))
-
-
-def velocity(p: float) -> Tensor:
-    """Its derivative."""
-    left, right = drawn(0, 4, 2) + math.sin(p) * drawn(1, 4, 2), drawn(2, 2, 5) + p * p * drawn(3, 2, 5)
-    return math.cos(p) * drawn(1, 4, 2) @ right + left @ (2 * p * drawn(3, 2, 5))
 
 
 def bounds(paths: Paths) -> list[str]:
@@ -189,19 +172,9 @@ def non_negative(paths: Paths) -> list[str]:
     return [*rows, f"rank correlation {found.details['rank_correlation']:.2g}, holds: {found.holds}"]
 
 
-def solved(layers: int) -> RepresentationPath:
-    """A network with w = 6 and N = 10 that is critical to rounding."""
-    return solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), START_DEPTH, layers)
-
-
 def growth(paths: Paths) -> list[str]:
     """Proposition 9: first equation, second, the factor, and that of the norms alone."""
-    steps = 4000
-    weights = flow(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), START_DEPTH, steps=steps).weights
-    bias = weights[..., -1].square().sum(1)
-    grown = weights[-1].square().sum() - weights[0].square().sum()
-    factor = (grown / (START_DEPTH * (bias[1:] + bias[:-1]).sum() / (2 * steps))).item()
-    rows = [f"flow: factor {factor:.4f}"]
+    rows = [f"flow: factor {growth_factor(followed(4000)):.4f}"]
     kinds = {f"solved, L = {layers}": solved(layers) for layers in (400, 40)}
     kinds |= {f"trained, L̃ = {depth:g}": path for depth, path in paths.items()}
     for name, path in kinds.items():

@@ -32,8 +32,8 @@ LIBRARIES = [
     *(
         f"fathometer.{name}"
         for name in (
-            "activations capture compare data gauges integrations leaky leaky.theory models residual survey "
-            "transport"
+            "activations capture compare data gauges integrations leaky leaky.theory models reproduce "
+            "residual survey transport"
         ).split()
     ),
 ]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,10 @@ from fathometer.compare import (
     predictors,
     statistics,
 )
+from fathometer.reproduce.affinity.published import ROUNDING, table_1, table_2, table_2_families
 from tests.compare.soundings import sounding
 
-HERE = Path(__file__).parent
 RNG = np.random.default_rng(4)
-ROUNDING = 0.01  # half a digit in Table 2, which a mean and a std pass on whole, and half a digit in Table 1
 
 
 def test_pearson_over_sites_of_the_means_over_batches() -> None:
@@ -62,11 +60,7 @@ def test_companions_are_checked() -> None:
 
 def paper() -> tuple[Any, Any]:
     """What family averaging makes of Table 2, and Table 1 as printed."""
-    two = pd.read_csv(HERE / "paper_table_2.csv").set_index("network")
-    families = two.pop("family").dropna().to_dict()
-    one = pd.read_csv(HERE / "paper_table_1.csv").set_index("family")
-    one.columns = pd.MultiIndex.from_tuples([tuple(column.split("_")) for column in one.columns])
-    return family_table(two, families, overall="Average"), one
+    return family_table(table_2(), table_2_families(), overall="Average"), table_1()
 
 
 @pytest.mark.parametrize("family", ["VGGs", "ResNets", "ViTs", "Swins", "Convnexts"])
@@ -101,7 +95,7 @@ def test_rows_that_do_not_follow(family: str, column: str) -> None:
 
 
 def test_two_networks_of_table_2_are_one() -> None:
-    two = pd.read_csv(HERE / "paper_table_2.csv").set_index("network")
+    two = table_2()
     assert two.loc["densenet161"].equals(two.loc["densenet169"])
     assert len(two) == 32
 

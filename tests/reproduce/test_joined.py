@@ -1,5 +1,6 @@
 """The items that join the papers: pure statistics, on layers whose answer is known."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,11 @@ import pandas as pd
 import pytest
 import torch
 
+from fathometer.gauges import affinity_score
 from fathometer.leaky import Phase, Recipe, grid, preset, sweep
-from fathometer.reproduce.joined import path, rivals, where
-from fathometer.reproduce.joined.networks import layers_of, signs
+from fathometer.reproduce.claim import Answer
+from fathometer.reproduce.joined import finding, path, rivals, where
+from fathometer.reproduce.joined.networks import gap_of_neurons, layers_of, signs
 from fathometer.reproduce.joined.prediction import (
     DIMENSIONS,
     across_networks,
@@ -25,6 +28,8 @@ from fathometer.reproduce.joined.prediction import (
     same_place,
     spearman,
 )
+
+Test = Callable[[pd.DataFrame], Answer]
 
 DEPTHS = (3.0, 5.0, 8.0, 11.0)
 
@@ -57,43 +62,57 @@ def made(best: str | None, seed: int = 0, noise: float = 0.4) -> pd.DataFrame:
     )
 
 
+def gap_table() -> pd.DataFrame:
+    """With the other ridges: a large one follows the gap less well."""
+    layers = made("cost_of_identity")
+    rng = np.random.default_rng(1)
+    for gamma, noise in ((0.1, 1.0), (0.01, 0.3), (0.0001, 0.0)):
+        layers[f"cost_of_identity_{gamma:g}"] = layers["cost_of_identity"] * np.exp(
+            noise * rng.normal(size=len(layers))
+        )
+    return layers
+
+
 RIVALRIES = [rivals.answer_along, rivals.answer_held_out, rivals.answer_across, rivals.answer_beyond]
 
 
 @pytest.mark.parametrize("answer", RIVALRIES)
-def test_a_predictor_that_decides_the_gap_wins(answer):
+def test_a_predictor_that_decides_the_gap_wins(answer: Test) -> None:
     found = answer(made("cost_of_identity"))
     assert found.holds is True
-    assert "cost of identity" in found.measured and "ridge rank" in found.measured
+    assert "cost of identity" in found.measured
+    assert "ridge rank" in found.measured
 
 
 @pytest.mark.parametrize("answer", RIVALRIES)
 @pytest.mark.parametrize("best", ["stable_rank", "stable_rank_op", None])
-def test_one_that_does_not_decide_it_does_not_win(answer, best):
+def test_one_that_does_not_decide_it_does_not_win(
+    answer: Callable[[pd.DataFrame], Answer], best: str | None
+) -> None:
     assert answer(made(best)).holds is False
 
 
-def test_being_better_than_one_stable_rank_is_not_enough():
+def test_being_better_than_one_stable_rank_is_not_enough() -> None:
     """The common one is the cost of identity under another name."""
     layers = made("cost_of_identity")
     layers["stable_rank_op"] = layers["cost_of_identity"]
     assert not any(answer(layers).holds for answer in RIVALRIES)
 
 
-def test_what_the_predictors_are_worth_is_in_the_numbers():
+def test_what_the_predictors_are_worth_is_in_the_numbers() -> None:
     numbers = rivals.answer_along(made("stable_rank")).numbers
     assert numbers["inner_stable_rank"] == pytest.approx(1)
     assert numbers["inner_gain_over_stable_rank"] < 0 < numbers["all_cost_of_identity"] < 1
 
 
-def test_by_depth_there_is_an_interval_for_every_predictor():
+def test_by_depth_there_is_an_interval_for_every_predictor() -> None:
     found = rivals.along_by_depth(made("cost_of_identity"))
-    assert list(found) == [rivals.NAMES[name] for name in DIMENSIONS]
+    assert list(found) == list(rivals.COMPARED)
     assert all(list(of) == list(DEPTHS) for of in found.values())
-    assert all(one.mean == pytest.approx(1) for one in found["cost of identity"].values())
+    assert all(one.mean == pytest.approx(1) for one in found["cost_of_identity"].values())
 
 
-def test_layers_that_are_affine_where_they_are_non_negative_pass():
+def test_layers_that_are_affine_where_they_are_non_negative_pass() -> None:
     layers = made("cost_of_identity", noise=0.1)
     assert where.answer_where(layers).holds is True
     limits = where.answer_limits(layers)
@@ -102,7 +121,7 @@ def test_layers_that_are_affine_where_they_are_non_negative_pass():
     assert where.answer_exactly(layers).numbers["forgiven_inside"] == pytest.approx(0.36)
 
 
-def test_a_score_that_has_nothing_to_do_with_signs_fails():
+def test_a_score_that_has_nothing_to_do_with_signs_fails() -> None:
     layers = made("cost_of_identity")
     layers["negative"] = np.random.default_rng(0).uniform(size=len(layers))
     assert where.answer_where(layers).holds is False
@@ -113,7 +132,7 @@ def test_a_score_that_has_nothing_to_do_with_signs_fails():
     ("negative", "affinity", "holds"),
     [(0.01, 0.99, True), (0.01, 0.94, False), (0.2, 0.99, False), (0.2, 0.5, True), (0.05, 0.96, True)],
 )
-def test_exactly_counts_layers_that_are_one_and_not_the_other(negative, affinity, holds):
+def test_exactly_counts_layers_that_are_only_one(negative: float, affinity: float, holds: bool) -> None:
     layers = pd.DataFrame({"negative": [negative], "affinity": [affinity], "mixed": [0.0], "inside": [True]})
     assert where.answer_exactly(layers).holds is holds
 
@@ -130,15 +149,16 @@ def deep(inside: float, outside: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_the_theory_is_about_layers_inside_and_outside():
+def test_the_theory_is_about_layers_inside_and_outside() -> None:
     found = where.answer_theory(deep(0.98, 0.8))
     assert found.holds is True
-    assert found.numbers["auc_extra"] == 1 and found.numbers["auc_extra_stable_rank"] == 0.5
+    assert found.numbers["auc_extra"] == 1
+    assert found.numbers["auc_extra_stable_rank"] == 0.5
     assert where.answer_theory(deep(0.8, 0.98)).holds is False
     assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to be told apart
 
 
-def test_rank_correlations_and_areas():
+def test_rank_correlations_and_areas() -> None:
     assert spearman([1, 2, 3], [10, 100, 1000]) == pytest.approx(1)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert spearman([1, 1, 1], [3, 2, 1]) == 0
@@ -147,7 +167,7 @@ def test_rank_correlations_and_areas():
     assert np.isnan(auc([1, 2], [True, True]))
 
 
-def test_a_monotone_curve_finds_a_law_either_way():
+def test_a_monotone_curve_finds_a_law_either_way() -> None:
     x = np.linspace(1, 5, 200)
     for sign in (1, -1):
         assert np.abs(monotone(x, sign * x**3, np.array([2.0, 4.0])) - sign * np.array([8, 64])).max() < 0.05
@@ -155,7 +175,7 @@ def test_a_monotone_curve_finds_a_law_either_way():
     assert twice.tolist() == [1.0]
 
 
-def test_held_out_errors_do_not_see_the_seed_they_are_measured_on():
+def test_held_out_errors_do_not_see_the_seed_they_are_measured_on() -> None:
     layers = made("cost_of_identity")
     odd = layers["seed"] == 0
     layers.loc[odd, "gap"] += 1  # no other seed has anything like it
@@ -164,33 +184,39 @@ def test_held_out_errors_do_not_see_the_seed_they_are_measured_on():
     assert len(left_out(layers, DIMENSIONS)) == 40
 
 
-def test_the_parts_that_are_compared():
+def test_the_parts_that_are_compared() -> None:
     layers = made(None)
     assert inner(layers)["p"].between(0.1, 0.9).all()
-    assert set(middle(layers)["point"]) == {6} and len(middle(layers)) == 40
+    assert set(middle(layers)["point"]) == {6}
+    assert len(middle(layers)) == 40
     assert (per_rank(layers)["stable_rank"] * layers["rank"]).equals(layers["stable_rank"])
     assert len(along_path(layers, DIMENSIONS)) == 40
     assert len(across_networks(layers, DIMENSIONS)) == 5
     assert len(same_place(layers, DIMENSIONS)) == 2 * 4 * 12
 
 
-def test_a_seed_counts_once():
+def test_a_seed_counts_once() -> None:
     table = pd.DataFrame({"seed": [0, 0, 0, 1], "x": [1.0, 1.0, 1.0, 3.0]})
     assert over_seeds(table, table["x"]).mean == 2
     found = jackknife(table, lambda part: part.groupby("seed")[["x"]].mean().mean())
-    assert found["x"] == pytest.approx(over_seeds(table, table["x"]))  # of a mean, the jackknife is Student's t
+    assert found["x"] == pytest.approx(
+        over_seeds(table, table["x"])
+    )  # of a mean, the jackknife is Student's t
 
 
-def test_signs():
+def test_signs() -> None:
     positive = torch.rand(1, 3, 9, dtype=torch.float64)
     for a in (positive, -positive, positive * torch.tensor([1.0, -1.0, 1.0])[:, None]):
         assert [found.item() for found in signs(a)] == [0, 0]
     both, neurons = signs(torch.tensor([[[1.0, -1.0]]], dtype=torch.float64))
-    assert both.item() == pytest.approx(0.5**0.5) and neurons.item() == 1
+    assert both.item() == pytest.approx(0.5**0.5)
+    assert neurons.item() == 1
 
 
-def test_layers_of_a_network():
-    tiny = replace(preset("quick").design, width=31, samples=40, test_samples=40, layers=6, effective_depth=4.0)
+def test_layers_of_a_network() -> None:
+    tiny = replace(
+        preset("quick").design, width=31, samples=40, test_samples=40, layers=6, effective_depth=4.0
+    )
     run = sweep(grid(tiny, rank=[2]), Recipe((Phase("adam", 30, 3e-3),))).runs[0]
     table = layers_of(run)
     assert table["point"].to_list() == list(range(6))  # no ReLU acts on the last one
@@ -202,7 +228,28 @@ def test_layers_of_a_network():
     assert row["ridge_rank"] == pytest.approx(float(torch.trace(a @ inverse @ a.mT)))
     assert row["mixed"] <= row["negative"] + 1e-12
     assert row["speed"] == pytest.approx(float(6 * (run.path.representations[3] - a).norm() / a.norm()))
-    assert (table["mixed_neurons"].between(0, 1)).all() and table["inside"].any()
+    assert (table["mixed_neurons"].between(0, 1)).all()
+    assert table["inside"].any()
+    costs = row[
+        ["cost_of_identity_0.1", "cost_of_identity_0.01", "cost_of_identity", "cost_of_identity_0.0001"]
+    ]
+    assert costs.is_monotonic_increasing  # the smaller the ridge, the dearer
+
+
+def test_of_one_neuron_the_gap_alone_is_the_gap() -> None:
+    a = torch.randn(1, 1, 400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    score = affinity_score(a[0].mT, a[0].mT.relu(), covariance="sample")
+    assert gap_of_neurons(a).item() == pytest.approx(1 - float(score), abs=1e-9)
+    assert gap_of_neurons(a.abs()).item() == pytest.approx(0, abs=1e-7)
+    assert gap_of_neurons(-a.abs()).item() == 0  # always negative: a constant
+
+
+def test_other_ridges_are_compared() -> None:
+    table = finding.ridges(gap_table())
+    assert table["gamma"].to_list() == [0.1, 0.01, 0.001, 0.0001]
+    assert table["inner"].is_monotonic_increasing
+    assert table["inner"].iloc[-1] == pytest.approx(1)
+    assert table["error"].iloc[0] > table["error"].iloc[-1]
 
 
 def networks(best: list[float], negative: list[float]) -> pd.DataFrame:
@@ -215,14 +262,14 @@ def networks(best: list[float], negative: list[float]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_trends_with_depth():
+def test_trends_with_depth() -> None:
     rising = networks([0.9, 0.95, 0.98, 0.99], [0.3, 0.1, 0.05, 0.01])
     assert path.answer_trend(rising, "best", 1).holds is True
     assert path.answer_trend(rising, "negative", -1).holds is True
     assert path.answer_trend(networks([0.9, 0.99, 0.95, 0.91], [0] * 4), "best", 1).holds is False
 
 
-def test_inside_and_outside_the_bottleneck():
+def test_inside_and_outside_the_bottleneck() -> None:
     good, bad = deep(0.99, 0.9), deep(0.96, 0.95)
     for layers, inside, outside in ((good, True, True), (bad, False, False)):
         table = path.by_network(layers.assign(negative=0.1))

@@ -125,7 +125,9 @@ def _wants(item: Item, missing: list[Source]) -> str:
 
 
 def _listing() -> Table:
-    view = Table("item", "what", caption_justify="left")
+    view = Table(caption_justify="left")
+    view.add_column("item", no_wrap=True)
+    view.add_column("what")
     for column in ("smoke", "small", "paper"):
         view.add_column(column, justify="right", no_wrap=True)
     view.add_column("paper needs")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
 from fathometer.models.sources import (
@@ -19,7 +21,7 @@ _INCEPTIONS = ("googlenet", "inception_v3")
 
 
 def load(name: str, weights: str) -> Found:
-    """The classifier of that name; the preprocessing is that of its default weights, also without them."""
+    """The classifier of that name; the preprocessing is that of its weights, or of some that would fit."""
     models = _models()
     if name not in names():
         raise unknown_model("torchvision", name, names())
@@ -35,13 +37,20 @@ def load(name: str, weights: str) -> Found:
         if entry is None:
             raise
         raise no_default_weights(f"torchvision:{name}", error) from error
-    return module, entry.name if entry else weights, _inputs(entry or entries.DEFAULT)
+    return module, entry.name if entry else weights, _inputs(entry or _fitting(entries, module))
 
 
 def inputs_of_file(name: str, file: str) -> Inputs:
     """The preprocessing that belongs to a file, if it goes by the name that torchvision gave it."""
     entries = _models().get_model_weights(name)
     return _inputs(next((e for e in entries if e.url.endswith("/" + file)), entries.DEFAULT))
+
+
+def _fitting(entries: Any, module: nn.Module) -> Any:
+    """The default weights, unless they are for larger images than the network takes without them."""
+    size = getattr(module, "image_size", None)  # of vision transformers
+    fitting = (e for e in (entries.DEFAULT, *entries) if size in (None, e.transforms().crop_size[0]))
+    return next(fitting, entries.DEFAULT)
 
 
 def names() -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
@@ -40,7 +40,7 @@ def mean_interval(values: Sequence[float] | npt.NDArray[np.float64], level: floa
     mean, count = float(array.mean()), len(array)
     if count < 2:
         return Interval(mean, -np.inf, np.inf, count)
-    half = float(stats.t.ppf((1 + level) / 2, count - 1) * array.std(ddof=1) / np.sqrt(count))
+    half = float(stdtrit(count - 1, (1 + level) / 2) * array.std(ddof=1) / np.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
 
 

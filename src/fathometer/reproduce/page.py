@@ -42,8 +42,8 @@ takes. It leaves its data, its figure and `verdict.json`. This page is written f
 (`fathometer reproduce --out docs/reproduction --page docs/reproduction.md`); no verdict was given by eye.
 
 Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
-it can be had; `smoke`, which CI runs, decides nothing. *Holds in part*: some claims of an item do, some do not.
-*Not run*: nothing could be decided, and the item says why.
+it can be had; `smoke`, which CI runs, decides nothing. *Holds in part*: some claims of an item do, some
+do not. *Not run*: nothing could be decided, and the item says why.
 """
 
 

@@ -31,8 +31,11 @@ def folder_of(item: Item, scale: Scale, out: Path) -> Path:
 
 
 def missing_sources(item: Item, scale: Scale, sources: Mapping[Source, Path]) -> list[Source]:
-    """What the user has yet to name."""
-    return [name for name in item.sources if name not in sources] if scale == "paper" else []
+    """What the user has yet to name; a plan of networks names its own images."""
+    if scale != "paper":
+        return []
+    there = {*sources, "imagenet"} if "plan" in sources else set(sources)
+    return [name for name in item.sources if name not in there]
 
 
 def reproduce(

@@ -120,13 +120,13 @@ def read_verdict(path: Path) -> Verdict:
             scale=head["scale"],
             claims=claims,
             answers=answers,
-            notes=[str(note) for note in head["notes"]],
+            notes=tuple(str(note) for note in head["notes"]),
             command=str(head["command"]),
             device=str(head["device"]),
             date=str(head["date"]),
             seconds=float(head["seconds"]),
             versions=dict(head["versions"]),
-            figures=[str(name) for name in head["figures"]],
+            figures=tuple(str(name) for name in head["figures"]),
             why=str(head.get("why", "")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:

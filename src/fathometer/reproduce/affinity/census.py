@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pandas as pd
 
 from fathometer.compare import known_facts, statistics
 from fathometer.compare.aspects import has_random_weights
-from fathometer.reproduce.affinity.zoo import network_soundings
+from fathometer.reproduce.affinity.zoo import SMALL, network_soundings
 from fathometer.reproduce.claim import Answer
+from fathometer.reproduce.item import Item
+from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
@@ -59,13 +61,15 @@ class Census:
 
     @cached_property
     def statistics(self) -> pd.DataFrame:
-        """Of the signatures: network × min, max, median, spread, skewness, dip …"""
+        """Of the signatures: network × min, max, median, spread, skewness, dip, p."""
         return statistics(self.soundings)
 
     @cached_property
     def trained(self) -> Census:
         """Without those whose weights are random."""
-        return self.only(name for name, sounding in self.soundings.items() if not has_random_weights(sounding))
+        return self.only(
+            name for name, sounding in self.soundings.items() if not has_random_weights(sounding)
+        )
 
     def members(self, *families: str) -> list[str]:
         """The networks of some families, whatever their capitals."""
@@ -78,9 +82,12 @@ class Census:
         return Census(kept, self.facts.loc[[name for name in kept if name in self.facts.index]])
 
     def representatives(self) -> list[str]:
-        """The nine, or of each family the last one where none of them is here."""
+        """The nine; where some are missing one of each family, the last unless it has one of the nine."""
         nine = [name for name in REPRESENTATIVES if name in self.soundings]
-        return nine or list({self.families.get(name, name): name for name in self.soundings}.values())
+        if len(nine) == len(REPRESENTATIVES):
+            return nine
+        kinds = {self.families.get(name, name): name for name in self.soundings}
+        return list((kinds | {self.families.get(name, name): name for name in nine}).values())
 
     def __len__(self) -> int:
         return len(self.soundings)
@@ -90,6 +97,10 @@ Lacking = Callable[[Census], str]
 """What is missing to decide something, in words; empty if nothing is."""
 Test = Callable[[Census], Answer]
 """Decides a claim about networks, as if all of them were trained."""
+
+
+network_item = partial(Item, seconds=Seconds(5, 10, 60), small=SMALL, sources=("imagenet",), device="cuda")
+"""An item about these networks, which take their time once, in Figure 3."""
 
 
 def take_census(workshop: Workshop) -> Census:
@@ -107,18 +118,27 @@ def take_census(workshop: Workshop) -> Census:
     return census
 
 
-def judged(census: Census, lacking: Lacking, test: Test) -> Answer:
+def judged(census: Census, lacking: Lacking, test: Test, beside: Test | None = None) -> Answer:
     """The test on trained networks, if all that it needs are here; else what is missing.
 
-    Where all are here with random weights, what they give is said beside, and nothing is decided.
+    Where all are here with random weights, what they give is said, and nothing is decided.
+
+    Args:
+        census: all networks.
+        lacking: what is missing.
+        test: decides.
+        beside: measures the same where there are too few trained networks to decide.
     """
     missing = lacking(census.trained)
     if not missing:
         return test(census.trained)
-    if lacking(census):
-        return Answer(None, f"not decided: needs {missing}")
-    found = test(census)
-    return Answer(None, f"not decided: random weights; measured with these: {found.measured}", found.numbers)
+    if not lacking(census):
+        found = test(census)
+        return Answer(None, f"not decided: random weights; with these: {found.measured}", found.numbers)
+    if beside is not None and len(census.trained):
+        found = beside(census.trained)
+        return Answer(None, f"not decided: needs {missing}; measured: {found.measured}", found.numbers)
+    return Answer(None, f"not decided: needs {missing}")
 
 
 def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacking:
@@ -127,15 +147,15 @@ def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacki
     Example:
         >>> needs("ViT", "Swin", networks=["alexnet"])(Census.of({}))
         'trained alexnet, ViT and Swin'
-        >>> needs("VGG", least=2)(Census.of({}))
-        'two trained VGG or more'
+        >>> needs("VGG", least=3)(Census.of({}))
+        'trained VGG (3 or more)'
     """
 
     def lacking(census: Census) -> str:
         missing = [name for name in networks if name not in census.soundings]
         missing += [family for family in families if len(census.members(family)) < least]
-        several = f"{_COUNTS.get(least, least)} " if least > 1 else ""
-        return f"{several}trained {listed(missing)}{' or more' if several else ''}" if missing else ""
+        several = f" ({least} or more{' of each' if len(missing) > 1 else ''})" if least > 1 else ""
+        return f"trained {listed(missing)}{several}" if missing else ""
 
     return lacking
 
@@ -148,6 +168,3 @@ def listed(words: Sequence[str]) -> str:
         ('a, b and c', 'a')
     """
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-
-
-_COUNTS = {2: "two", 3: "three", 4: "four", 5: "five"}

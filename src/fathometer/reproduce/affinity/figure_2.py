@@ -171,8 +171,8 @@ FIGURE_2C = Item(
     claims={
         "degree": Claim(
             "The affinity score captures the increasing non-linearity of polynomials of different degrees.",
-            "Scores of xᵏ on [−1, 1] fall strictly over k = 1, 3, 5, 11, 21, 41: on even points, and for each "
-            "of 20 seeds of uniform draws.",
+            "Scores of xᵏ on [−1, 1] fall strictly over k = 1, 3, 5, 11, 21, 41: on even points, and for "
+            "each of 20 seeds of uniform draws.",
         ),
         "every": Claim(
             "The same, read as a statement about all degrees, even ones too.",

@@ -7,7 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-METRICS = {"cka": "cka", "norm": "norm", "sparsity": "sparsity_change", "entropy": "entropy_change", "r2": "r2"}
+METRICS = {
+    "cka": "cka",
+    "norm": "norm",
+    "sparsity": "sparsity_change",
+    "entropy": "entropy_change",
+    "r2": "r2",
+}
 """The columns of both tables, and what the same is called here."""
 ROUNDING = 0.01
 """Half a digit in Table 2, which a mean and a std pass on whole, and half a digit in Table 1."""

@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 from fathometer.compare import by_name
 from fathometer.data.noise import is_noise
 from fathometer.errors import InputError
-from fathometer.models.torchvision_facts import torchvision_facts, torchvision_year
 from fathometer.progress import progress_bar
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
@@ -26,14 +25,20 @@ from fathometer.survey import (
     run_survey,
     tasks_of,
 )
-from fathometer.survey.members import Member
 
 Data: TypeAlias = Literal["imagenet", "cifar10", "noise"]
 
-SMALL = "all 36 networks with random weights, on noise: 2 batches of 16. It decides nothing about trained ones"
-_LIGHT = ("alexnet", "resnet18", "resnet34", "mnasnet0_5", "mnasnet0_75")  # for smoke
+SMALL = "36 networks with random weights on noise, 2 batches of 16; nothing is decided about trained ones"
+_LIGHT = (
+    "alexnet",
+    "resnet18",
+    "resnet34",
+    "mnasnet0_5",
+    "mnasnet0_75",
+    "mnasnet1_0",
+    "mnasnet1_3",
+)  # for smoke
 _NOISE_BATCHES = 20  # where the plan takes all images there are
-_OTHER_INPUTS = {"torchvision:vit_h_14": "fathometer.reproduce.affinity.untrained:vit_h_14"}
 
 
 def network_soundings(workshop: Workshop, data: Data = "imagenet") -> Mapping[str, Sounding]:
@@ -83,26 +88,18 @@ def _untrained(workshop: Workshop) -> Plan:
     plan = parse_plan(paper_plan("random:2"))
     samples = workshop.pick(smoke=3, small=16, paper=16)
     settings = replace(next(iter(plan.settings.values())), samples=samples, batches=2)
-    families, facts = [], {}
+    families = []
     for family in plan.families:
         members = []
         for member in family.members:
             name = member.model.rpartition(":")[2]
             if workshop.scale == "small" or name in _LIGHT:
-                other = _OTHER_INPUTS.get(member.model, member.model)
-                members.append(Member(other, "none", other, "none"))
-                if other != member.model:
-                    facts[other] = _published(member.model)
+                members.append(replace(member, weights="none", weights_source="none"))
         if members:
             run = replace(family.run, workers=0, device=workshop.device, batch_size=samples)
             families.append(Family(family.name, tuple(members), run))
     data = {"noise": f"random:{2 * samples}"}
-    return replace(plan, families=tuple(families), data=data, settings={"": settings}, facts=facts)
-
-
-def _published(model: str) -> dict[str, float]:
-    year = torchvision_year(model)
-    return torchvision_facts(model, "none") | ({} if year is None else {"year": float(year)})
+    return replace(plan, families=tuple(families), data=data, settings={"": settings})
 
 
 def _first_of_each(workshop: Workshop, plan: Plan) -> Plan:

@@ -60,10 +60,14 @@ class CifarResNet(nn.Module):
         self.conv1 = nn.Conv2d(3, width, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         blocks = (depth - 2) // 6
-        for stage, (before, planes) in enumerate(pairwise([width, width, 2 * width, 4 * width]), 1):
-            widths = pairwise([before, *[planes] * blocks])
-            self.add_module(f"layer{stage}", nn.Sequential(*(CifarBlock(*w, residual) for w in widths)))
+        self.layer1 = self._stage([width, *[width] * blocks], residual)
+        self.layer2 = self._stage([width, *[2 * width] * blocks], residual)
+        self.layer3 = self._stage([2 * width, *[4 * width] * blocks], residual)
         self.linear = nn.Linear(4 * width, 10)
+
+    @staticmethod
+    def _stage(widths: list[int], residual: bool) -> nn.Sequential:
+        return nn.Sequential(*(CifarBlock(before, planes, residual) for before, planes in pairwise(widths)))
 
     def forward(self, x: Tensor) -> Tensor:
         """`[n, 3, 32, 32]` to `[n, 10]`."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from fathometer.measure import measure
 from fathometer.progress import progress_bar
 from fathometer.reproduce.images.networks import build
 from fathometer.reproduce.images.pictures import Split, normalised, pictures, size_of
-from fathometer.reproduce.images.training import Method, Recipe, accuracy, train
+from fathometer.reproduce.images.training import Method, Recipe, Training, accuracy, train
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
@@ -25,6 +26,8 @@ State: TypeAlias = Literal["trained", "initial"]
 
 Data: TypeAlias = "Split | Pixels"
 
+TOGETHER = 6  # trainings side by side on a GPU
+
 
 @dataclass(frozen=True)
 class Pixels:
@@ -32,6 +35,17 @@ class Pixels:
 
     name: str
     tensor: Tensor
+
+
+class Wanted(NamedTuple):
+    """Which training of which network."""
+
+    kind: str
+    seed: int = 0
+    method: Method = "sgd"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.method} {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,7 @@ class Trained:
         method: how it was trained.
         module: itself, in eval mode.
         accuracy: on the test set, per cent.
-        seconds: how long the training took.
+        seconds: how long the training took; of several together, their share.
     """
 
     kind: str
@@ -57,40 +71,47 @@ class Trained:
 
 def samples_of(workshop: Workshop) -> int:
     """In a batch that is measured, where nothing else is asked for."""
-    return workshop.pick(smoke=100, small=125, paper=500)
+    return workshop.pick(smoke=250, small=125, paper=500)
 
 
 def recipe_of(workshop: Workshop, kind: str, method: Method = "sgd") -> Recipe:
     """How networks of a kind are trained at this scale."""
-    rate = 0.05 if kind == "vgg16" else 0.2 if kind.startswith("plain") else 0.4
+    rate = 0.1 if kind == "vgg16" else 0.3 if kind.startswith("plain") else 0.5
     return workshop.pick(
-        smoke=Recipe(1, 64, rate / 4, flips=False),
-        small=Recipe(15, 64, rate / 4, flips=False),
-        paper=Recipe(30, 256, rate),
+        smoke=Recipe(1, 64, rate / 8, flips=False),
+        small=Recipe(15, 64, rate / 8, flips=False),
+        paper=Recipe(24, 512, rate),
     ).by(method)
 
 
-def untrained(workshop: Workshop, kind: str, seed: int) -> nn.Module:
-    """As it is before training: its original width at scale `paper`, a half or an eighth below."""
+def width_of(workshop: Workshop, kind: str) -> float:
+    """As a share of the original's: all of it at scale `paper`, a half or an eighth at `small`."""
     narrow = 1 / 8 if kind == "vgg16" else 1 / 2
-    width = workshop.pick(smoke=narrow / 2, small=narrow, paper=1.0)
-    return build(kind, seed, width, size_of(workshop))
+    return workshop.pick(smoke=narrow / 2, small=narrow, paper=1.0)
+
+
+def untrained(workshop: Workshop, kind: str, seed: int) -> nn.Module:
+    """As it is before training."""
+    return build(kind, seed, width_of(workshop, kind), size_of(workshop))
+
+
+def train_all(workshop: Workshop, wanted: Iterable[Wanted]) -> None:
+    """Train and keep all that are not there yet; on a GPU several side by side."""
+    missing = [each for each in dict.fromkeys(wanted) if not _network_file(workshop, each).exists()]
+    size = TOGETHER if workshop.device.startswith("cuda") else 1
+    for start in range(0, len(missing), size):
+        _train(workshop, missing[start : start + size], f"network {start + 1} of {len(missing)}")
 
 
 def trained(workshop: Workshop, kind: str, seed: int = 0, method: Method = "sgd") -> Trained:
     """A network after training: loaded if it is there, else trained and kept."""
-    file = workshop.shared / "images" / "networks" / f"{kind}-{method}-{seed}.safetensors"
+    each = Wanted(kind, seed, method)
+    train_all(workshop, [each])
+    kept = read_tensors(_network_file(workshop, each), {"accuracy": float, "seconds": float})
     network = untrained(workshop, kind, seed)
-    if file.exists():
-        kept = read_tensors(file, {"accuracy": float, "seconds": float})
-        network.load_state_dict(kept.tensors)
-        facts = kept.facts
-    else:
-        facts = _train(workshop, network, kind, seed, method)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_tensors(file, {name: value.cpu() for name, value in network.state_dict().items()}, facts)
+    network.load_state_dict(kept.tensors)
     module = network.eval().to(workshop.device)
-    return Trained(kind, seed, method, module, facts["accuracy"], facts["seconds"])
+    return Trained(kind, seed, method, module, kept.facts["accuracy"], kept.facts["seconds"])
 
 
 def sounding(
@@ -103,6 +124,7 @@ def sounding(
     data: Data = "test",
     samples: int | None = None,
     batches: int | None = None,
+    gauges: str = "standard",
 ) -> Sounding:
     """What a network measures: loaded if it is there, else measured and kept.
 
@@ -115,27 +137,59 @@ def sounding(
         data: the test images, the training images, or others.
         samples: in a batch.
         batches: how many; all that the data give if left out.
+        gauges: which.
+    """
+
+    def network() -> nn.Module:
+        if state == "initial":
+            return untrained(workshop, kind, seed)
+        return trained(workshop, kind, seed, method).module
+
+    each = Wanted(kind, seed, method)
+    return measured(
+        workshop, each, state, network, data=data, samples=samples, batches=batches, gauges=gauges
+    )
+
+
+def measured(
+    workshop: Workshop,
+    name: object,
+    weights: str,
+    network: Callable[[], nn.Module],
+    *,
+    data: Data = "test",
+    samples: int | None = None,
+    batches: int | None = None,
+    gauges: str = "standard",
+) -> Sounding:
+    """The sounding of any network on images: loaded if it is there, else measured and kept.
+
+    Args:
+        workshop: where.
+        name: of the network.
+        weights: which it has; with the name it tells the network from all others.
+        network: gives it, if need be.
+        data: the test images, the training images, or others.
+        samples: in a batch.
+        batches: how many; all that the data give if left out.
+        gauges: which.
     """
     count = samples or samples_of(workshop)
     what = data if isinstance(data, str) else data.name
-    file = _sounding_file(workshop, f"{kind}-{method}-{seed}-{state}-{what}-{count}-{batches or 'all'}")
+    parts = [name, weights, what, count, batches or "all", *([gauges] if gauges != "standard" else [])]
+    file = _sounding_file(workshop, "-".join(map(str, parts)))
     if file.exists():
         return load(file)
-    network = (
-        trained(workshop, kind, seed, method).module
-        if state == "trained"
-        else untrained(workshop, kind, seed).eval().to(workshop.device)
-    )
     found = measure(
-        network,
+        network().eval().to(workshop.device),
         _inputs(workshop, data),
         samples=count,
         batches=batches,
+        gauges=gauges,
         batch_size=500,
-        name=f"{kind} {method} {seed}",
-        seed=seed,
+        name=str(name),
     )
-    found.provenance.model.update({"weights": f"{state}, seed {seed}, {method}"})
+    found.provenance.model.update({"weights": weights})
     found.provenance.data.update({"name": what})
     file.parent.mkdir(parents=True, exist_ok=True)
     found.save(file)
@@ -152,15 +206,30 @@ def _inputs(workshop: Workshop, data: Data) -> Tensor:
     return normalised(tensor) if tensor.dtype == torch.uint8 else tensor
 
 
-def _train(
-    workshop: Workshop, network: nn.Module, kind: str, seed: int, method: Method
-) -> dict[str, float | str]:
+def _network_file(workshop: Workshop, wanted: Wanted) -> Path:
+    name = f"{wanted.kind}-{wanted.method}-{wanted.seed}.safetensors"
+    return workshop.shared / "images" / "networks" / name
+
+
+def _train(workshop: Workshop, wanted: Sequence[Wanted], place: str) -> None:
     started = time.perf_counter()
-    recipe = recipe_of(workshop, kind, method)
-    with progress_bar(f"training {kind}, {method}, seed {seed}") as show:
-        train(network, pictures(workshop, "train"), recipe, seed + 1000, workshop.device, show)
-    seconds = time.perf_counter() - started
-    return {
-        "accuracy": accuracy(network, pictures(workshop, "test"), workshop.device),
-        "seconds": round(seconds, 2),
-    }
+    data, test = pictures(workshop, "train"), pictures(workshop, "test")
+    trainings = [
+        Training(
+            untrained(workshop, each.kind, each.seed),
+            data,
+            recipe_of(workshop, each.kind, each.method),
+            each.seed + 1000,
+            workshop.device,
+        )
+        for each in wanted
+    ]
+    with progress_bar(f"training {place}: {', '.join(map(str, wanted))}") as show:
+        train(trainings, show)
+    seconds = (time.perf_counter() - started) / len(wanted)
+    for each, training in zip(wanted, trainings, strict=True):
+        found = accuracy(training.network, test, workshop.device)
+        file = _network_file(workshop, each)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {name: value.cpu() for name, value in training.network.state_dict().items()}
+        write_tensors(file, tensors, {"accuracy": found, "seconds": round(seconds, 2)})

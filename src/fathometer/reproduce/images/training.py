@@ -6,7 +6,7 @@ are the same on every device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
@@ -43,9 +43,9 @@ class Recipe:
         flips: whether a mirrored image keeps its label, as a digit does not.
     """
 
-    epochs: int = 30
-    batch: int = 256
-    learning_rate: float = 0.4
+    epochs: int = 24
+    batch: int = 512
+    learning_rate: float = 0.5
     decay: float = 5e-4
     method: Method = "sgd"
     smoothing: float = 0.0
@@ -101,36 +101,65 @@ class Draws:
             self.shares.copy_(pair[0] / pair.sum(0))  # Beta(α, α)
 
 
-def train(
-    network: nn.Module,
-    data: Pictures,
-    recipe: Recipe,
-    seed: int,
-    device: str = "cpu",
-    progress: Show | None = None,
-) -> nn.Module:
-    """Train in place, on the device; the network ends in eval mode.
+class Training:
+    """A network under way: its next step can be taken at any time, beside those of others.
 
-    On a GPU in bfloat16 autocast. The last images of an epoch that do not fill a batch wait for another.
+    On a GPU each has a stream of its own and its step is a CUDA graph, in bfloat16 autocast: small networks
+    leave most of a GPU idle, and several side by side fill it.
+
+    Args:
+        network: trained in place; moved to the device.
+        data: images and labels. Those that do not fill a batch at the end of an epoch wait for another.
+        recipe: how.
+        seed: of the order of the images, of crops, flips and mixing.
+        device: where.
     """
-    where = torch.device(device)
-    network.to(where).train()
-    _lay_out(network, torch.channels_last)
-    step, draws = _step(network, data, recipe, seed, where)
-    take = step
-    done, total = 0, recipe.epochs * draws.steps
-    with _few_threads(where):
-        for _ in range(recipe.epochs):
-            draws.draw()
-            for _ in range(draws.steps):
-                if where.type == "cuda" and done == WARM_UP:
-                    take = _captured(step)
-                take()
-                done += 1
-            if progress is not None:
-                progress(done, total)
-    _lay_out(network, torch.contiguous_format)
-    return network.eval()
+
+    def __init__(
+        self, network: nn.Module, data: Pictures, recipe: Recipe, seed: int, device: str = "cpu"
+    ) -> None:
+        where = torch.device(device)
+        self.network = network.to(where).train()
+        _lay_out(network, torch.channels_last)
+        self._step, self._draws = _step(network, data, recipe, seed, where)
+        self._take = self._step
+        self._done, self.steps = 0, recipe.epochs * self._draws.steps
+        self._stream = torch.cuda.Stream(where) if where.type == "cuda" else None
+        if self._stream is not None:
+            torch.cuda.synchronize()  # what the step reads was made on another stream
+            for _ in range(min(WARM_UP, self.steps)):
+                self.advance()
+            self._take = _captured(self._step, self._stream)  # reads the tensors of the step, which stays
+
+    def advance(self) -> None:
+        """Take the next step, if one is left."""
+        if self._done == self.steps:
+            return
+        with torch.cuda.stream(self._stream):
+            if self._done % self._draws.steps == 0:
+                self._draws.draw()
+            self._take()
+        self._done += 1
+
+    def finish(self) -> nn.Module:
+        """The network, in eval mode, once all steps are taken."""
+        if self._stream is not None:
+            self._stream.synchronize()
+        _lay_out(self.network, torch.contiguous_format)
+        return self.network.eval()
+
+
+def train(trainings: Sequence[Training], progress: Show | None = None) -> None:
+    """Take all steps of several trainings, in turn."""
+    total = max((training.steps for training in trainings), default=0)
+    with _one_thread():
+        for step in range(total):
+            for training in trainings:
+                training.advance()
+            if progress is not None and step % 10 == 9:
+                progress(step + 1, total)
+    for training in trainings:
+        training.finish()
 
 
 def _lay_out(network: nn.Module, order: torch.memory_format) -> None:
@@ -141,11 +170,10 @@ def _lay_out(network: nn.Module, order: torch.memory_format) -> None:
 
 
 @contextmanager
-def _few_threads(device: torch.device) -> Iterator[None]:
-    """One: on a CPU these layers are too small to share."""
+def _one_thread() -> Iterator[None]:
+    """On a CPU these layers are too small to share."""
     before = torch.get_num_threads()
-    if device.type == "cpu":
-        torch.set_num_threads(1)
+    torch.set_num_threads(1)
     try:
         yield
     finally:
@@ -172,16 +200,19 @@ def _step(
     rates = _rates(recipe, recipe.epochs * draws.steps).to(device)
     rate = rates[0].clone()
     optimiser = _optimiser(network, recipe, rate)
-    counter = torch.zeros((), dtype=torch.long, device=device)
+    counter = torch.zeros(1, dtype=torch.long, device=device)
     loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.smoothing)
 
     def step() -> None:
-        row = counter % draws.steps
-        rate.copy_(rates[counter])
-        x, y = images[draws.order[row]], labels[draws.order[row]]
+        def now(values: Tensor) -> Tensor:
+            return values.index_select(0, counter % len(values))[0]  # by a tensor: a graph knows no numbers
+
+        rate.copy_(now(rates))
+        chosen = now(draws.order)
+        x, y = images[chosen], labels[chosen]
         if recipe.augment:
-            x = augmented(x, draws.shifts[row], draws.flips[row] if recipe.flips else None)
-        share, partners = draws.shares[row], draws.partners[row]
+            x = augmented(x, now(draws.shifts), now(draws.flips) if recipe.flips else None)
+        share, partners = now(draws.shares), now(draws.partners)
         if recipe.mixing:
             x = share * x + (1 - share) * x[partners]
         x = x.contiguous(memory_format=torch.channels_last)
@@ -229,17 +260,17 @@ def _optimiser(network: nn.Module, recipe: Recipe, rate: Tensor) -> torch.optim.
     parameters = list(network.parameters())
     if recipe.method == "adam":
         return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.decay, capturable=rate.is_cuda, foreach=True
+            parameters, lr=rate, weight_decay=recipe.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
         )
     return torch.optim.SGD(
         parameters, lr=rate, momentum=0.9, weight_decay=recipe.decay, nesterov=True, fused=True
     )
 
 
-def _captured(step: Callable[[], None]) -> Callable[[], None]:
+def _captured(step: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:
     """The step as a CUDA graph: one launch in place of a thousand."""
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         step()
     return graph.replay

@@ -27,6 +27,13 @@ _PANELS = {
     "negative": r"$\|A_-\|/\|A\|$",
     "cost_of_identity": "cost of identity",
 }
+_PREDICTORS = {
+    "cost_of_identity": "cost of identity",
+    "stable_rank": r"stable rank $\|A\|_*^2/\|A\|^2$",
+    "stable_rank_op": r"stable rank $\|A\|^2/\|A\|_{op}^2$",
+    "ridge_rank": "ridge rank",
+    "negative": r"$\|A_-\|/\|A\|$ itself",
+}
 
 
 @for_print
@@ -47,7 +54,9 @@ def plot_layers(layers: pd.DataFrame, rank: int) -> Figure:
             mean, inside = groups[name].mean(), groups["inside"].all()
             axes.plot(mean.index, mean, color=colour)
             axes.plot(mean.index, mean.where(inside), color=colour, linewidth=2.6)
-            axes.fill_between(mean.index, groups[name].min(), groups[name].max(), color=colour, alpha=0.2, lw=0)
+            axes.fill_between(
+                mean.index, groups[name].min(), groups[name].max(), color=colour, alpha=0.2, lw=0
+            )
         axes.set(xlabel="$p$", title=label)
         if name == "cost_of_identity":
             axes.set_yscale("log")
@@ -75,11 +84,11 @@ def plot_finding(
     Args:
         layers: of all networks.
         along: by the name of a predictor and L̃, the rank correlation with the gap along the path.
-        errors: by the same names, the held-out error.
+        errors: by the same name, the held-out error.
         without: the error without a predictor.
     """
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import ListedColormap, Normalize
 
     figure = column_figure(2, 2.7)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.25, 1.25, 0.8])
@@ -92,7 +101,7 @@ def plot_finding(
             )
     left.set(xscale="log", yscale="log", xlabel=r"$\|A_-\|/\|A\|$", ylabel="1 − affinity")
     left.set_title("all layers; filled: bottleneck")
-    scale = ScalarMappable(Normalize(0, len(depths)), _listed_map(len(depths)))
+    scale = ScalarMappable(Normalize(0, len(depths)), ListedColormap(_shades(len(depths))))
     bar = figure.colorbar(scale, ax=left, ticks=np.arange(len(depths)) + 0.5, aspect=30)
     bar.ax.set_yticklabels([f"{depth:g}" for depth in depths])
     bar.set_label(r"$\tilde{L}$", rotation=0)
@@ -104,7 +113,7 @@ def plot_finding(
             places + 0.08 * (number - (len(along) - 1) / 2),
             [value.mean for value in values],
             _arms(values),
-            label=name,
+            label=_PREDICTORS[name],
             capsize=1.5,
             elinewidth=0.7,
             **style,
@@ -112,27 +121,22 @@ def plot_finding(
     middle.set_xticks(places, [f"{depth:g}" for depth in depths])
     middle.set(xlabel=r"$\tilde{L}$", title="rank correlation with 1 − affinity,\ninner layers")
     for number, (_, error) in enumerate(errors.items()):
-        right.bar(number, error.mean, yerr=_arms([error]), color=look(number)["color"], capsize=2)
+        bars = {"elinewidth": 0.7, "ecolor": INK, "capsize": 2}
+        right.bar(number, error.mean, yerr=_arms([error]), color=look(number)["color"], error_kw=bars)
     right.axhline(without, color=INK, linestyle="--", linewidth=0.8)
     right.set_xticks([])
     right.set_title("error of 1 − affinity,\nheld-out seed")
     handles, _ = middle.get_legend_handles_labels()
     legend_above(figure, handles)
-    note_below(figure, ["means with 95 % intervals over seeds"])
+    note_below(figure, ["means with 95 % intervals over seeds", "dashed: without a predictor"], "; ")
     return figure
 
 
-def _shades(number: int) -> Sequence[tuple[float, float, float, float]]:
+def _shades(number: int) -> list[tuple[float, float, float, float]]:
     """From dark to light along the scale, one for each depth; not so light that it is lost on paper."""
     import matplotlib
 
     return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]
-
-
-def _listed_map(number: int):  # type: ignore[no-untyped-def]
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(_shades(number))
 
 
 def _arms(values: Sequence[Interval]) -> list[list[float]]:

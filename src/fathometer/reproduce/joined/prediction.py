@@ -1,7 +1,7 @@
 """What goes with the gap 1 − affinity: rank correlations, held-out errors, and intervals over seeds.
 
-Tables have a row for each layer of each network, as `joined_layers` gives them: `rank`, `effective_depth`, `seed`,
-`point`, `p`, and a column for each predictor and for the target.
+Tables have a row for each layer of each network, as `joined_layers` gives them: `rank`, `effective_depth`,
+`seed`, `point`, `p`, and a column for each predictor and for the target.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ NETWORK = ["rank", "effective_depth", "seed"]
 """What tells one network from another."""
 TARGET = "gap"
 DIMENSIONS = ("cost_of_identity", "stable_rank", "stable_rank_op", "ridge_rank")
+"""What counts dimensions; a cost of identity with another ridge has a name that begins with the first."""
 
 
-def spearman(a: Sequence[float] | pd.Series, b: Sequence[float] | pd.Series) -> float:
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """The rank correlation; 0 where one side does not vary and so says nothing.
 
     Example:
@@ -37,7 +38,7 @@ def spearman(a: Sequence[float] | pd.Series, b: Sequence[float] | pd.Series) -> 
     return float(np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1])
 
 
-def auc(score: Sequence[float] | pd.Series, positive: Sequence[bool] | pd.Series) -> float:
+def auc(score: npt.ArrayLike, positive: npt.ArrayLike) -> float:
     """The chance that a positive has a higher score than a negative; NaN without both.
 
     Example:
@@ -58,7 +59,9 @@ def inner(layers: pd.DataFrame) -> pd.DataFrame:
 
 def per_rank(layers: pd.DataFrame) -> pd.DataFrame:
     """Dimensions in units of k, so that networks of different rank can be pooled."""
-    return layers.assign(**{name: layers[name] / layers["rank"] for name in DIMENSIONS if name in layers})
+    every = map(str, layers.columns)
+    names = [name for name in every if name in DIMENSIONS or name.startswith(f"{DIMENSIONS[0]}_")]
+    return layers.assign(**{name: layers[name] / layers["rank"] for name in names})
 
 
 def middle(layers: pd.DataFrame) -> pd.DataFrame:

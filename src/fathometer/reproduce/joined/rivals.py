@@ -1,8 +1,9 @@
 """Does the cost of identity foretell the affinity score better than the stable rank?
 
 Each answer is a pure function of the table of layers, `joined_layers`. There are two stable ranks, that of
-Proposition 1, ‖A‖*²/‖A‖², and the common one, ‖A‖²/‖A‖²_op; to be better is to be better than both. Beside them stands the
-ridge rank, the cost of identity without ReLU: what the ridge does, and what the sight of signs.
+Proposition 1, ‖A‖*²/‖A‖², and the common one, ‖A‖²/‖A‖²_op; to be better is to be better than both. Beside
+them stand the ridge rank, the cost of identity without ReLU (what does the ridge do, and what the sight of
+signs?), and the negative part itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import pandas as pd
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import Interval
 from fathometer.reproduce.joined.prediction import (
-    DIMENSIONS,
     across_networks,
     along_path,
     inner,
@@ -31,41 +31,47 @@ NAMES = {
     "stable_rank": "stable rank ‖A‖*²/‖A‖²",
     "stable_rank_op": "stable rank ‖A‖²/‖A‖²_op",
     "ridge_rank": "ridge rank",
+    "negative": "‖A₋‖/‖A‖",
 }
+COMPARED = tuple(NAMES)
 
 CLAIMS = {
     "along": Claim(
         "Along a path, the cost of identity foretells the score better than the stable rank.",
-        "The absolute rank correlation with 1 − affinity over the layers of a network, less that of either stable "
-        "rank (‖A‖*²/‖A‖² and ‖A‖²/‖A‖²_op), mean over networks: the 95 % interval (over seeds) lies above 0, for all "
-        "layers and for the inner ones (.1 ≤ p ≤ .9), since all of them are large at both ends.",
+        "The absolute rank correlation with 1 − affinity over the layers of a network, less that of either "
+        "stable rank (‖A‖*²/‖A‖² and ‖A‖²/‖A‖²_op), mean over networks: the 95 % interval (over seeds) "
+        "lies above 0, for all layers and for the inner ones (.1 ≤ p ≤ .9), since all of them are large at "
+        "both ends.",
     ),
     "held_out": Claim(
         "So it does in networks that it has not seen.",
-        "1 − affinity in every layer, foretold by a monotone curve (isotonic regression) through the layers of all "
-        "other seeds, dimensions in units of k: the mean absolute error with either stable rank less that with "
-        "the cost of identity, mean over networks: the 95 % interval (over seeds) lies above 0.",
+        "1 − affinity in every layer, foretold by a monotone curve (isotonic regression) through the "
+        "layers of all other seeds, dimensions in units of k: the mean absolute error with either stable "
+        "rank less that with the cost of identity, mean over networks: the 95 % interval (over seeds) lies "
+        "above 0.",
     ),
     "across": Claim(
         "So it does between networks, at one place.",
-        "At p = ½, the absolute rank correlation with 1 − affinity over the networks of a seed (all ranks and L̃, "
-        "dimensions in units of k), less that of either stable rank: the 95 % interval (over seeds) lies above 0.",
+        "At p = ½, the absolute rank correlation with 1 − affinity over the networks of a seed (all ranks "
+        "and L̃, dimensions in units of k), less that of either stable rank: the 95 % interval (over "
+        "seeds) lies above 0.",
     ),
     "beyond": Claim(
         "So it does where depth, rank and place are the same, and only the seed differs.",
-        "The rank correlation with 1 − affinity over seeds, at the same layer of networks of the same rank and L̃, "
-        "mean over all layers, ranks and L̃, less that of either stable rank: the 95 % interval (jackknife over "
-        "seeds) lies above 0.",
+        "The rank correlation with 1 − affinity over seeds, at the same layer of networks of the same rank "
+        "and L̃, mean over all layers, ranks and L̃, less that of either stable rank: the 95 % interval "
+        "(jackknife over seeds) lies above 0.",
     ),
 }
 
 
 def answer_along(layers: pd.DataFrame) -> Answer:
     """Rank correlations over the layers of a network."""
-    parts, holds, numbers = [], True, {}
+    parts, holds = [], True
+    numbers: dict[str, float] = {}
     for label, part in (("inner layers", inner(layers)), ("all layers", layers)):
-        table = _absolute(along_path(part, DIMENSIONS))
-        means = {name: over_seeds(table, table[name]) for name in DIMENSIONS}
+        table = _absolute(along_path(part, COMPARED))
+        means = {name: over_seeds(table, table[name]) for name in COMPARED}
         gains = {name: over_seeds(table, table[COST] - table[name]) for name in RIVALS}
         holds &= _ahead(gains)
         parts.append(f"{label}: {_words(means, gains)}")
@@ -75,8 +81,8 @@ def answer_along(layers: pd.DataFrame) -> Answer:
 
 def answer_held_out(layers: pd.DataFrame) -> Answer:
     """Errors in networks of a seed that was left out."""
-    table = left_out(layers, DIMENSIONS)
-    means = {name: over_seeds(table, table[name]) for name in DIMENSIONS}
+    table = left_out(layers, COMPARED)
+    means = {name: over_seeds(table, table[name]) for name in COMPARED}
     gains = {name: over_seeds(table, table[name] - table[COST]) for name in RIVALS}
     none = table["none"].mean()
     return Answer(
@@ -88,8 +94,8 @@ def answer_held_out(layers: pd.DataFrame) -> Answer:
 
 def answer_across(layers: pd.DataFrame) -> Answer:
     """Rank correlations over networks at p = ½."""
-    table = _absolute(across_networks(layers, DIMENSIONS))
-    means = {name: over_seeds(table, table[name]) for name in DIMENSIONS}
+    table = _absolute(across_networks(layers, COMPARED))
+    means = {name: over_seeds(table, table[name]) for name in COMPARED}
     gains = {name: over_seeds(table, table[COST] - table[name]) for name in RIVALS}
     return Answer(_ahead(gains), _words(means, gains), _numbers(means, gains, "half"))
 
@@ -98,27 +104,27 @@ def answer_beyond(layers: pd.DataFrame) -> Answer:
     """Rank correlations over seeds at the same place of the same design."""
 
     def correlations(part: pd.DataFrame) -> pd.Series:
-        means = same_place(part, DIMENSIONS)[list(DIMENSIONS)].mean()
+        means = same_place(part, COMPARED)[list(COMPARED)].mean()
         return pd.concat([means, means[COST] - means[list(RIVALS)].add_prefix("gain_")])
 
     found = jackknife(layers, correlations)
-    means = {name: found[name] for name in DIMENSIONS}
+    means = {name: found[name] for name in COMPARED}
     gains = {name: found[f"gain_{name}"] for name in RIVALS}
     return Answer(_ahead(gains), _words(means, gains), _numbers(means, gains, "seeds"))
 
 
 def along_by_depth(layers: pd.DataFrame) -> dict[str, dict[float, Interval]]:
     """By predictor and L̃: the rank correlation over the inner layers, with its interval."""
-    table = along_path(inner(layers), DIMENSIONS)
-    return {
-        NAMES[name]: {float(depth): over_seeds(of, of[name]) for depth, of in table.groupby("effective_depth")}
-        for name in DIMENSIONS
+    table = along_path(inner(layers), COMPARED)
+    depths = {
+        float(depth): table[table["effective_depth"] == depth] for depth in table["effective_depth"].unique()
     }
+    return {name: {depth: over_seeds(of, of[name]) for depth, of in depths.items()} for name in COMPARED}
 
 
 def _absolute(table: pd.DataFrame) -> pd.DataFrame:
     """A measure that goes the other way foretells too."""
-    return table.assign(**{name: table[name].abs() for name in DIMENSIONS})
+    return table.assign(**{name: table[name].abs() for name in COMPARED})
 
 
 def _ahead(gains: Mapping[str, Interval]) -> bool:
@@ -128,7 +134,8 @@ def _ahead(gains: Mapping[str, Interval]) -> bool:
 def _words(means: Mapping[str, Interval], gains: Mapping[str, Interval]) -> str:
     first = f"{NAMES[COST]} {means[COST]}"
     rest = [f"{NAMES[name]} {means[name]}, difference {gain}" for name, gain in gains.items()]
-    return ", ".join([first, *rest, f"(for comparison) {NAMES['ridge_rank']} {means['ridge_rank']}"])
+    beside = ", ".join(f"{NAMES[name]} {means[name]}" for name in ("ridge_rank", "negative"))
+    return ", ".join([first, *rest]) + f" (beside them: {beside})"
 
 
 def _numbers(means: Mapping[str, Interval], gains: Mapping[str, Interval], label: str) -> dict[str, float]:

@@ -22,26 +22,27 @@ DEEP, TELLING = 10.0, 0.9
 CLAIMS = {
     "where": Claim(
         "Along the path, ReLU's affinity score approaches 1 where the representation becomes non-negative.",
-        "The rank correlation of 1 − affinity and ‖A₋‖/‖A‖ over the layers of a network, mean over networks: the "
-        f"95 % interval (over seeds) lies above {TOGETHER}, for all layers and for the inner ones (.1 ≤ p ≤ .9).",
+        "The rank correlation of 1 − affinity and ‖A₋‖/‖A‖ over the layers of a network, mean over "
+        f"networks: the 95 % interval (over seeds) lies above {TOGETHER}, for all layers and for the inner "
+        "ones (.1 ≤ p ≤ .9).",
     ),
     "limits": Claim(
         "With growing depth both limits are reached together.",
-        "At the layer of least cost of identity, for each rank and seed over L̃: the rank correlations of L̃ with "
-        f"1 − affinity and with ‖A₋‖/‖A‖ have 95 % intervals of the mean (over seeds) below −{TOGETHER}, and the "
-        f"correlation of their logarithms has one above {STRAIGHT}.",
+        "At the layer of least cost of identity, for each rank and seed over L̃: the rank correlations of "
+        "L̃ with 1 − affinity and with ‖A₋‖/‖A‖ have 95 % intervals of the mean (over seeds) below "
+        f"−{TOGETHER}, and the correlation of their logarithms has one above {STRAIGHT}.",
     ),
     "exactly": Claim(
         "Exactly there, and nowhere else.",
-        f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {BENT}, and none a score > {AFFINE} and "
-        f"‖A₋‖/‖A‖ > {NEGATIVE}.",
+        f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {BENT}, and none a score > "
+        f"{AFFINE} and ‖A₋‖/‖A‖ > {NEGATIVE}.",
     ),
     "theory": Claim(
         "It happens where the theory says: in the layers whose cost of identity is near its least.",
-        f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores {BENT} or more; in "
-        "every network the mean inside is above that outside; and the cost of identity above its least tells "
-        f"layers with a score ≥ {BENT} from the others with an area under the curve whose 95 % interval (over "
-        f"seeds) lies above {TELLING}.",
+        f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores {BENT} "
+        "or more; in every network the mean inside is above that outside; and the cost of identity above "
+        f"its least tells layers with a score ≥ {BENT} from the others with an area under the curve whose "
+        f"95 % interval (over seeds) lies above {TELLING}.",
     ),
 }
 
@@ -91,10 +92,14 @@ def answer_limits(layers: pd.DataFrame) -> Answer:
         found["gap"].high <= -TOGETHER
         and found["negative"].high <= -TOGETHER
         and found["together"].low >= STRAIGHT,
-        f"1 − affinity and ‖A₋‖/‖A‖: {course}; rank correlations with L̃ {found['gap']} and {found['negative']}; "
-        f"correlation of the logarithms {found['together']}, 1 − affinity goes as ‖A₋‖/‖A‖ to the power "
-        f"{found['slope']}",
-        {f"{name}_{part}": getattr(one, part) for name, one in found.items() for part in ("mean", "low", "high")},
+        f"1 − affinity and ‖A₋‖/‖A‖: {course}; rank correlations with L̃ {found['gap']} and "
+        f"{found['negative']}; correlation of the logarithms {found['together']}, 1 − affinity goes as "
+        f"‖A₋‖/‖A‖ to the power {found['slope']}",
+        {
+            f"{name}_{part}": getattr(one, part)
+            for name, one in found.items()
+            for part in ("mean", "low", "high")
+        },
     )
 
 
@@ -103,14 +108,15 @@ def answer_exactly(layers: pd.DataFrame) -> Answer:
     clean, affine = layers["negative"] < NON_NEGATIVE, layers["affinity"] > AFFINE
     bent, dark = clean & (layers["affinity"] < BENT), affine & (layers["negative"] > NEGATIVE)
     forgiven = 1 - (layers["mixed"] / layers["negative"].clip(lower=1e-300)) ** 2
-    within, outside = forgiven[layers["inside"]].median(), forgiven[~layers["inside"]].median()
+    within, outside = forgiven[layers["inside"]].mean(), forgiven[~layers["inside"]].mean()
     return Answer(
         not (bent.any() or dark.any()),
         f"of {clean.sum()} layers with ‖A₋‖/‖A‖ < {NON_NEGATIVE}, {bent.sum()} score below {BENT} (least "
-        f"{_least(layers.loc[clean, 'affinity'])}); of {affine.sum()} with a score > {AFFINE}, {dark.sum()} have "
-        f"‖A₋‖/‖A‖ > {NEGATIVE} (largest {_least(-layers.loc[affine, 'negative'])}); {len(layers)} layers in all. "
-        f"Neurons that are mostly negative would be affine were they always so: allowing for them takes {within:.0%} off "
-        f"‖A₋‖² in the median layer inside the bottleneck, {outside:.0%} outside",
+        f"{_least(layers.loc[clean, 'affinity'])}); of {affine.sum()} with a score > {AFFINE}, {dark.sum()} "
+        f"have ‖A₋‖/‖A‖ > {NEGATIVE} (largest {_least(-layers.loc[affine, 'negative'])}); {len(layers)} "
+        "layers in all. Neurons that are always negative do no harm: to allow for them takes "
+        f"{abs(within):.1%} off ‖A₋‖² inside the bottleneck, {abs(outside):.1%} outside, in the mean over "
+        "layers",
         {"bent": bent.sum(), "clean": clean.sum(), "negative": dark.sum(), "affine": affine.sum()}
         | {"forgiven_inside": within, "forgiven_outside": outside},
     )
@@ -131,10 +137,11 @@ def answer_theory(layers: pd.DataFrame) -> Answer:
     failing = int((inside["affinity"] < BENT).sum())
     return Answer(
         failing == 0 and bool(below.all()) and found["extra"].low >= TELLING,
-        f"{len(inside)} layers inside score {inside['affinity'].min():.3f} or more, {failing} of them below {BENT}; "
-        f"inside above outside in {below.sum()} of {len(below)} networks; area under the curve {found['extra']} by "
-        f"the cost of identity above its least, {found['extra_stable_rank']} by the stable rank ‖A‖*²/‖A‖² above "
-        f"its least, {found['extra_stable_rank_op']} by ‖A‖²/‖A‖²_op, {found['speed']} by the speed ‖∂A‖/‖A‖",
+        f"{len(inside)} layers inside score {inside['affinity'].min():.3f} or more, {failing} of them below "
+        f"{BENT}; inside above outside in {below.sum()} of {len(below)} networks; area under the curve "
+        f"{found['extra']} by the cost of identity above its least, {found['extra_stable_rank']} by the "
+        f"stable rank ‖A‖*²/‖A‖² above its least, {found['extra_stable_rank_op']} by ‖A‖²/‖A‖²_op, "
+        f"{found['speed']} by the speed ‖∂A‖/‖A‖",
         {"inside_least": inside["affinity"].min(), "inside_failing": failing}
         | {f"auc_{name}": one.mean for name, one in found.items()}
         | {"auc_extra_low": found["extra"].low},

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fathometer.leaky import Flow, RepresentationPath, flow
+from fathometer.leaky.dynamics import TOLERANCE
 from fathometer.leaky.theory import solved_path
 
 START_DEPTH = 2.0  # L̃ of solved networks and of the flow
@@ -19,14 +20,29 @@ def drawn(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
     return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def cost_and_gradient(a: Tensor) -> tuple[Tensor, Tensor]:
+    """COI = Tr[AᵀAK⁻¹] and its gradient 2AK⁻¹ − 2σ'(A) ⊙ (σ(A)K⁻¹AᵀAK⁻¹), where K = σ(A)ᵀσ(A) is regular.
+
+    A is `[..., width, samples]`.
+
+    Example:
+        >>> cost, gradient = cost_and_gradient(torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
+        >>> cost.item(), gradient.tolist()
+        (2.25, [[0.0, -0.5], [0.0, -0.25]])
+    """
+    s, k = a.relu(), a.mT @ a
+    inverse = torch.linalg.inv(s.mT @ s)
+    return (inverse * k).sum((-2, -1)), 2 * a @ inverse - 2 * (a > 0) * (s @ inverse @ k @ inverse)
+
+
 def solved(layers: int, seed: int = 0) -> RepresentationPath:
     """A network with w = 6, N = 10 and L̃ = 2 that is critical to rounding."""
     return solved_path(*_start(seed), START_DEPTH, layers)
 
 
-def followed(steps: int, seed: int = 0) -> Flow:
-    """The flow from the same start."""
-    return flow(*_start(seed), START_DEPTH, steps=steps)
+def followed(steps: int, seed: int = 0, tolerance: float = TOLERANCE) -> Flow:
+    """The flow from the same start, seen at so many places."""
+    return flow(*_start(seed), START_DEPTH, steps=steps, tolerance=tolerance)
 
 
 def _start(seed: int) -> tuple[Tensor, Tensor]:

@@ -6,15 +6,16 @@ import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
-from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Recipe, Teacher, grid, preset
+from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.threads import in_threads
-from fathometer.report.leaky_tables import trained
+from fathometer.report.leaky_tables import trained, usual_run
 from fathometer.reproduce.scales import Scale
 from fathometer.reproduce.workshop import Workshop
 
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
+RANK = 3  # k* of all tasks here
 SHOWN_LAYERS = 18  # L of Figures 2b and 2c
 SMALL_DEPTHS = "w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds"
 SMALL_SCHEMES = "w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds"
@@ -38,7 +39,9 @@ def depth_plan(scale: Scale) -> Plan:
         return Plan(grid(design, effective_depth=depths, seeds=5), Recipe((Phase("adam", 16_000, 5e-4),)))
     quick = preset("quick")
     if scale == "small":
-        return Plan(grid(quick.design, effective_depth=[2.0, 3.0, 4.0, 6.0, 8.0, 11.0], seeds=5), quick.recipe)
+        return Plan(
+            grid(quick.design, effective_depth=[2.0, 3.0, 4.0, 6.0, 8.0, 11.0], seeds=5), quick.recipe
+        )
     tiny = replace(quick.design, layers=8, width=12, samples=30, test_samples=10)
     return Plan(grid(tiny, effective_depth=[2.0, 5.0, 7.0], seeds=2), Recipe((Phase("adam", 60, 3e-3),)))
 
@@ -46,8 +49,7 @@ def depth_plan(scale: Scale) -> Plan:
 def scheme_plan(scale: Scale) -> Plan:
     """Figure 2: L̃ = 3 over a range of L with steps of three kinds, f* of dimensions 30, 6, 3, 30."""
     size = preset("paper" if scale == "paper" else "quick")
-    teacher = Teacher((30, 6, 3, 30), "resnet")
-    design = replace(size.design, effective_depth=3.0, decay=0.03, teacher=teacher)
+    design = scheme_design(size)
     if scale == "paper":
         layers, seeds, recipe = [4, 6, 10, 14, 18, 24], 16, size.recipe
     elif scale == "small":
@@ -58,21 +60,27 @@ def scheme_plan(scale: Scale) -> Plan:
     return Plan(grid(design, layers=layers, scheme=SCHEMES, seeds=seeds), recipe)
 
 
+def scheme_design(size: Preset) -> Design:
+    """A network of Figure 2, of some size."""
+    return replace(size.design, effective_depth=3.0, decay=0.03, teacher=Teacher((30, 6, 3, 30), "resnet"))
+
+
 def depth_networks(workshop: Workshop) -> LeakySweep:
     """The networks of `depth_plan`, trained and measured."""
-    return _networks(workshop, "depths", depth_plan(workshop.scale))
+    return _measured(workshop, _trained(workshop, "depths", depth_plan(workshop.scale)))
 
 
 def scheme_networks(workshop: Workshop) -> LeakySweep:
-    """The networks of `scheme_plan`, trained and measured."""
-    return _networks(workshop, "schemes", scheme_plan(workshop.scale))
+    """The networks of `scheme_plan`, trained."""
+    return _trained(workshop, "schemes", scheme_plan(workshop.scale))
 
 
-def shown_schemes(sweep: LeakySweep) -> LeakySweep:
-    """Those of Figures 2b and 2c, L = 18; of the most layers where there are none."""
+def shown_schemes(workshop: Workshop) -> LeakySweep:
+    """Those of Figures 2b and 2c, trained and measured: L = 18, or the most layers where there are none."""
+    sweep = scheme_networks(workshop)
     layers = {run.design.layers for run in sweep.runs}
     shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
-    return replace(sweep, runs=tuple(sweep.chosen(layers=shown)))
+    return _measured(workshop, replace(sweep, runs=tuple(sweep.chosen(layers=shown))))
 
 
 def by_depth(sweep: LeakySweep) -> dict[float, list[LeakyRun]]:
@@ -81,6 +89,11 @@ def by_depth(sweep: LeakySweep) -> dict[float, list[LeakyRun]]:
     for run in sorted(trained(sweep), key=lambda run: (run.design.effective_depth, run.design.seed)):
         found.setdefault(run.design.effective_depth, []).append(run)
     return found
+
+
+def usual_depth(sweep: LeakySweep) -> list[LeakyRun]:
+    """The networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
+    return by_depth(sweep)[usual_run(sweep).design.effective_depth]
 
 
 def by_seed(sweep: LeakySweep) -> dict[int, list[LeakyRun]]:
@@ -96,13 +109,19 @@ def name_of(run: LeakyRun) -> str:
     return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
 
 
-def _networks(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
+def _trained(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
     """Train or load; what would be a warning is a note."""
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         sweep = workshop.sweep(name, *plan)
     for warning in said:
-        workshop.note(f"{warning.message}.")
+        if issubclass(warning.category, UserWarning):  # others are of other libraries
+            workshop.note(f"{warning.message}.")
+    return sweep
+
+
+def _measured(workshop: Workshop, sweep: LeakySweep) -> LeakySweep:
+    """Measure once, in threads, and say how many networks are not critical."""
     measures = in_threads(lambda run: run.measure(warn=False), trained(sweep))
     loose = sum(found.summary["crit"] > CRITICAL for found in measures)
     if loose:

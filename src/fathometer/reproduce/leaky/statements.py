@@ -38,6 +38,16 @@ def statement_table(seen: Iterable[Seen]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def sides_of(seen: Iterable[Seen]) -> dict[str, tuple[list[float], list[float]]]:
+    """By kind, the right and the left sides, for a picture of one against the other."""
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for one in seen:
+        right, left = found.setdefault(one.kind, ([], []))
+        right.append(one.statement.right)
+        left.append(one.statement.left)
+    return found
+
+
 def named(seen: Sequence[Seen], *names: str) -> list[Seen]:
     """Those whose statement has one of these names."""
     return [one for one in seen if one.statement.name in names]
@@ -58,13 +68,15 @@ def held(seen: Sequence[Seen]) -> str:
         parts.append(f"{good} of {len(group)} {kind}")
     failing = next((one for one in seen if not one.statement.holds), None)
     beyond = f", not for {failing.kind} {failing.where}: {_sides(failing.statement)}" if failing else ""
-    return f"holds for {' and '.join(parts)}{beyond}"
+    return f"holds for {', '.join(parts)}{beyond}"
 
 
 def every(seen: Sequence[Seen], words: str, numbers: dict[str, float] | None = None) -> Answer:
-    """Holds where every one of them does."""
+    """Holds where every one of them does; undecided where there is none."""
+    if not seen:
+        return Answer(None, f"there was nothing to measure; {words}")
     return Answer(
-        bool(seen) and all(one.statement.holds for one in seen),
+        all(one.statement.holds for one in seen),
         f"{held(seen)}; {words}",
         {
             "statements": float(len(seen)),

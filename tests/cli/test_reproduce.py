@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fathometer.cli.reproduce import reproduce
+from fathometer.errors import InputError
+from fathometer.reproduce import ITEMS
+
+APP = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+APP.command()(reproduce)
+ITEM = "affinity-figure-2c"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+def run(*args: str) -> str:
+    result = CliRunner().invoke(APP, list(args), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("word", ["list", "LIST"])
+def test_the_list_names_every_item(word: str) -> None:
+    output = run(word)
+    assert all(name in output for name in ITEMS)
+    assert not list(Path().iterdir())
+
+
+def test_an_item_says_its_test_before_and_its_verdict_after() -> None:
+    output = run(ITEM, "--scale", "smoke")
+    assert output.index("fall strictly") < output.index(f"{ITEM}: ")
+    assert "decides nothing" in output
+    assert Path("reproduction/smoke", ITEM, "verdict.json").exists()
+
+
+def test_what_is_there_is_shown_and_not_run_again() -> None:
+    run(ITEM, "--scale", "smoke")
+    file = Path("reproduction/smoke", ITEM, "verdict.json")
+    before = file.stat().st_mtime_ns
+    assert "it was there" in run(ITEM, "--scale", "smoke")
+    assert file.stat().st_mtime_ns == before
+    run(ITEM, "--scale", "smoke", "--force")
+    assert file.stat().st_mtime_ns > before
+
+
+def test_a_page_can_be_written_without_running_anything() -> None:
+    run(ITEM, "--out", "results")
+    output = run("--out", "results", "--page", "page.md")
+    assert "wrote page.md" in output
+    page = Path("page.md").read_text("utf-8")
+    assert f"results/small/{ITEM}/figure.png" in page
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "expected items"),
+        (["figure-99"], "expected an item"),
+        (["affinity-figure-8", "--scale", "paper"], "needs --cifar10"),
+        ([ITEM, "--cifar10", "nowhere"], "--cifar10 nowhere: there is no such"),
+        ([ITEM, "--device", "cuda:77"], "not usable here"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_any_work(args: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        run(*args)
+    assert not list(Path().iterdir())
+
+
+def test_of_several_items_those_that_lack_data_are_named_and_the_others_run() -> None:
+    output = run("affinity-figure-2c", "affinity-figure-8", "--scale", "paper")
+    assert "not run: affinity-figure-8 at scale paper needs --cifar10" in output
+    assert f"{ITEM}: holds" in output

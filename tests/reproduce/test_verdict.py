@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fathometer.errors import InputError
+from fathometer.reproduce import Answer, Claim, Verdict, read_verdict
+
+CLAIMS = {"up": Claim("It rises.", "The slope is above 0."), "down": Claim("It falls.", "It is below 0.")}
+
+
+def verdict(up: bool | None, down: bool | None) -> Verdict:
+    answers = {"up": Answer(up, "slope 0.3", {"slope": 0.3}), "down": Answer(down, "slope −2")}
+    return Verdict("affinity-figure-0", "Figure 0", "small", CLAIMS, answers, notes=("by the way",))
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "outcome"),
+    [
+        (True, True, "holds"),
+        (True, None, "holds"),
+        (True, False, "holds in part"),
+        (False, None, "does not hold"),
+        (None, None, "not run"),
+    ],
+)
+def test_the_outcome_follows_from_what_could_be_decided(
+    up: bool | None, down: bool | None, outcome: str
+) -> None:
+    assert verdict(up, down).outcome == outcome
+
+
+def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:
+    whole = replace(verdict(True, False), command="fathometer …", device="2 cores", seconds=1.5, date="2026")
+    whole.save(tmp_path / "verdict.json")
+    assert read_verdict(tmp_path / "verdict.json") == whole
+    assert json.loads((tmp_path / "verdict.json").read_text("utf-8"))["outcome"] == "holds in part"
+
+
+def test_numbers_that_json_has_not_are_left_out() -> None:
+    answer = Answer(True, "infinite", {"cost": math.inf, "slope": 1})
+    assert answer.numbers == {"slope": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": "another"}, "not a verdict"),
+        ({"version": 2}, "newer"),
+        ({"scale": "huge"}, "expected a scale"),
+        ({"claims": None}, "damaged"),
+        ({"seconds": "long"}, "damaged"),
+    ],
+)
+def test_a_file_that_is_no_verdict_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    file = tmp_path / "verdict.json"
+    verdict(True, True).save(file)
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(InputError, match=words):
+        read_verdict(file)
+
+
+def test_a_file_that_is_cut_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text('{"schema": "fathometer.verd')
+    with pytest.raises(InputError, match="cannot be read"):
+        read_verdict(tmp_path / "verdict.json")
