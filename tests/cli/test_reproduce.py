@@ -77,5 +77,6 @@ def test_what_cannot_be_done_is_said_before_any_work(args: list[str], words: str
 
 def test_of_several_items_those_that_lack_data_are_named_and_the_others_run() -> None:
     output = run("affinity-figure-2c", "affinity-figure-8", "--scale", "paper")
-    assert "not run: affinity-figure-8 at scale paper needs --cifar10" in output
+    assert "affinity-figure-8: not run, affinity-figure-8 at scale paper needs --cifar10" in output
+    assert Path("reproduction/paper/affinity-figure-8/verdict.json").exists()
     assert f"{ITEM}: holds" in output

@@ -7,9 +7,11 @@ from urllib.error import URLError
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 from fathometer import InputError
 from fathometer.models import LoadedModel, load_model
+from fathometer.models.from_torchvision import _fitting
 
 
 def runs_on_an_image(model: LoadedModel) -> bool:
@@ -90,3 +92,13 @@ def test_a_file_brings_the_preprocessing_of_its_own_weights(tmp_path: Path) -> N
         torch.save(state, tmp_path / file)
         sizes[file] = load_model("torchvision:mobilenet_v2", tmp_path / file).inputs.preprocess.resize_size  # type: ignore[union-attr]
     assert list(sizes.values()) == [[256], [232], [232]]
+
+
+def test_a_network_without_weights_takes_images_of_its_own_size() -> None:
+    from torchvision.models import get_model_weights
+
+    module = nn.Module()
+    module.image_size = 224  # type: ignore[assignment]  # as a ViT-H/14 that was made without weights; its default ones take 518
+    entries = get_model_weights("vit_h_14")
+    assert _fitting(entries, module).transforms().crop_size == [224]
+    assert _fitting(entries, nn.Module()) == entries.DEFAULT

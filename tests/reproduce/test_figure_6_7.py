@@ -1,14 +1,16 @@
 """Figures 6 and 7: the tests of the claims, on scores for which the answer is known."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from fathometer import affinity_score
+from fathometer import InputError, affinity_score
 from fathometer.activations import PAPER_ACTIVATIONS, AtlasSettings, activation_atlas
 from fathometer.reproduce.affinity import figure_6, figure_7
-from fathometer.reproduce.affinity.digit_network import trained_convolutions
+from fathometer.reproduce.workshop import Workshop
 
 FEW = AtlasSettings(means=4, stds=(1.0, 0.1), samples=40, features=3)
 
@@ -133,11 +135,9 @@ def test_covariances() -> None:
     assert figure_7.answer_constant(widths(0.0, 0.0, last=0.2), None).holds is False
 
 
-def test_the_network_is_the_same_for_a_seed_and_leaves_the_generator_alone() -> None:
-    before = torch.get_rng_state()
-    one, two, other = (trained_convolutions(seed, 0) for seed in (3, 3, 4))
-    assert torch.equal(before, torch.get_rng_state())
-    weights = [found.network.state_dict()["0.weight"] for found in (one, two, other)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
-    assert one.images.shape == (500, 3, 16, 16)
+def test_the_published_network_must_be_there(tmp_path: Path) -> None:
+    pixels = np.zeros((500, 32, 32, 3), np.uint8)
+    np.savez(tmp_path / "cifar10_test.npz", x=pixels, y=np.zeros(500, np.uint8))
+    workshop = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path, "weights": tmp_path})
+    with pytest.raises(InputError, match="expected a file resnet20"):
+        figure_7.run(workshop)

@@ -365,7 +365,7 @@ def test_any_network_can_be_measured_and_kept(workshop: Workshop) -> None:
 def test_all_that_is_missing_is_trained(workshop: Workshop) -> None:
     wanted = [Wanted("resnet8", 0), Wanted("resnet8", 0), Wanted("plain8", 0, "mixup")]
     train_all(workshop, wanted)
-    files = {file.name for file in (workshop.shared / "images" / "networks").iterdir()}
+    files = {file.name for file in (workshop.shared / "images").glob("*/networks/*")}
     assert files == {"resnet8-sgd-0.safetensors", "plain8-mixup-0.safetensors"}
 
 

@@ -59,7 +59,3 @@ def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
         assert claim.test.endswith(".")
     assert item.seconds.smoke <= 15
     assert not item.small.endswith(".")
-
-
-def test_all_items_at_scale_small_stay_under_an_hour() -> None:
-    assert sum(item.seconds.small for item in ITEMS.values()) < 3600

@@ -8,9 +8,20 @@ import pandas as pd
 import pytest
 
 from fathometer.errors import InputError
-from fathometer.reproduce import ITEMS, Answer, Claim, Item, Workshop, chosen_items, reproduce
+from fathometer.reproduce import (
+    ITEMS,
+    Answer,
+    Claim,
+    Item,
+    Workshop,
+    chosen_items,
+    read_verdict,
+    reproduce,
+)
 from fathometer.reproduce.page import page_of, read_verdicts, write_page
+from fathometer.reproduce.running import missing_sources, record_not_run
 from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.workshop import Source
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,6 +63,35 @@ def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None
     assert "secret" not in (tmp_path / "paper" / ONE.name / "verdict.json").read_text("utf-8")
 
 
+def test_a_command_names_what_the_item_makes_use_of_and_no_more(tmp_path: Path) -> None:
+    sources: dict[Source, Path] = dict.fromkeys(("weights", "plan", "cifar10", "imagenet"), tmp_path)
+    verdict = reproduce(replace(ONE, optional=("plan",)), "paper", out=tmp_path, sources=sources)
+    assert verdict.command.endswith("--scale paper --cifar10 FOLDER --plan PLAN.toml")
+
+
+def test_a_plan_names_its_own_images(tmp_path: Path) -> None:
+    item = replace(ONE, sources=("imagenet",), optional=("plan",))
+    assert missing_sources(item, "paper", {}) == ["imagenet"]
+    assert not missing_sources(item, "paper", {"plan": tmp_path})
+
+
+def test_an_item_begins_in_an_empty_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "small" / ONE.name
+    folder.mkdir(parents=True)
+    (folder / "old.png").write_bytes(b"of another run")
+    reproduce(ONE, out=tmp_path)
+    assert not (folder / "old.png").exists()
+
+
+def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:
+    record_not_run(ONE, "paper", "it needs a | GPU", out=tmp_path)
+    kept = read_verdict(tmp_path / "paper" / ONE.name / "verdict.json")
+    assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")
+    assert r"At scale `paper`: not run, it needs a \| GPU." in page_of(read_verdicts(tmp_path), Path())
+    reproduce(ONE, "small", out=tmp_path)
+    assert "1 holds" in page_of(read_verdicts(tmp_path), Path())
+
+
 def test_no_claim_is_left_out_and_none_invented(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="answered"):
         reproduce(replace(ONE, claims={"two": Claim("Two.", "Two.")}), out=tmp_path)
@@ -83,6 +123,12 @@ def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tm
 def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:
     found = read_verdicts(DOCS / "reproduction")
     assert (DOCS / "reproduction.md").read_text("utf-8") == page_of(found, Path("reproduction"))
+
+
+def test_all_items_at_scale_small_took_less_than_an_hour() -> None:
+    taken = [scales["small"].seconds for scales in read_verdicts(DOCS / "reproduction").values()]
+    assert len(taken) == len(ITEMS)
+    assert sum(taken) < 3600
 
 
 def test_verdicts_of_the_documents_are_about_the_claims_of_the_code() -> None:

@@ -22,8 +22,9 @@ def verdict(up: bool | None, down: bool | None) -> Verdict:
     ("up", "down", "outcome"),
     [
         (True, True, "holds"),
-        (True, None, "holds"),
+        (True, None, "holds in part"),
         (True, False, "holds in part"),
+        (False, False, "does not hold"),
         (False, None, "does not hold"),
         (None, None, "not run"),
     ],
@@ -34,11 +35,30 @@ def test_the_outcome_follows_from_what_could_be_decided(
     assert verdict(up, down).outcome == outcome
 
 
+@pytest.mark.parametrize(("down", "outcome"), [(True, "holds"), (False, "holds"), (None, "holds")])
+def test_a_claim_of_ours_has_no_say(down: bool | None, outcome: str) -> None:
+    claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}
+    assert replace(verdict(True, down), claims=claims).outcome == outcome
+
+
+def test_claims_of_ours_alone_decide_nothing() -> None:
+    claims = {name: replace(claim, ours=True) for name, claim in CLAIMS.items()}
+    assert replace(verdict(True, True), claims=claims).outcome == "not run"
+
+
 def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:
-    whole = replace(verdict(True, False), command="fathometer …", device="2 cores", seconds=1.5, date="2026")
+    claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}
+    whole = replace(
+        verdict(True, False),
+        claims=claims,
+        command="fathometer …",
+        device="2 cores",
+        seconds=1.5,
+        date="2026",
+    )
     whole.save(tmp_path / "verdict.json")
     assert read_verdict(tmp_path / "verdict.json") == whole
-    assert json.loads((tmp_path / "verdict.json").read_text("utf-8"))["outcome"] == "holds in part"
+    assert json.loads((tmp_path / "verdict.json").read_text("utf-8"))["outcome"] == "holds"
 
 
 def test_numbers_that_json_has_not_are_left_out() -> None:

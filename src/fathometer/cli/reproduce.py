@@ -11,18 +11,19 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.options import DeviceOption, ForceOption
-from fathometer.errors import InputError
+from fathometer.cli.options import DeviceOption
+from fathometer.errors import FathometerError, InputError
 from fathometer.report.figures.style import require_matplotlib
 from fathometer.reproduce import ITEMS, Item, Scale, Verdict, chosen_items, read_verdict
 from fathometer.reproduce import reproduce as run_item
 from fathometer.reproduce.page import write_page
-from fathometer.reproduce.running import folder_of, missing_sources
+from fathometer.reproduce.running import folder_of, record_not_run
 from fathometer.reproduce.verdict import FILE
 from fathometer.reproduce.workshop import Source
 from fathometer.subject import check_device
 
 _COLOURS = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "not run": "dim"}
+_SHARED = ", without what several items share and is not there yet"
 _MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
 
 
@@ -61,14 +62,20 @@ def reproduce(
         Path | None,
         typer.Option(metavar="FILE.md", help="Write all verdicts in --out as one page, at the end."),
     ] = None,
-    force: ForceOption = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", metavar="", help="Run again what is there; trained networks and soundings are kept."
+        ),
+    ] = False,
 ) -> None:
     """Reproduce the two papers, figure by figure.
 
     Before an item starts you are told what was published, by which test it will be decided, what it needs and
     how long it takes. It leaves a folder with its data, its figure and `verdict.json`: the claim, what was
     measured, whether it holds and how that was decided. What is there already is not run again, unless with
-    `--force`; an interrupted training goes on.
+    `--force`; an interrupted training goes on. Claims that are marked `ours` are readings, corrections and
+    checks of the print: they are decided, and have no say in the outcome.
 
     Scales: `smoke` shows that it runs, and decides nothing; `small` needs no download; `paper` is the
     published setting, on data that you name.
@@ -104,24 +111,22 @@ def reproduce(
     for name, path in sources.items():
         if not path.exists():
             raise InputError(f"--{name} {path}: there is no such file or folder")
-    if len(chosen) == 1 and (missing := missing_sources(chosen[0], scale, sources)):
-        raise InputError(_wants(chosen[0], missing))
     for item in chosen:
         file = folder_of(item, scale, out) / FILE
-        if file.exists() and not force:
-            console.print(_view(read_verdict(file), file, again=True))
-        elif missing := missing_sources(item, scale, sources):
-            console.print(f"not run: {_wants(item, missing)}", style="yellow", markup=False)
-        else:
-            console.print(_announcement(item, scale))
-            console.print(_view(run_item(item, scale, out=out, device=where, sources=sources), file))
+        if file.exists() and not force and not (there := read_verdict(file)).why:
+            console.print(_view(there, file, again=True))
+            continue
+        console.print(_announcement(item, scale))
+        try:
+            verdict = run_item(item, scale, out=out, device=where, sources=sources)
+        except FathometerError as error:
+            if len(chosen) == 1:
+                raise
+            verdict = record_not_run(item, scale, str(error), out=out)
+        console.print(_view(verdict, file))
     if page is not None:
         write_page(out, page)
         console.print(f"wrote {page}", markup=False)
-
-
-def _wants(item: Item, missing: list[Source]) -> str:
-    return f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}"
 
 
 def _listing() -> Table:
@@ -132,7 +137,9 @@ def _listing() -> Table:
         view.add_column(column, justify="right", no_wrap=True)
     view.add_column("paper needs")
     for item in ITEMS.values():
-        needs = ", ".join((*item.sources, *(["a GPU"] if item.device == "cuda" else [])))
+        needs = ", ".join(
+            (*(f"--{name}" for name in item.sources), *(["a GPU"] if item.device == "cuda" else []))
+        )
         times = [_time(seconds) for seconds in item.seconds]
         view.add_row(item.name, item.title, *times, needs or "–")
     view.caption = (
@@ -145,23 +152,33 @@ def _listing() -> Table:
 def _announcement(item: Item, scale: Scale) -> Panel:
     lines = [Text(item.title, "bold")]
     for claim in item.claims.values():
-        lines += [Text(f"\nclaim  {claim.words}"), Text(f"test   {claim.test}", "dim")]
+        label = "ours " if claim.ours else "claim"
+        lines += [Text(f"\n{label}  {claim.words}"), Text(f"test   {claim.test}", "dim")]
     setting = {
         "smoke": "few of everything: whether it runs; decides nothing",
         "small": item.small,
-        "paper": "the published setting"
-        + (", on a GPU if it is to take as long as it says here" if item.device == "cuda" else ""),
+        "paper": item.published + (", on a GPU" if item.device == "cuda" else ""),
     }[scale]
-    lines.append(Text(f"\nscale  {scale}: {setting}; about {_time(item.seconds.at(scale))}"))
+    lines.append(Text(f"\nscale  {scale}: {setting}; about {_time(item.seconds.at(scale))}{_SHARED}"))
+    if scale == "paper" and (item.sources or item.optional):
+        named = [f"--{name}" for name in item.sources] + [
+            f"--{name} if there is one" for name in item.optional
+        ]
+        lines.append(Text(f"data   {', '.join(named)}"))
     return Panel(Group(*lines), title=item.name, title_align="left")
 
 
 def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
     table = Table("", "claim", "measured", title_justify="left", show_lines=True, expand=True)
     for name, answer in verdict.answers.items():
-        table.add_row(_MARKS[answer.holds], Text(verdict.claims[name].words), Text(answer.measured))
+        claim = verdict.claims[name]
+        words = Text("ours: ", "dim").append(claim.words, "not dim") if claim.ours else Text(claim.words)
+        table.add_row(_MARKS[answer.holds], words, Text(answer.measured))
     head = Text(f"{verdict.item}: ", "bold")
     head.append(verdict.outcome, _COLOURS[verdict.outcome])
+    if verdict.why:
+        head.append(f", {verdict.why}", "dim not bold")
+        return Group(head, Text())
     if verdict.scale == "smoke":
         head.append(" (a smoke run decides nothing)", "dim not bold")
     where = f"{file.parent}, {verdict.seconds:.0f} s" + (

@@ -14,10 +14,13 @@ class Claim:
     Attributes:
         words: the claim, as the paper makes it.
         test: the rule: which number, against which limit, over which networks and seeds.
+        ours: whether the paper does not make it: a wider or another reading, a correction, a check of what is
+            printed. It is decided and shown, but has no say in the outcome of the item.
     """
 
     words: str
     test: str
+    ours: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Answer:
     Attributes:
         holds: its result; None where it could not be applied, and `measured` says why.
         measured: what was measured, in words with numbers.
-        numbers: the same for machines.
+        numbers: the same for machines; those that JSON has not (NaN, infinity) are left out.
     """
 
     holds: bool | None

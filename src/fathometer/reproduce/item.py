@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fathometer.reproduce.claim import Answer, Claim
@@ -25,9 +25,11 @@ class Item:
         run: measures, leaves tables and figures with the workshop, and answers every claim.
         seconds: how long it takes, about: `smoke` and `small` on two cores, `paper` on an H200, or on two
             cores where it needs no GPU. What other items have measured already is not counted again.
-        sources: what the user must name for the scale `paper`.
-        device: what `paper` should run on.
         small: what the scale `small` takes in place of the published setting, in words.
+        published: what the scale `paper` takes, in words.
+        sources: what the user must name for the scale `paper`.
+        optional: what else it makes use of.
+        device: what `paper` should run on.
     """
 
     name: str
@@ -36,7 +38,9 @@ class Item:
     run: Callable[[Workshop], Mapping[str, Answer]]
     seconds: Seconds
     small: str
-    sources: tuple[Source, ...] = field(default=())
+    published: str = "the published setting"
+    sources: tuple[Source, ...] = ()
+    optional: tuple[Source, ...] = ()
     device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:

@@ -41,9 +41,13 @@ An item says beforehand what was published, by which test that will be decided, 
 takes. It leaves its data, its figure and `verdict.json`. This page is written from these files
 (`fathometer reproduce --out docs/reproduction --page docs/reproduction.md`); no verdict was given by eye.
 
-Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
-it can be had; `smoke`, which CI runs, decides nothing. *Holds in part*: some claims of an item do, some
-do not. *Not run*: nothing could be decided, and the item says why.
+- Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
+  it can be had; `smoke`, which CI runs, decides nothing. Times leave out what an earlier item had trained or
+  measured.
+- *Holds in part*: of the paper's claims some hold, and some do not or could not be decided. *Not run*: none
+  could be decided, and the item says why.
+- *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, and does not
+  count.
 """
 
 
@@ -90,51 +94,65 @@ def _lines(found: Found, results: Path) -> Iterator[str]:
 def _overview(items: list[Item], found: Found) -> Iterator[str]:
     yield "| item | `paper` | `small` |\n|---|---|---|"
     for item in items:
-        cells = [
-            f"{verdict.outcome}, {_time(verdict.seconds)}"
-            if (verdict := found[item.name].get(scale))
-            else "–"
-            for scale in _DECIDING
-        ]
+        cells = [_brief(found[item.name].get(scale)) for scale in _DECIDING]
         yield f"| [{_cell(item.title)}](#{item.name}) | {' | '.join(cells)} |"
     yield ""
 
 
+def _brief(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "–"
+    return verdict.outcome if verdict.why else f"{verdict.outcome}, {_time(verdict.seconds)}"
+
+
 def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> Iterator[str]:
     yield f"### {item.title} {{ #{item.name} }}\n"
-    shown = next((verdicts[scale] for scale in _DECIDING if scale in verdicts), None)
+    shown = _shown(verdicts)
     if shown is None:
-        yield "**Not run.**\n\n| claim | test |\n|---|---|"
-        yield from (f"| {_cell(claim.words)} | {_cell(claim.test)} |" for claim in item.claims.values())
-        yield ""
-        return
+        yield "**Not run.**\n"
+    else:
+        yield from _detail(item, shown, results)
+    for scale, verdict in verdicts.items():
+        if verdict.why:
+            yield f"At scale `{scale}`: not run, {_cell(verdict.why)}.\n"
+        elif verdict is not shown:
+            yield f"At scale `{scale}` ({item.small}), {_time(verdict.seconds)} on {verdict.device}:\n"
+            for name, answer in verdict.answers.items():
+                words = _cell(verdict.claims[name].words)
+                yield f"- {words} {_WORDS[answer.holds]}: {_cell(answer.measured)}"
+            yield ""
+    if shown is not None:
+        for figure in shown.figures[:1]:
+            yield f"![{item.title}]({(results / shown.scale / item.name / figure).as_posix()})\n"
+
+
+def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
     where = f"{_time(shown.seconds)} on {shown.device}, {shown.date[:10]}"
     file = (results / shown.scale / item.name / FILE).as_posix()
-    yield f"**{shown.outcome.capitalize()}.** `{shown.command}`, {where} ([verdict]({file})).\n"
+    setting = item.published if shown.scale == "paper" else item.small
+    head = f"**{shown.outcome.capitalize()}** ({_cell(setting)})."
+    yield f"{head} `{shown.command}`, {where} ([verdict]({file})).\n"
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():
         answer = shown.answers[name]
-        cells = (claim.words, claim.test, answer.measured)
-        yield f"| {' | '.join(map(_cell, cells))} | {_WORDS[answer.holds]} |"
+        cells = (claim.test, answer.measured)
+        words = f"*Ours:* {_cell(claim.words)}" if claim.ours else _cell(claim.words)
+        yield f"| {words} | {' | '.join(map(_cell, cells))} | {_WORDS[answer.holds]} |"
     yield ""
     for note in shown.notes:
-        yield f"- {note}"
+        yield f"- {_cell(note)}"
     if shown.notes:
         yield ""
-    for scale, verdict in verdicts.items():
-        if verdict is not shown:
-            answers = "; ".join(
-                f"{_WORDS[answer.holds]}: {_cell(answer.measured)}" for answer in verdict.answers.values()
-            )
-            took = f"{_time(verdict.seconds)} on {verdict.device}"
-            yield f"At scale `{scale}` ({item.small}), {took}: {answers}.\n"
-    for figure in shown.figures[:1]:
-        yield f"![{item.title}]({(results / shown.scale / item.name / figure).as_posix()})\n"
+
+
+def _shown(verdicts: Mapping[Scale, Verdict]) -> Verdict | None:
+    """That of the larger scale at which it ran."""
+    return next((verdicts[s] for s in _DECIDING if s in verdicts and not verdicts[s].why), None)
 
 
 def _outcome(verdicts: Mapping[Scale, Verdict]) -> Outcome:
-    """Of the larger scale."""
-    return next((verdicts[scale].outcome for scale in _DECIDING if scale in verdicts), "not run")
+    shown = _shown(verdicts)
+    return "not run" if shown is None else shown.outcome
 
 
 def _cell(text: str) -> str:

@@ -63,9 +63,8 @@ def reproduce(
     given = dict(sources or {})
     if missing := missing_sources(item, scale, given):
         raise InputError(f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}")
-    folder, shared = folder_of(item, scale, Path(out)), Path(out) / scale / "shared"
-    for path in (folder, shared):
-        path.mkdir(parents=True, exist_ok=True)
+    folder, shared = _emptied(folder_of(item, scale, Path(out))), Path(out) / scale / "shared"
+    shared.mkdir(parents=True, exist_ok=True)
     workshop = Workshop(scale, device, folder, shared, given)
     started = time.perf_counter()
     answers = _all_answered(item, item.run(workshop))
@@ -87,6 +86,22 @@ def reproduce(
     return verdict
 
 
+def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "reproduction") -> Verdict:
+    """Leave a verdict that says why there is no other."""
+    verdict = Verdict(item.name, item.title, scale, item.claims, date=now(), why=why)
+    verdict.save(_emptied(folder_of(item, scale, Path(out))) / FILE)
+    return verdict
+
+
+def _emptied(folder: Path) -> Path:
+    """The folder of an item, without what an earlier run left in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in ("*.csv", "*.png", FILE):
+        for file in folder.glob(pattern):
+            file.unlink()
+    return folder
+
+
 def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """In the order of the claims; none left out, none invented."""
     assert set(answers) == set(item.claims), f"{item.name}: answered {sorted(answers)}"
@@ -94,7 +109,7 @@ def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer
 
 
 def _command(item: Item, scale: Scale, device: str, sources: Mapping[Source, Path]) -> str:
-    used = [name for name in _PLACEHOLDERS if name in sources] if scale == "paper" else []
+    used = [name for name in (*item.sources, *item.optional) if name in sources] if scale == "paper" else []
     paths = [f"--{name} {_PLACEHOLDERS[name]}" for name in used]
     where = [f"--device {device}"] if device != "cpu" else []
     return " ".join(["fathometer reproduce", item.name, f"--scale {scale}", *where, *paths])

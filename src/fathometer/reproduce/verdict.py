@@ -18,7 +18,7 @@ VERSION = 1
 FILE = "verdict.json"
 
 Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not run"]
-"""Of all claims that could be decided: all hold, some do, none does; or none could be."""
+"""Of the paper's claims: all hold; some do; none does of those that could be decided; or none could be."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Verdict:
     @property
     def outcome(self) -> Outcome:
         """From the answers."""
-        decided = [answer.holds for answer in self.answers.values() if answer.holds is not None]
-        if not decided:
+        found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+        if all(holds is None for holds in found):
             return "not run"
-        return "holds" if all(decided) else "holds in part" if any(decided) else "does not hold"
+        return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
 
     def save(self, path: Path) -> None:
         """As JSON; the file appears once it is complete."""
@@ -88,7 +88,7 @@ class Verdict:
 
     def _claim(self, name: str) -> dict[str, Any]:
         claim, answer = self.claims[name], self.answers.get(name)
-        found: dict[str, Any] = {"claim": claim.words, "test": claim.test}
+        found: dict[str, Any] = {"claim": claim.words, "test": claim.test, "ours": claim.ours}
         if answer is not None:
             found |= {
                 "measured": answer.measured,
@@ -106,7 +106,10 @@ def read_verdict(path: Path) -> Verdict:
         raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
     head = check_format(found, SCHEMA, VERSION, path, "a verdict, as fathometer reproduce writes it")
     try:
-        claims = {name: Claim(each["claim"], each["test"]) for name, each in head["claims"].items()}
+        claims = {
+            name: Claim(each["claim"], each["test"], bool(each["ours"]))
+            for name, each in head["claims"].items()
+        }
         answers = {
             name: Answer(each["holds"], each["measured"], each["numbers"])
             for name, each in head["claims"].items()

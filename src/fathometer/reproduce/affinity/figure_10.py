@@ -142,8 +142,8 @@ FIGURE_10 = network_item(
             f"The standard deviation of AlexNet's scores over its sites is at most {STABLE}.",
         ),
         "vgg": Claim(
-            "VGG networks have slightly lower overall values.",
-            "The mean score of every VGG that was measured is below AlexNet's.",
+            "VGG networks have slightly lower overall non-linearity values than AlexNet.",
+            "Read as lower scores: the mean score of every VGG that was measured is below AlexNet's.",
         ),
         "googlenet": Claim(
             "Affinity scores in GoogLeNet vary between 0.6 and 0.9.",

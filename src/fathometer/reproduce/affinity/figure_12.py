@@ -81,6 +81,7 @@ FIGURE_12 = network_item(
         "resnets": Claim(
             "In contrast to ResNets, which do.",
             "The mean of that difference over all pairs of VGGs is below the one over all pairs of ResNets.",
+            ours=True,
         ),
     },
     run=run,

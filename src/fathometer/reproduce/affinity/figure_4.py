@@ -174,6 +174,7 @@ FIGURE_4 = network_item(
         "left_out": Claim(
             "The same, read as a statement about networks that the line has not seen.",
             "The same with R² left out: each network is predicted by the line through all others.",
+            ours=True,
         ),
         "nas": Claim(
             "For networks from architecture search the number of parameters is the most informative.",

@@ -225,6 +225,7 @@ ITEM = Item(
             "The same, read as: they are bent there. (A falling straight line scores low too, since only "
             "increasing affine maps are optimal transport maps.)",
             "The same test, with the score of −f in place of that of f wherever it is higher.",
+            ours=True,
         ),
         "tanh": Claim(
             "Despite having a shape similar to Sigmoid, Tanh may allow for much lower affinity scores.",

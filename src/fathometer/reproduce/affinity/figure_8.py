@@ -110,11 +110,13 @@ FIGURE_8 = Item(
             "It does if from the smallest to the largest batch the sites move the same way more often than "
             f"by chance (sign test over sites, p < {LEVEL}) in every one of these trainings, and all in one "
             "direction.",
+            ours=True,
         ),
     },
     run=run,
     seconds=Seconds(3, 75, 400),
     small="digits of 16 pixels, an eighth of the width; 62, 125, 250, 500 samples in a batch",
+    published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
     sources=("cifar10",),
     device="cuda",
 )

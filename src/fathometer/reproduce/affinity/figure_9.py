@@ -145,13 +145,14 @@ FIGURE_9 = Item(
         ),
         "monotone": Claim(
             "It does so in a non-monotone way.",
-            "Read along depth: between neighbouring sites the change falls at least once in every seed, and "
-            "at least once it rises in every seed.",
+            "Read along depth: there are neighbouring sites between which the change falls in every seed, "
+            "and others between which it rises in every seed.",
         ),
     },
     run=run,
     seconds=Seconds(2, 8, 60),
     small="digits of 16 pixels, an eighth of the width",
+    published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
     sources=("cifar10",),
     device="cuda",
 )

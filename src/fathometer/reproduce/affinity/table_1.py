@@ -72,8 +72,8 @@ def from_table_2() -> pd.DataFrame:
 
 
 def follows(ours: pd.DataFrame, printed: pd.DataFrame) -> Answer:
-    """Is every number of Table 1 what Table 2 gives?"""
-    rows = [row for row in printed.index if row in ours.index]
+    """Is every number of Table 1 what Table 2 gives? The averages are over other networks."""
+    rows = [row for row in printed.index if row in ours.index and row != "Average"]
     off = (ours.loc[rows, printed.columns] - printed.loc[rows]).abs()
     agree = off <= ROUNDING + 1e-9
     whole = [str(row) for row in rows if agree.loc[row].all()]
@@ -156,13 +156,15 @@ TABLE_1 = network_item(
     claims={
         "follows": Claim(
             "Table 1 summarises, family by family, the correlations that Table 2 lists.",
-            "Every printed mean and standard deviation of the families that Table 2 has, and of the "
-            f"average, is what the printed Table 2 gives (population std), to {ROUNDING}: half a digit in "
-            "either table.",
+            "Every printed mean and standard deviation of the families that Table 2 has is what the printed "
+            f"Table 2 gives (population std), to {ROUNDING}: half a digit in either table. The averages are "
+            "left out, as the MNASNets of Table 1 are not in Table 2.",
+            ours=True,
         ),
         "printed": Claim(
             "For different models the non-linearity correlates with different metrics.",
             "In the printed Table 1 no metric has the largest |r| in more than half of the families.",
+            ours=True,
         ),
         "measured": Claim(
             "The same of networks that were measured here.",

@@ -53,23 +53,30 @@ def network_soundings(workshop: Workshop, data: Data = "imagenet") -> Mapping[st
         data: `imagenet`: the plan's own images; `cifar10`: `--cifar10`; `noise`: as many samples of it.
 
     Raises:
-        InputError: if a network cannot be measured, because its weights cannot be had, for instance.
+        InputError: if no network can be measured, because no weights can be had, for instance. Those of
+            some are left out, with a note.
     """
     tasks = tasks_of(plan_of(workshop, data))
     folder = workshop.shared / "zoo"
     with progress_bar("measuring networks") as show:
         finished = 0
+        complaints: list[str] = []
 
         def tell(event: Event) -> None:
             nonlocal finished
             if event.state in ("failed", "failed before"):
-                raise InputError(_complaint(event))
-            finished += event.state in ("measured", "kept")
+                complaints.append(_complaint(event))
+            finished += event.state in ("measured", "kept", "failed", "failed before")
             show(finished, len(tasks), event.task.member.model)
 
         run_survey(tasks, folder, retry_failed=True, tell=tell)
     store = Store(folder)
-    return by_name([sounding for task in tasks if (sounding := store.sounding(task)) is not None])
+    found = [sounding for task in tasks if (sounding := store.sounding(task)) is not None]
+    if not found:
+        raise InputError(complaints[0])
+    for complaint in complaints:
+        workshop.note(f"Left out: {complaint}.")
+    return by_name(found)
 
 
 def plan_of(workshop: Workshop, data: Data = "imagenet") -> Plan:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,9 +16,11 @@ from torch import Tensor, nn
 from fathometer.leaky.tensor_files import read_tensors, write_tensors
 from fathometer.measure import measure
 from fathometer.progress import progress_bar
+from fathometer.provenance import tensor_hash
 from fathometer.reproduce.images.networks import build
 from fathometer.reproduce.images.pictures import Split, normalised, pictures, size_of
 from fathometer.reproduce.images.training import Method, Recipe, Training, accuracy, train
+from fathometer.reproduce.scales import Scale
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import load
@@ -197,7 +201,7 @@ def measured(
 
 
 def _sounding_file(workshop: Workshop, name: str) -> Path:
-    return workshop.shared / "images" / "soundings" / f"{name.replace(' ', '_')}.json"
+    return _store(workshop) / "soundings" / f"{name.replace(' ', '_')}.json"
 
 
 def _inputs(workshop: Workshop, data: Data) -> Tensor:
@@ -208,7 +212,21 @@ def _inputs(workshop: Workshop, data: Data) -> Tensor:
 
 def _network_file(workshop: Workshop, wanted: Wanted) -> Path:
     name = f"{wanted.kind}-{wanted.method}-{wanted.seed}.safetensors"
-    return workshop.shared / "images" / "networks" / name
+    return _store(workshop) / "networks" / name
+
+
+def _store(workshop: Workshop) -> Path:
+    """Where networks and soundings of these images and these recipes are kept, and no others."""
+    return workshop.shared / "images" / _fingerprint(workshop.scale, workshop.sources.get("cifar10"))
+
+
+@cache
+def _fingerprint(scale: Scale, cifar10: Path | None) -> str:
+    """Of the images, and of the recipes of all architectures."""
+    of_scale = Workshop(scale, "cpu", Path(), Path(), {} if cifar10 is None else {"cifar10": cifar10})
+    recipes = [recipe_of(of_scale, kind) for kind in ("vgg16", "plain20", "resnet20")]
+    images = tensor_hash(pictures(of_scale, "test").pixels)
+    return hashlib.sha256(f"{recipes} {images}".encode()).hexdigest()[:12]
 
 
 def _train(workshop: Workshop, wanted: Sequence[Wanted], place: str) -> None:

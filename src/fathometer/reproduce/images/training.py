@@ -1,7 +1,7 @@
 """Training a classifier of small images: one cycle, crops and flips; on a GPU as one CUDA graph.
 
-All that is drawn at random comes from a generator on the CPU, so that the order of the images and their crops
-are the same on every device.
+The order of the images, their crops and flips come from a generator on the CPU and are the same on every
+device; dropout draws from torch's own.
 """
 
 from __future__ import annotations

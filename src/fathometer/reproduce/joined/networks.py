@@ -12,6 +12,7 @@ from fathometer.gauges import cost_of_identity
 from fathometer.leaky import Design, LeakyRun, Phase, Recipe, grid, preset
 from fathometer.leaky.measures import BOTTLENECK, CRITICAL
 from fathometer.leaky.threads import in_threads
+from fathometer.reproduce.leaky.networks import depth_plan
 from fathometer.reproduce.workshop import Workshop
 
 SMALL = "networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11"
@@ -35,12 +36,11 @@ def joined_layers(workshop: Workshop) -> pd.DataFrame:
 
 
 def _plan(workshop: Workshop) -> tuple[list[Design], Recipe]:
-    quick, paper = preset("quick"), preset("paper")
+    quick = preset("quick")
     if workshop.scale == "paper":
-        design = replace(paper.design, decay=0.03)
         depths = [3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
-        recipe = Recipe((Phase("adam", 16_000, 5e-4),))  # as examples/leaky_tables.py has it
-        return grid(design, rank=[2, 3, 5], effective_depth=depths, seeds=5), recipe
+        plan = depth_plan("paper")
+        return grid(plan.designs[0], rank=[2, 3, 5], effective_depth=depths, seeds=5), plan.recipe
     if workshop.scale == "small":
         depths = [3.0, 5.0, 8.0, 11.0]
         return grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe

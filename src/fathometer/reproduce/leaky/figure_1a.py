@@ -92,6 +92,7 @@ FIGURE_1A = Item(
         "whole": Claim(
             "Both, read as a statement about all effective depths.",
             "The same test of −2H/L̃ and of the COI over all L̃ that were trained, from the least on.",
+            ours=True,
         ),
     },
     run=run,

@@ -84,6 +84,7 @@ FIGURE_3 = Item(
         "kernel": Claim(
             "The same, read as the path length ℓ_γ of Theorem 4, in the norm of K + γI.",
             _TEST.format(what="Σ‖A_l − A_{l−1}‖ in K + γI, γ₀ = 1e-3,"),
+            ours=True,
         ),
     },
     run=run,

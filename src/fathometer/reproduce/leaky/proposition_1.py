@@ -124,10 +124,12 @@ PROPOSITION_1 = Item(
         "letter": Claim(
             "The inequality as it is written, with the pseudo-inverse and no convention.",
             "No counterexample: not A = −1, nor any drawn A with more samples than neurons (5 × 30).",
+            ours=True,
         ),
         "ones": Claim(
             "The inequality with σ as section 1.1 defines it, which appends a 1.",
             "No counterexample: neither A = −1 nor A = −.1, one neuron and one sample.",
+            ours=True,
         ),
     },
     run=run,

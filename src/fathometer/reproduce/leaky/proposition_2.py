@@ -194,6 +194,7 @@ PROPOSITION_2 = Item(
             "The same of ‖Aσ(A)⁺‖² as it is written, with no convention outside the image of σ(A)ᵀ.",
             "A = −1, with a zero row added, is no local minimum: some of many points within about 1e-3 are "
             "lower.",
+            ours=True,
         ),
     },
     run=run,

@@ -187,12 +187,14 @@ PROPOSITION_9 = Item(
             "The same with the factor 2: ‖W_p‖² = ‖W_0‖² + 2L̃∫‖b_q‖²dq, as the conserved H demands.",
             "The factor is 2 to .1 % along the flow, to 1e-8 in networks that are critical to rounding, to 5 "
             "% in every trained network with crit ≤ .1 (fitted over its layers, the drift of H taken out).",
+            ours=True,
         ),
         "layers": Claim(
             "What is exact of it in a network: Tr[B_lA_lᵀ] − Tr[B_{l−1}A_{l−1}ᵀ] = ρ_l‖b_l‖²/L̃, and "
             "(1 + ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l.",
             "In every layer, to 1e-8 in networks that are critical to rounding, to 5 % of the largest in "
             "every trained network with crit ≤ .1.",
+            ours=True,
         ),
         "increasing": Claim(
             "The norm of the weights is increasing throughout the layers.",

@@ -174,6 +174,7 @@ THEOREM_4 = Item(
             "Holds for every trained network, with γ_p = γ₀‖K_p‖ (γc is then sup γ_p‖B_p‖²) and with one γ, "
             "and for networks that are critical to rounding (w = 6, N = 10, L̃ = 2, L = 40) with γ = .01, .1, "
             "1, 10; with each layer's own H.",
+            ours=True,
         ),
         "second": Claim(
             "−L̃√(γc) ≤ ‖∂A_p‖ − L̃√(COI_γ + 2H/L̃) ≤ 2L̃√(γc) for all p.",
