@@ -55,7 +55,7 @@ def test_an_item_runs_and_answers_every_claim(item: Item, out: Path) -> None:
 def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
     for claim in item.claims.values():
         assert claim.words[0].isupper() or claim.words[0] in "−‖ρ∫"
-        assert claim.words.endswith(".")
-        assert claim.test.endswith(".")
+        assert claim.words.endswith((".", ".)"))
+        assert claim.test.endswith((".", ".)"))
     assert item.seconds.smoke <= 15
     assert not item.small.endswith(".")

@@ -89,7 +89,7 @@ def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:
     assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")
     assert r"At scale `paper`: not run, it needs a \| GPU." in page_of(read_verdicts(tmp_path), Path())
     reproduce(ONE, "small", out=tmp_path)
-    assert "1 holds" in page_of(read_verdicts(tmp_path), Path())
+    assert "holds: 1," in page_of(read_verdicts(tmp_path), Path())
 
 
 def test_no_claim_is_left_out_and_none_invented(tmp_path: Path) -> None:
@@ -113,7 +113,8 @@ def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tm
     reproduce(ONE, "smoke", out=tmp_path)
     write_page(tmp_path, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text("utf-8")
-    assert f"**{len(ITEMS)} items**: 1 holds, {len(ITEMS) - 1} not run." in page
+    assert f"**{len(ITEMS)} items**: holds: 1, " in page
+    assert f"not run: {len(ITEMS) - 1}." in page
     assert r"1 \| 2 &lt; 3" in page
     assert "does not hold**" not in page  # that was the smoke run
     reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path})

@@ -35,6 +35,12 @@ def test_the_outcome_follows_from_what_could_be_decided(
     assert verdict(up, down).outcome == outcome
 
 
+def test_the_summary_says_how_many_claims_were_decided() -> None:
+    assert verdict(False, None).summary == "does not hold (1 of 2 claims decided)"
+    assert verdict(True, True).summary == "holds"
+    assert verdict(None, None).summary == "not run"
+
+
 @pytest.mark.parametrize(("down", "outcome"), [(True, "holds"), (False, "holds"), (None, "holds")])
 def test_a_claim_of_ours_has_no_say(down: bool | None, outcome: str) -> None:
     claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}

@@ -175,7 +175,7 @@ def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
         words = Text("ours: ", "dim").append(claim.words, "not dim") if claim.ours else Text(claim.words)
         table.add_row(_MARKS[answer.holds], words, Text(answer.measured))
     head = Text(f"{verdict.item}: ", "bold")
-    head.append(verdict.outcome, _COLOURS[verdict.outcome])
+    head.append(verdict.summary, _COLOURS[verdict.outcome])
     if verdict.why:
         head.append(f", {verdict.why}", "dim not bold")
         return Group(head, Text())

@@ -21,6 +21,7 @@ _PAPERS: dict[Paper, str] = {
     "leaky": "Leaky ResNets",
     "joined": "Both papers joined",
 }
+_PLANNED = "networks of a plan in place of the paper's"
 _WORDS = {True: "holds", False: "**does not hold**", None: "not decided"}
 
 Found = Mapping[str, Mapping[Scale, Verdict]]
@@ -78,11 +79,7 @@ def page_of(found: Found, results: Path) -> str:
 def _lines(found: Found, results: Path) -> Iterator[str]:
     yield _HEAD
     outcomes = Counter(_outcome(found[name]) for name in ITEMS)
-    yield (
-        f"**{len(ITEMS)} items**: "
-        + ", ".join(f"{outcomes[o]} {o}" for o in _OUTCOMES if outcomes[o])
-        + ".\n"
-    )
+    yield (f"**{len(ITEMS)} items**: " + ", ".join(f"{o}: {outcomes[o]}" for o in _OUTCOMES) + ".\n")
     for paper, title in _PAPERS.items():
         yield f"## {title}\n"
         items = [item for item in ITEMS.values() if item.paper == paper]
@@ -102,7 +99,7 @@ def _overview(items: list[Item], found: Found) -> Iterator[str]:
 def _brief(verdict: Verdict | None) -> str:
     if verdict is None:
         return "–"
-    return verdict.outcome if verdict.why else f"{verdict.outcome}, {_time(verdict.seconds)}"
+    return verdict.outcome if verdict.why else f"{verdict.summary}, {_time(verdict.seconds)}"
 
 
 def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> Iterator[str]:
@@ -129,8 +126,10 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
 def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
     where = f"{_time(shown.seconds)} on {shown.device}, {shown.date[:10]}"
     file = (results / shown.scale / item.name / FILE).as_posix()
-    setting = item.published if shown.scale == "paper" else item.small
-    head = f"**{shown.outcome.capitalize()}** ({_cell(setting)})."
+    setting = (
+        item.small if shown.scale == "small" else _PLANNED if "--plan" in shown.command else item.published
+    )
+    head = f"**{shown.summary.capitalize()}**: {_cell(setting)}."
     yield f"{head} `{shown.command}`, {where} ([verdict]({file})).\n"
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():

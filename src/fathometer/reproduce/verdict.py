@@ -63,6 +63,14 @@ class Verdict:
             return "not run"
         return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
 
+    @property
+    def summary(self) -> str:
+        """The outcome, and of how many of the paper's claims it speaks if not of all."""
+        found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+        decided = sum(holds is not None for holds in found)
+        partial = self.outcome != "not run" and decided < len(found)
+        return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
+
     def save(self, path: Path) -> None:
         """As JSON; the file appears once it is complete."""
         found: dict[str, Any] = {

@@ -100,7 +100,7 @@ Test = Callable[[Census], Answer]
 
 
 network_item = partial(
-    Item, seconds=Seconds(5, 10, 60), small=SMALL, sources=("imagenet",), optional=("plan",), device="cuda"
+    Item, seconds=Seconds(5, 2, 60), small=SMALL, sources=("imagenet",), optional=("plan",), device="cuda"
 )
 """An item about these networks, which take their time once, in Figure 3."""
 

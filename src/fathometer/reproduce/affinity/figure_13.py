@@ -179,7 +179,7 @@ FIGURE_13 = Item(
         ),
     },
     run=run,
-    seconds=Seconds(3, 165, 700),
+    seconds=Seconds(3, 100, 330),
     small="digits of 16 pixels, half the width, 20 to 56 layers",
     published="networks trained here on CIFAR-10, ResNet-20 to 110, three seeds each, 24 epochs",
     sources=("cifar10",),

@@ -197,7 +197,7 @@ FIGURE_15 = Item(
         ),
     },
     run=run,
-    seconds=Seconds(3, 25, 120),
+    seconds=Seconds(3, 6, 90),
     small="digits of 16 pixels, narrow networks, pieces of two photographs as other images",
     published="networks trained here on CIFAR-10, VGG-16 and ResNet-20, three seeds each, 24 epochs",
     sources=("cifar10",),

@@ -144,7 +144,7 @@ FIGURE_3 = Item(
         ),
     },
     run=run,
-    seconds=Seconds(5, 480, 40_000),
+    seconds=Seconds(5, 290, 40_000),
     small=SMALL,
     sources=("imagenet",),
     optional=("plan",),

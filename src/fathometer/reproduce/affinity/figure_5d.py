@@ -196,7 +196,7 @@ FIGURE_5D = Item(
         ),
     },
     run=run,
-    seconds=Seconds(4, 210, 300),
+    seconds=Seconds(4, 130, 320),
     small="digits of 16 pixels, networks of half the width, three seeds",
     published="networks trained here on CIFAR-10, ResNet-20 and plain 20, five seeds each, 24 epochs",
     sources=("cifar10",),

@@ -242,7 +242,7 @@ ITEM = Item(
         ),
     },
     run=run,
-    seconds=Seconds(3, 100, 250),
+    seconds=Seconds(3, 105, 250),
     small="the published setting with two seeds",
 )
 ITEMS = (ITEM,)

@@ -114,7 +114,7 @@ FIGURE_8 = Item(
         ),
     },
     run=run,
-    seconds=Seconds(3, 75, 400),
+    seconds=Seconds(3, 50, 360),
     small="digits of 16 pixels, an eighth of the width; 62, 125, 250, 500 samples in a batch",
     published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
     sources=("cifar10",),

@@ -150,7 +150,7 @@ FIGURE_9 = Item(
         ),
     },
     run=run,
-    seconds=Seconds(2, 8, 60),
+    seconds=Seconds(2, 3, 45),
     small="digits of 16 pixels, an eighth of the width",
     published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
     sources=("cifar10",),

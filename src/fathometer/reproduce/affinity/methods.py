@@ -203,7 +203,8 @@ def choices_of(values: pd.DataFrame, gauges: Sequence[str], *, relative: bool) -
     )  # [choices, methods, criteria]
     spreads = chosen.std(axis=1)
     if relative:
-        spreads = spreads / np.abs(chosen.mean(axis=1))
+        means = np.abs(chosen.mean(axis=1))
+        spreads = np.divide(spreads, means, out=np.full_like(spreads, np.nan), where=means > 0)
     return pd.DataFrame(spreads, columns=list(gauges))
 
 
@@ -269,7 +270,7 @@ FIGURE_16 = Item(
         ),
     },
     run=run_16,
-    seconds=Seconds(4, 300, 400),
+    seconds=Seconds(4, 150, 400),
     small=_SMALL,
     published="networks trained here on CIFAR-10, ResNet-20 in six ways, three seeds each, 24 epochs",
     sources=("cifar10",),

@@ -96,7 +96,7 @@ FIGURE_1A = Item(
         ),
     },
     run=run,
-    seconds=Seconds(3, 120, 60),
+    seconds=Seconds(3, 55, 140),
     small=SMALL_DEPTHS,
     device="cuda",
 )

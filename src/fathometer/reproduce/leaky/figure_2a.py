@@ -95,7 +95,7 @@ FIGURE_2A = Item(
         ),
     },
     run=run,
-    seconds=Seconds(2, 300, 90),
+    seconds=Seconds(2, 160, 130),
     small=SMALL_SCHEMES,
     device="cuda",
 )
