@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import importlib
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer
@@ -13,6 +16,7 @@ from fathometer.reproduce import ITEMS
 APP = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
 APP.command()(reproduce)
 ITEM = "affinity-figure-2c"
+MODULE = importlib.import_module("fathometer.cli.reproduce")
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,30 @@ def test_the_list_names_every_item(word: str) -> None:
     output = run(word)
     assert all(name in output for name in ITEMS)
     assert not list(Path().iterdir())
+
+
+def test_the_list_takes_patterns() -> None:
+    output = run("list", "leaky-*")
+    assert "leaky-theorem-4" in output
+    assert "affinity-" not in output
+
+
+def test_an_item_made_for_a_gpu_says_so_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = replace(ITEMS[ITEM], device="cuda")
+    monkeypatch.setattr(MODULE, "chosen_items", lambda _: [item])
+    with pytest.warns(UserWarning, match="made for a GPU"):
+        run(ITEM, "--scale", "paper")
+
+
+def test_an_interrupted_item_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    item = replace(ITEMS[ITEM], run=stopped)
+    monkeypatch.setattr(MODULE, "chosen_items", lambda _: [item])
+    result = CliRunner().invoke(APP, [ITEM])
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.output
 
 
 def test_an_item_says_its_test_before_and_its_verdict_after() -> None:
@@ -67,6 +95,7 @@ def test_a_page_can_be_written_without_running_anything() -> None:
         (["affinity-figure-8", "--scale", "paper"], "needs --cifar10"),
         ([ITEM, "--cifar10", "nowhere"], "--cifar10 nowhere: there is no such"),
         ([ITEM, "--device", "cuda:77"], "not usable here"),
+        (["--page", "page.md"], "found none"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_any_work(args: list[str], words: str) -> None:
@@ -76,7 +105,10 @@ def test_what_cannot_be_done_is_said_before_any_work(args: list[str], words: str
 
 
 def test_of_several_items_those_that_lack_data_are_named_and_the_others_run() -> None:
-    output = run("affinity-figure-2c", "affinity-figure-8", "--scale", "paper")
+    result = CliRunner().invoke(APP, ["affinity-figure-2c", "affinity-figure-8", "--scale", "paper"])
+    output = result.output
+    assert result.exit_code == 1
+    assert "1 of 2 items could not be run" in output
     assert "affinity-figure-8: not run, affinity-figure-8 at scale paper needs --cifar10" in output
     assert Path("reproduction/paper/affinity-figure-8/verdict.json").exists()
     assert f"{ITEM}: holds" in output

@@ -57,6 +57,8 @@ def test_a_run_leaves_its_data_and_its_verdict(tmp_path: Path) -> None:
 def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs --cifar10"):
         reproduce(ONE, "paper", out=tmp_path)
+    with pytest.raises(InputError, match="expected smoke, small, paper, got 'big'"):
+        reproduce(ONE, "big", out=tmp_path)  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
     verdict = reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path / "my secret folder"})
     assert verdict.command.endswith("--scale paper --cifar10 FOLDER")
@@ -75,10 +77,19 @@ def test_a_plan_names_its_own_images(tmp_path: Path) -> None:
     assert not missing_sources(item, "paper", {"plan": tmp_path})
 
 
-def test_an_item_begins_in_an_empty_folder(tmp_path: Path) -> None:
+def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "small" / ONE.name
     folder.mkdir(parents=True)
     (folder / "old.png").write_bytes(b"of another run")
+
+    def broken(workshop: Workshop) -> Mapping[str, Answer]:
+        run(workshop)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(ONE, run=broken), out=tmp_path)
+    assert [path.name for path in folder.parent.iterdir() if path.name != "shared"] == [ONE.name]
+    assert (folder / "old.png").exists()
     reproduce(ONE, out=tmp_path)
     assert not (folder / "old.png").exists()
 
@@ -89,11 +100,12 @@ def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:
     assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")
     assert r"At scale `paper`: not run, it needs a \| GPU." in page_of(read_verdicts(tmp_path), Path())
     reproduce(ONE, "small", out=tmp_path)
+    record_not_run(ONE, "small", "later", out=tmp_path)  # what is there stays
     assert "holds: 1," in page_of(read_verdicts(tmp_path), Path())
 
 
 def test_no_claim_is_left_out_and_none_invented(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="answered"):
+    with pytest.raises(InputError, match="expected an answer to each of two, got one"):
         reproduce(replace(ONE, claims={"two": Claim("Two.", "Two.")}), out=tmp_path)
 
 
@@ -119,6 +131,8 @@ def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tm
     assert "does not hold**" not in page  # that was the smoke run
     reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path})
     assert "At scale `small` (" in page_of(read_verdicts(tmp_path), Path())
+    with pytest.raises(InputError, match="found none"):
+        write_page(tmp_path / "nothing", tmp_path / "page.md")
 
 
 def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:

@@ -26,7 +26,7 @@ def verdict(up: bool | None, down: bool | None) -> Verdict:
         (True, False, "holds in part"),
         (False, False, "does not hold"),
         (False, None, "does not hold"),
-        (None, None, "not run"),
+        (None, None, "not decided"),
     ],
 )
 def test_the_outcome_follows_from_what_could_be_decided(
@@ -38,7 +38,8 @@ def test_the_outcome_follows_from_what_could_be_decided(
 def test_the_summary_says_how_many_claims_were_decided() -> None:
     assert verdict(False, None).summary == "does not hold (1 of 2 claims decided)"
     assert verdict(True, True).summary == "holds"
-    assert verdict(None, None).summary == "not run"
+    assert verdict(None, None).summary == "not decided"
+    assert Verdict("a", "A", "small", CLAIMS).summary == "not run"
 
 
 @pytest.mark.parametrize(("down", "outcome"), [(True, "holds"), (False, "holds"), (None, "holds")])
@@ -49,7 +50,7 @@ def test_a_claim_of_ours_has_no_say(down: bool | None, outcome: str) -> None:
 
 def test_claims_of_ours_alone_decide_nothing() -> None:
     claims = {name: replace(claim, ours=True) for name, claim in CLAIMS.items()}
-    assert replace(verdict(True, True), claims=claims).outcome == "not run"
+    assert replace(verdict(True, True), claims=claims).outcome == "not decided"
 
 
 def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:

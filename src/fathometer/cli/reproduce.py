@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,17 +13,24 @@ from rich.table import Table
 from rich.text import Text
 
 from fathometer.cli.options import DeviceOption
+from fathometer.cli.outputs import check_writable
 from fathometer.errors import FathometerError, InputError
 from fathometer.report.figures.style import require_matplotlib
-from fathometer.reproduce import ITEMS, Item, Scale, Verdict, chosen_items, read_verdict
+from fathometer.reproduce import Item, Scale, Verdict, chosen_items, read_verdict
 from fathometer.reproduce import reproduce as run_item
 from fathometer.reproduce.page import write_page
-from fathometer.reproduce.running import folder_of, record_not_run
+from fathometer.reproduce.running import folder_of, missing_sources, record_not_run
 from fathometer.reproduce.verdict import FILE
 from fathometer.reproduce.workshop import Source
 from fathometer.subject import check_device
 
-_COLOURS = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "not run": "dim"}
+_COLOURS = {
+    "holds": "green",
+    "holds in part": "yellow",
+    "does not hold": "red",
+    "not decided": "dim",
+    "not run": "dim",
+}
 _SHARED = ", without what several items share and is not there yet"
 _MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
 
@@ -82,7 +90,7 @@ def reproduce(
 
     For instance:
 
-    - `fathometer reproduce list`
+    - `fathometer reproduce list`, `fathometer reproduce list "leaky-*"`
 
     - `fathometer reproduce leaky-figure-1a`
 
@@ -95,11 +103,15 @@ def reproduce(
     console = Console(emoji=False, highlight=False)
     if not items and page is None:
         raise InputError("expected items, as leaky-figure-1a; fathometer reproduce list shows them all")
-    if items and [word.lower() for word in items] == ["list"]:
-        console.print(_listing())
+    if items and items[0].lower() == "list":
+        console.print(_listing(chosen_items(items[1:] or ["all"])))
         return
     chosen = chosen_items(items or [])
     require_matplotlib()
+    if page is not None:
+        check_writable(page, force=True)
+    if out.is_file():
+        raise InputError(f"--out {out}: expected a folder, got a file")
     where = check_device(device)
     named: dict[Source, Path | None] = {
         "cifar10": cifar10,
@@ -111,37 +123,47 @@ def reproduce(
     for name, path in sources.items():
         if not path.exists():
             raise InputError(f"--{name} {path}: there is no such file or folder")
+    failed = 0
     for item in chosen:
         file = folder_of(item, scale, out) / FILE
         if file.exists() and not force and not (there := read_verdict(file)).why:
             console.print(_view(there, file, again=True))
             continue
         console.print(_announcement(item, scale))
+        ready = not missing_sources(item, scale, sources)
+        if ready and scale == "paper" and item.device == "cuda" and where == "cpu":
+            warnings.warn(f"{item.name}: made for a GPU; on a CPU it may take hours", stacklevel=2)
         try:
             verdict = run_item(item, scale, out=out, device=where, sources=sources)
         except FathometerError as error:
             if len(chosen) == 1:
                 raise
+            failed += 1
             verdict = record_not_run(item, scale, str(error), out=out)
+        except KeyboardInterrupt:
+            typer.echo("interrupted; the same command goes on", err=True)
+            raise typer.Exit(130) from None
         console.print(_view(verdict, file))
     if page is not None:
         write_page(out, page)
         console.print(f"wrote {page}", markup=False)
+    if failed:
+        console.print(f"{failed} of {len(chosen)} items could not be run", style="yellow")
+        raise typer.Exit(1)
 
 
-def _listing() -> Table:
-    view = Table(caption_justify="left")
-    view.add_column("item", no_wrap=True)
-    view.add_column("what")
+def _listing(items: list[Item]) -> Table:
+    view = Table("item", caption_justify="left")
     for column in ("smoke", "small", "paper"):
         view.add_column(column, justify="right", no_wrap=True)
     view.add_column("paper needs")
-    for item in ITEMS.values():
+    for item in items:
         needs = ", ".join(
             (*(f"--{name}" for name in item.sources), *(["a GPU"] if item.device == "cuda" else []))
         )
         times = [_time(seconds) for seconds in item.seconds]
-        view.add_row(item.name, item.title, *times, needs or "–")
+        name = Text(item.name, "bold").append(f"\n{item.title}", "not bold")
+        view.add_row(name, *times, needs or "–")
     view.caption = (
         "Times are about: smoke and small on two cores, paper on an H200 where it needs a GPU. What several "
         "items share is trained or measured by the first of them."
@@ -188,4 +210,6 @@ def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

@@ -6,16 +6,19 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
+from fathometer.errors import InputError
 from fathometer.files import complete_file
 from fathometer.reproduce.catalogue import ITEMS
+from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.item import Item, Paper
 from fathometer.reproduce.running import folder_of
 from fathometer.reproduce.scales import Scale
 from fathometer.reproduce.verdict import FILE, Outcome, Verdict, read_verdict
 
 _DECIDING: tuple[Scale, ...] = ("paper", "small")  # the larger one is shown
-_OUTCOMES: tuple[Outcome, ...] = ("holds", "holds in part", "does not hold", "not run")
+_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _PAPERS: dict[Paper, str] = {
     "affinity": "The affinity score",
     "leaky": "Leaky ResNets",
@@ -29,8 +32,9 @@ Found = Mapping[str, Mapping[Scale, Verdict]]
 _HEAD = """\
 # Reproduction of both papers
 
-Every figure, table and statement of [the paper on the affinity score](affinity-score.md) and of
-[the one on Leaky ResNets](leaky.md) is a command:
+Every figure, table and statement of the paper on the affinity score
+([Bouniot, Redko et al.](https://arxiv.org/abs/2310.11439)) and of that on Leaky ResNets
+([Jacot and Kaiser](https://arxiv.org/abs/2405.17573)) is a command:
 
 ```bash
 fathometer reproduce list
@@ -39,14 +43,15 @@ fathometer reproduce "leaky-*" --scale paper --device cuda
 ```
 
 An item says beforehand what was published, by which test that will be decided, what it needs and how long it
-takes. It leaves its data, its figure and `verdict.json`. This page is written from these files
-(`fathometer reproduce --out docs/reproduction --page docs/reproduction.md`); no verdict was given by eye.
+takes. It leaves its data, its figure and `verdict.json`. This page is written from these files, with
+`--page`; no verdict was given by eye. Where a test was changed after numbers had been seen, the item says so.
 
 - Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
   it can be had; `smoke`, which CI runs, decides nothing. Times leave out what an earlier item had trained or
-  measured.
-- *Holds in part*: of the paper's claims some hold, and some do not or could not be decided. *Not run*: none
-  could be decided, and the item says why.
+  measured. `--plan` was `examples/imagenet_networks.toml`.
+- *Holds in part*: of the paper's claims some hold, and some do not or could not be decided. *Does not hold*
+  also covers what the numbers do not show: most tests ask for an interval on one side of a limit. *Not
+  decided*: it ran, but with random weights or too few networks.
 - *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, and does not
   count.
 """
@@ -54,7 +59,10 @@ takes. It leaves its data, its figure and `verdict.json`. This page is written f
 
 def write_page(results: Path, page: Path) -> None:
     """The page of all verdicts in a folder of results; pictures are linked from where it stands."""
-    text = page_of(read_verdicts(results), Path(os.path.relpath(results, page.parent)))
+    found = read_verdicts(results)
+    if not any(found.values()):
+        raise InputError(f"{results}: expected verdicts of the scales small or paper, found none")
+    text = page_of(found, Path(os.path.relpath(results, page.parent)))
     with complete_file(page) as part:
         part.write_text(text, "utf-8")
 
@@ -113,10 +121,12 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
         if verdict.why:
             yield f"At scale `{scale}`: not run, {_cell(verdict.why)}.\n"
         elif verdict is not shown:
-            yield f"At scale `{scale}` ({item.small}), {_time(verdict.seconds)} on {verdict.device}:\n"
+            file = (results / scale / item.name / FILE).as_posix()
+            took = f"{_time(verdict.seconds)} on {verdict.device}"
+            yield f"At scale `{scale}` ({item.small}), {took} ([verdict]({file})):\n"
+            yield "| claim | measured | |\n|---|---|---|"
             for name, answer in verdict.answers.items():
-                words = _cell(verdict.claims[name].words)
-                yield f"- {words} {_WORDS[answer.holds]}: {_cell(answer.measured)}"
+                yield f"| {_claim(verdict.claims[name])} | {_measured(answer)} | {_WORDS[answer.holds]} |"
             yield ""
     if shown is not None:
         for figure in shown.figures[:1]:
@@ -134,9 +144,8 @@ def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():
         answer = shown.answers[name]
-        cells = (claim.test, answer.measured)
-        words = f"*Ours:* {_cell(claim.words)}" if claim.ours else _cell(claim.words)
-        yield f"| {words} | {' | '.join(map(_cell, cells))} | {_WORDS[answer.holds]} |"
+        cells = (_claim(claim), _cell(claim.test), _measured(answer), _WORDS[answer.holds])
+        yield f"| {' | '.join(cells)} |"
     yield ""
     for note in shown.notes:
         yield f"- {_cell(note)}"
@@ -152,6 +161,14 @@ def _shown(verdicts: Mapping[Scale, Verdict]) -> Verdict | None:
 def _outcome(verdicts: Mapping[Scale, Verdict]) -> Outcome:
     shown = _shown(verdicts)
     return "not run" if shown is None else shown.outcome
+
+
+def _claim(claim: Claim) -> str:
+    return f"*Ours:* {_cell(claim.words)}" if claim.ours else _cell(claim.words)
+
+
+def _measured(answer: Answer) -> str:
+    return _cell(answer.measured.removeprefix("not decided: "))
 
 
 def _cell(text: str) -> str:

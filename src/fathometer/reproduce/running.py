@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -13,8 +16,8 @@ from fathometer.errors import InputError
 from fathometer.provenance import describe_device, now, versions
 from fathometer.reproduce.claim import Answer
 from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Scale
-from fathometer.reproduce.verdict import FILE, Verdict
+from fathometer.reproduce.scales import SCALES, Scale
+from fathometer.reproduce.verdict import FILE, Verdict, read_verdict
 from fathometer.reproduce.workshop import Source, Workshop
 
 _PLACEHOLDERS: dict[Source, str] = {
@@ -44,67 +47,82 @@ def reproduce(
     *,
     out: str | Path = "reproduction",
     device: str = "cpu",
-    sources: Mapping[Source, Path] | None = None,
+    sources: Mapping[Source, str | Path] | None = None,
 ) -> Verdict:
     """Run an item: tables, figures and `verdict.json` in `OUT/SCALE/ITEM`.
 
-    What several items need (trained networks, soundings) is made once, in `OUT/SCALE/shared`.
+    What several items need (trained networks, soundings) is made once, in `OUT/SCALE/shared`. The item itself
+    runs each time that it is asked to, and takes the place of an earlier result once it is complete.
 
     Args:
-        item: what.
-        scale: how large.
+        item: what, as `ITEMS["leaky-figure-1a"]`.
+        scale: how large: `smoke`, `small` or `paper`.
         out: the folder of all reproductions.
         device: as torch names it.
-        sources: paths of data and weights that the user has.
+        sources: paths of data and weights that the user has: `cifar10`, `imagenet`, `plan`, `weights`.
 
     Raises:
         InputError: the scale `paper` needs something that was not named.
     """
-    given = dict(sources or {})
+    if scale not in SCALES:
+        raise InputError(f"scale: expected {', '.join(SCALES)}, got {scale!r}")
+    given = {name: Path(path).expanduser() for name, path in (sources or {}).items()}
     if missing := missing_sources(item, scale, given):
         raise InputError(f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}")
-    folder, shared = _emptied(folder_of(item, scale, Path(out))), Path(out) / scale / "shared"
+    shared = Path(out) / scale / "shared"
     shared.mkdir(parents=True, exist_ok=True)
-    workshop = Workshop(scale, device, folder, shared, given)
     started = time.perf_counter()
-    answers = _all_answered(item, item.run(workshop))
-    verdict = Verdict(
-        item=item.name,
-        title=item.title,
-        scale=scale,
-        claims=item.claims,
-        answers=answers,
-        notes=tuple(workshop.notes),
-        command=_command(item, scale, device, given),
-        device=_machine(device),
-        date=now(),
-        seconds=time.perf_counter() - started,
-        versions=versions(),
-        figures=sorted(path.name for path in folder.glob("*.png")),
-    )
-    verdict.save(folder / FILE)
+    with _complete_folder(folder_of(item, scale, Path(out))) as folder:
+        workshop = Workshop(scale, device, folder, shared, given)
+        answers = _all_answered(item, item.run(workshop))
+        verdict = Verdict(
+            item=item.name,
+            title=item.title,
+            scale=scale,
+            claims=item.claims,
+            answers=answers,
+            notes=tuple(workshop.notes),
+            command=_command(item, scale, device, given),
+            device=_machine(device),
+            date=now(),
+            seconds=time.perf_counter() - started,
+            versions=versions(),
+            figures=sorted(path.name for path in folder.glob("*.png")),
+        )
+        verdict.save(folder / FILE)
     return verdict
 
 
 def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "reproduction") -> Verdict:
-    """Leave a verdict that says why there is no other."""
+    """Leave a verdict that says why there is no other; an earlier result stays."""
     verdict = Verdict(item.name, item.title, scale, item.claims, date=now(), why=why)
-    verdict.save(_emptied(folder_of(item, scale, Path(out))) / FILE)
+    folder = folder_of(item, scale, Path(out))
+    if not (folder / FILE).exists() or read_verdict(folder / FILE).why:
+        folder.mkdir(parents=True, exist_ok=True)
+        verdict.save(folder / FILE)
     return verdict
 
 
-def _emptied(folder: Path) -> Path:
-    """The folder of an item, without what an earlier run left in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for pattern in ("*.csv", "*.png", FILE):
-        for file in folder.glob(pattern):
-            file.unlink()
-    return folder
+@contextmanager
+def _complete_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write to, which takes the place of `folder` at the end; nothing is left of a failure."""
+    part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:12]}.part")
+    part.mkdir(parents=True)
+    try:
+        yield part
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """In the order of the claims; none left out, none invented."""
-    assert set(answers) == set(item.claims), f"{item.name}: answered {sorted(answers)}"
+    if set(answers) != set(item.claims):
+        raise InputError(
+            f"{item.name}: expected an answer to each of {', '.join(item.claims)}, got {', '.join(answers)}"
+        )
     return {name: answers[name] for name in item.claims}
 
 
@@ -118,4 +136,5 @@ def _command(item: Item, scale: Scale, device: str, sources: Mapping[Source, Pat
 def _machine(device: str) -> str:
     if device.startswith("cuda"):
         return describe_device(torch.device(device))
-    return f"{os.cpu_count()} cores ({torch.get_num_threads()} threads)"
+    threads = torch.get_num_threads()
+    return f"{os.cpu_count()} cores ({threads} thread{'s' if threads > 1 else ''})"

@@ -17,8 +17,9 @@ SCHEMA = "fathometer.verdict"
 VERSION = 1
 FILE = "verdict.json"
 
-Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not run"]
-"""Of the paper's claims: all hold; some do; none does of those that could be decided; or none could be."""
+Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not decided", "not run"]
+"""Of the paper's claims: all hold; some do; none does of those that could be decided; none could be; or
+nothing was run."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,10 @@ class Verdict:
     def outcome(self) -> Outcome:
         """From the answers."""
         found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
-        if all(holds is None for holds in found):
+        if not self.answers:
             return "not run"
+        if all(holds is None for holds in found):
+            return "not decided"
         return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
 
     @property
@@ -68,7 +71,7 @@ class Verdict:
         """The outcome, and of how many of the paper's claims it speaks if not of all."""
         found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
         decided = sum(holds is not None for holds in found)
-        partial = self.outcome != "not run" and decided < len(found)
+        partial = 0 < decided < len(found)
         return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
 
     def save(self, path: Path) -> None:
@@ -106,8 +109,9 @@ class Verdict:
         return found
 
 
-def read_verdict(path: Path) -> Verdict:
+def read_verdict(path: str | Path) -> Verdict:
     """A verdict from its file."""
+    path = Path(path)
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:

@@ -246,4 +246,3 @@ ITEM = Item(
     small="the published setting with two seeds",
 )
 ITEMS = (ITEM,)
-"""The paper on the affinity score, figure by figure."""

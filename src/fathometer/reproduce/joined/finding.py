@@ -109,7 +109,7 @@ ITEM = Item(
     run=run,
     seconds=Seconds(3, 10, 60),
     small=SMALL,
+    published="our question, in networks of the size of the paper on Leaky ResNets",
     device="cuda",
 )
 ITEMS = (ITEM,)
-"""Both papers joined."""

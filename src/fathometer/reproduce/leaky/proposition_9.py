@@ -47,6 +47,10 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     factors = [growth_factor(found) for found in flows]
     workshop.table("factors", factor_table(factors, seen))
     workshop.figure("figure", _plot(flows[0], seen))
+    workshop.note(
+        "The factor is fitted to ‖W‖² and suffers most from training that has not quite converged: it is "
+        "exact along the flow and in networks that are critical to rounding."
+    )
     growth, layers = (
         named(seen, "Proposition 9"),
         named(seen, "Proposition 9, biases", "Proposition 9, norms"),
