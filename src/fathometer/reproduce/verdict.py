@@ -58,11 +58,11 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """From the answers."""
+        """From the answers; a smoke run decides nothing."""
         found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
         if not self.answers:
             return "not run"
-        if all(holds is None for holds in found):
+        if self.scale == "smoke" or all(holds is None for holds in found):
             return "not decided"
         return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
 
@@ -71,7 +71,7 @@ class Verdict:
         """The outcome, and of how many of the paper's claims it speaks if not of all."""
         found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
         decided = sum(holds is not None for holds in found)
-        partial = 0 < decided < len(found)
+        partial = self.outcome not in ("not decided", "not run") and decided < len(found)
         return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
 
     def save(self, path: Path) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer.capture.sites import Site
-from fathometer.reproduce.images.trained import Data, State, Wanted, sounding, train_all, trained
+from fathometer.reproduce.images.trained import State, Wanted, sounding, train_all, trained
 from fathometer.reproduce.images.training import Method
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
@@ -101,31 +101,17 @@ def ensemble(
     method: Method = "sgd",
     *,
     state: State = "trained",
-    data: Data = "test",
     samples: int | None = None,
-    batches: int | None = None,
     gauges: str = "standard",
 ) -> Ensemble:
-    """The soundings of one architecture over seeds; arguments as those of `sounding`."""
+    """The soundings of one architecture over seeds, on the test images; arguments as those of `sounding`."""
     if state == "trained":
         train_ensembles(workshop, [kind], seeds, [method])
-    return Ensemble(
-        kind,
-        {
-            seed: sounding(
-                workshop,
-                kind,
-                seed,
-                method,
-                state=state,
-                data=data,
-                samples=samples,
-                batches=batches,
-                gauges=gauges,
-            )
-            for seed in seeds
-        },
-    )
+    found = {
+        seed: sounding(workshop, kind, seed, method, state=state, samples=samples, gauges=gauges)
+        for seed in seeds
+    }
+    return Ensemble(kind, found)
 
 
 def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:

@@ -172,7 +172,7 @@ def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
             )
     for value, line in ((2.0, "-"), (1.0, "--")):
         right.axhline(value, color=INK if value == 2 else PALETTE[1], linewidth=0.8, linestyle=line, zorder=0)
-    right.set(xlabel=r"$\rho\tilde{L}$, the largest", ylabel="factor fitted", ylim=(0, 2.4))
+    right.set(xlabel=r"$\rho\tilde{L}$, the largest", ylabel="factor fitted", ylim=(0, 2.6))
     legend_above(figure, [*left.get_lines(), *right.collections])
     return figure
 
