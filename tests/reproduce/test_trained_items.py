@@ -15,7 +15,15 @@ import torch
 from fathometer import Site, Sounding
 from fathometer.compare import signature_distances
 from fathometer.errors import InputError
-from fathometer.reproduce.affinity import figure_5d, figure_8, figure_9, figure_13, figure_15, methods
+from fathometer.reproduce.affinity import (
+    figure_5d,
+    figure_8,
+    figure_9,
+    figure_13,
+    figure_15,
+    figure_16,
+    table_3,
+)
 from fathometer.reproduce.affinity.trained_figures import plot_depth, plot_deviation
 from fathometer.reproduce.images.ensembles import Ensemble
 from fathometer.reproduce.images.networks import CifarResNet
@@ -324,17 +332,17 @@ def of_method(names: Mapping[str, Any]) -> dict[str, str]:
 def test_methods_apart_are_found() -> None:
     series = ways(0.05)
     near = signature_distances(series)
-    found = methods.in_groups(near, of_method(series))
+    found = figure_16.in_groups(near, of_method(series))
     assert found.holds
     assert found.numbers["adjusted_rand"] == 1
-    assert methods.own_neighbours(near, of_method(series)).holds
+    assert figure_16.own_neighbours(near, of_method(series)).holds
 
 
 def test_methods_that_are_one_are_not_found() -> None:
     series = ways(0.0)
     near = signature_distances(series)
-    assert not methods.in_groups(near, of_method(series)).holds
-    assert not methods.own_neighbours(near, of_method(series)).holds
+    assert not figure_16.in_groups(near, of_method(series)).holds
+    assert not figure_16.own_neighbours(near, of_method(series)).holds
 
 
 @pytest.mark.parametrize(("shift", "holds"), [(0.3, True), (0.01, False)])
@@ -342,7 +350,7 @@ def test_other_architectures(shift: float, holds: bool) -> None:
     series = ways(0.002)
     others = {f"plain20 {seed}": 0.7 + shift + 0.001 * seed + np.zeros(19) for seed in range(3)}
     kinds = dict.fromkeys(series, "resnet20") | dict.fromkeys(others, "plain20")
-    found = methods.small_distances(signature_distances(series | others), kinds)
+    found = figure_16.small_distances(signature_distances(series | others), kinds)
     assert found.holds is holds
     assert "plain 20" in found.measured
 
@@ -354,7 +362,7 @@ def criteria(**spread: float) -> pd.DataFrame:
     for number in range(6):
         for seed in range(3):
             row: dict[str, Any] = {"method": f"way{number}", "seed": seed}
-            for name in methods.CRITERIA:
+            for name in table_3.CRITERIA:
                 far = spread.get(name, 0.5)
                 row[name] = 2 + far * (number - 2.5) + 0.01 * generator.normal()
             rows.append(row)
@@ -362,27 +370,27 @@ def criteria(**spread: float) -> pd.DataFrame:
 
 
 def test_the_steadiest_criterion() -> None:
-    assert methods.steadiest(criteria(affinity=0.05), relative=True).holds
-    assert methods.steadiest(criteria(affinity=0.05), relative=False).holds
-    assert not methods.steadiest(criteria(affinity=0.05, cka=0.01), relative=True).holds
-    assert not methods.steadiest(criteria(), relative=True).holds
+    assert table_3.steadiest(criteria(affinity=0.05), relative=True).holds
+    assert table_3.steadiest(criteria(affinity=0.05), relative=False).holds
+    assert not table_3.steadiest(criteria(affinity=0.05, cka=0.01), relative=True).holds
+    assert not table_3.steadiest(criteria(), relative=True).holds
 
 
 def test_units_decide_the_literal_reading() -> None:
     values = criteria(affinity=0.05)
     values["norm"] /= 1000
-    assert methods.steadiest(values, relative=True).holds
-    assert not methods.steadiest(values, relative=False).holds
+    assert table_3.steadiest(values, relative=True).holds
+    assert not table_3.steadiest(values, relative=False).holds
 
 
 def test_every_choice_of_seeds_counts() -> None:
     values = pd.DataFrame({"method": ["a", "a", "b", "b"], "seed": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0]})
-    assert sorted(methods.choices_of(values, ["x"], relative=False)["x"]) == [0.5, 1, 1, 1.5]
-    assert sorted(methods.choices_of(values, ["x"], relative=True)["x"].round(3)) == [0.2, 0.333, 0.5, 0.6]
+    assert sorted(table_3.choices_of(values, ["x"], relative=False)["x"]) == [0.5, 1, 1, 1.5]
+    assert sorted(table_3.choices_of(values, ["x"], relative=True)["x"].round(3)) == [0.2, 0.333, 0.5, 0.6]
 
 
 def test_spread_beside_the_papers() -> None:
-    table = methods.spread_table(criteria(affinity=0.1))
+    table = table_3.spread_table(criteria(affinity=0.1))
     assert table.loc["affinity", "std"] == pytest.approx(0.1 * np.std(np.arange(6)), rel=0.1)
     assert table.loc["norm", "paper_std"] == 404.61
     assert table.loc["affinity", "std_over_seeds"] == pytest.approx(0.01, rel=0.6)

@@ -25,9 +25,10 @@ from fathometer.reproduce.affinity import (
     figure_13,
     figure_14,
     figure_15,
-    methods,
+    figure_16,
     table_1,
     table_2,
+    table_3,
 )
 from fathometer.reproduce.item import Item
 from fathometer.reproduce.joined import finding, path
@@ -53,10 +54,10 @@ ITEMS: dict[str, Item] = {
         *figure_13.ITEMS,
         *figure_14.ITEMS,
         *figure_15.ITEMS,
-        methods.FIGURE_16,
+        *figure_16.ITEMS,
         *table_1.ITEMS,
         *table_2.ITEMS,
-        methods.TABLE_3,
+        *table_3.ITEMS,
         *LEAKY,
         *path.ITEMS,
         *finding.ITEMS,

@@ -1,0 +1,35 @@
+"""One architecture trained in different ways, for Figures 16 and 17 and Table 3."""
+
+from __future__ import annotations
+
+from fathometer.reproduce.images.ensembles import ensemble, note_accuracy, train_ensembles, way_of
+from fathometer.reproduce.images.training import METHODS
+from fathometer.reproduce.workshop import Workshop
+from fathometer.sounding import Sounding
+
+LEVEL = 0.05
+SMALL = "digits of 16 pixels, ResNet-20 of half the width"
+PUBLISHED = "networks trained here on CIFAR-10, ResNet-20 in six ways, three seeds each, 24 epochs"
+
+
+def kind_of(workshop: Workshop) -> str:
+    """The architecture."""
+    return workshop.pick(smoke="resnet8", small="resnet20", paper="resnet20")
+
+
+def seeds_of(workshop: Workshop) -> range:
+    """Of each way of training."""
+    return range(workshop.pick(smoke=2, small=3, paper=3))
+
+
+def way_soundings(workshop: Workshop) -> dict[str, Sounding]:
+    """By method and seed."""
+    kind, seeds = kind_of(workshop), seeds_of(workshop)
+    methods = METHODS[: workshop.pick(smoke=3, small=None, paper=None)]
+    train_ensembles(workshop, [kind], seeds, methods)
+    note_accuracy(workshop, {kind: seeds}, methods)
+    return {
+        f"{way_of(method)} {seed}": each
+        for method in methods
+        for seed, each in ensemble(workshop, kind, seeds, method).soundings.items()
+    }
