@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from fathometer.compare import known_facts, statistics
 from fathometer.compare.aspects import has_random_weights
+from fathometer.report.figures.style import note_below, print_style
 from fathometer.reproduce.affinity.zoo import SMALL, network_soundings
 from fathometer.reproduce.claim import Answer
 from fathometer.reproduce.item import Item
 from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EARLY = ("AlexNet", "VGG")
 LATER = ("Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
@@ -34,6 +39,14 @@ REPRESENTATIVES = (
     "convnext_base",
 )
 """Nine networks for nine kinds, as in Figure 5 (B); the paper does not name its own."""
+
+
+def keep_figure(workshop: Workshop, census: Census, figure: Figure) -> None:
+    """Keep the figure of an item; one of random networks says so itself."""
+    if len(census.trained.soundings) < len(census.soundings):
+        with print_style():
+            note_below(figure, [*filter(None, [figure.get_supxlabel()]), "random weights, noise"])
+    workshop.figure("figure", figure)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from fathometer.compare import signatures
 from fathometer.compare.gathering import Array
 from fathometer.report.figures.soundings import plot_overlay, relative_depth
-from fathometer.reproduce.affinity.census import Census, judged, needs, network_item, take_census
+from fathometer.reproduce.affinity.census import Census, judged, keep_figure, needs, network_item, take_census
 from fathometer.reproduce.affinity.raw_signatures import site_rows
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.workshop import Workshop
@@ -23,7 +23,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     census = take_census(workshop)
     shown = census.members("VGG") or census.representatives()
     workshop.table("signatures", site_rows(census, shown))
-    workshop.figure("figure", plot_overlay({name: census.soundings[name] for name in shown}))
+    keep_figure(workshop, census, plot_overlay({name: census.soundings[name] for name in shown}))
     return {
         "depth": judged(census, needs("VGG", least=3), unchanged),
         "resnets": judged(census, needs("VGG", "ResNet", least=3), less_than_resnets),

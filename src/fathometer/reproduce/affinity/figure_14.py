@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare import Distances, distances, family_agreement
-from fathometer.reproduce.affinity.census import Census, judged, network_item, take_census
+from fathometer.reproduce.affinity.census import Census, judged, keep_figure, network_item, take_census
 from fathometer.reproduce.affinity.figure_5a import LEVEL, lacking_relatives
 from fathometer.reproduce.affinity.network_figures import plot_matrix
 from fathometer.reproduce.affinity.permutations import label_chance
@@ -22,7 +22,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     near = distances(census.soundings)
     workshop.table("distances", near.frame.rename_axis("network").reset_index())
     families = {name: census.families.get(name, name) for name in near.names}
-    workshop.figure("figure", plot_matrix(near.frame, families))
+    keep_figure(workshop, census, plot_matrix(near.frame, families))
     return {
         "within": judged(census, lacking_relatives, nearer_within),
         "every": judged(census, lacking_relatives, every_network),

@@ -9,7 +9,16 @@ import pandas as pd
 
 from fathometer.compare import distances
 from fathometer.report.figures.years import plot_years
-from fathometer.reproduce.affinity.census import EARLY, LATER, PRIORS, Census, judged, needs, take_census
+from fathometer.reproduce.affinity.census import (
+    EARLY,
+    LATER,
+    PRIORS,
+    Census,
+    judged,
+    keep_figure,
+    needs,
+    take_census,
+)
 from fathometer.reproduce.affinity.permutations import rank_trend
 from fathometer.reproduce.affinity.zoo import SMALL
 from fathometer.reproduce.claim import Answer, Claim
@@ -26,7 +35,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     """All networks by year."""
     census = take_census(workshop)
     if len(dated := workshop.table("architectures", architectures(census).reset_index())):
-        workshop.figure("figure", plot_years(census.soundings, census.facts))
+        keep_figure(workshop, census, plot_years(census.soundings, census.facts))
     if dated["year"].nunique() < 2:
         workshop.note("Years of publication are known for torchvision's networks, or from [facts] in a plan.")
     return {

@@ -9,7 +9,15 @@ import pandas as pd
 from fathometer.compare import best_predictors, predictors
 from fathometer.models.torchvision_facts import torchvision_facts
 from fathometer.report.figures.compare import plot_predictors
-from fathometer.reproduce.affinity.census import Census, Lacking, judged, listed, network_item, take_census
+from fathometer.reproduce.affinity.census import (
+    Census,
+    Lacking,
+    judged,
+    keep_figure,
+    listed,
+    network_item,
+    take_census,
+)
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.workshop import Workshop
 
@@ -44,7 +52,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         workshop.table("predictors", predictors(census.statistics, census.facts, chosen))
         best = best_predictors(census.statistics, census.facts, chosen)
         workshop.table("best", best)
-        workshop.figure("figure", plot_predictors(best, census.statistics, census.facts, chosen))
+        keep_figure(workshop, census, plot_predictors(best, census.statistics, census.facts, chosen))
     signature = ("Residual", "ViTs", "Post-ViT")
     return {
         "signature": judged(census, needs_groups(*signature), lambda of: better(of, signature, "r2")),

@@ -14,6 +14,7 @@ from fathometer.reproduce.affinity.census import (
     PRIORS,
     Census,
     judged,
+    keep_figure,
     listed,
     needs,
     network_item,
@@ -34,7 +35,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     tree = cluster(near)
     workshop.table("merges", _merges(tree))
     workshop.table("neighbours", family_agreement(near, census.families))
-    workshop.figure("figure", plot_dendrogram(tree, census.families))
+    keep_figure(workshop, census, plot_dendrogram(tree, census.families))
     return {
         "families": judged(census, lacking_relatives, agreement),
         "all": judged(census, lacking_relatives, own_clusters),

@@ -8,7 +8,15 @@ import pandas as pd
 
 from fathometer.compare import distances
 from fathometer.compare.distance import Metric
-from fathometer.reproduce.affinity.census import EARLY, Census, judged, needs, network_item, take_census
+from fathometer.reproduce.affinity.census import (
+    EARLY,
+    Census,
+    judged,
+    keep_figure,
+    needs,
+    network_item,
+    take_census,
+)
 from fathometer.reproduce.affinity.network_figures import plot_matrix
 from fathometer.reproduce.affinity.permutations import rank_trend
 from fathometer.reproduce.claim import Answer, Claim
@@ -25,7 +33,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     shown = census.representatives()
     workshop.table("distances", near.frame.rename_axis("network").reset_index())
     families = {name: census.families.get(name, name) for name in shown}
-    workshop.figure("figure", plot_matrix(near.frame.loc[shown, shown], families))
+    keep_figure(workshop, census, plot_matrix(near.frame.loc[shown, shown], families))
     found = from_early(census) if census.members(*EARLY) else pd.DataFrame()
     if len(found):
         workshop.table("from-early", found.reset_index())

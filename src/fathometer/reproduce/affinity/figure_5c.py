@@ -12,6 +12,7 @@ from fathometer.reproduce.affinity.census import (
     PRIORS,
     Census,
     judged,
+    keep_figure,
     needs,
     network_item,
     take_census,
@@ -24,7 +25,9 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     """Distributions of the scores."""
     census = take_census(workshop)
     shown = census.only(census.representatives())
-    workshop.figure("figure", plot_distributions(signatures(shown.soundings), "affinity", shown.statistics))
+    keep_figure(
+        workshop, census, plot_distributions(signatures(shown.soundings), "affinity", shown.statistics)
+    )
     return {
         "wide": judged(census, needs(*EARLY, *LATER, "ViT", *PRIORS), wider),
         "bimodal": judged(census, needs("ResNet"), bimodal),

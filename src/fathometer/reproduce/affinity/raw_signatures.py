@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fathometer.reproduce.affinity.census import Census, listed
+from fathometer.reproduce.affinity.census import Census, keep_figure, listed
 from fathometer.reproduce.affinity.network_figures import plot_raw
 from fathometer.reproduce.affinity.roles import kinds_of
 from fathometer.reproduce.workshop import Workshop
@@ -19,7 +19,7 @@ def keep_signatures(workshop: Workshop, census: Census, shown: list[str]) -> Non
         + listed([f"{name} {value:.4f}" for name, value in noise.items()])
         + "."
     )
-    workshop.figure("figure", plot_raw({name: census.soundings[name] for name in shown}))
+    keep_figure(workshop, census, plot_raw({name: census.soundings[name] for name in shown}))
 
 
 def site_rows(census: Census, names: list[str]) -> pd.DataFrame:
