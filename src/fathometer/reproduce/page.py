@@ -53,7 +53,7 @@ takes. It leaves its data, its figure and `verdict.json`. This page is written f
   also covers what the numbers do not show: most tests ask for an interval on one side of a limit. *Not
   decided*: it ran, but with random weights or too few networks.
 - *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, and does not
-  count.
+  count. Which claims are ours was settled in review, after the first runs had been seen; all are shown.
 """
 
 
