@@ -57,5 +57,6 @@ def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
         assert claim.words[0].isupper() or claim.words[0] in "−‖ρ∫"
         assert claim.words.endswith((".", ".)"))
         assert claim.test.endswith((".", ".)"))
+    assert all(change[0].isupper() and change.endswith(".") for change in item.changes)
     assert item.seconds.smoke <= 15
     assert not item.small.endswith(".")

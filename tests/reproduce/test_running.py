@@ -135,6 +135,14 @@ def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tm
         write_page(tmp_path / "nothing", tmp_path / "page.md")
 
 
+def test_a_test_that_was_changed_after_numbers_had_been_seen_is_named_on_the_page() -> None:
+    changed = [change for item in ITEMS.values() for change in item.changes]
+    page = " ".join(page_of({name: {} for name in ITEMS}, Path()).split())
+    assert changed
+    assert page.count("*Changed after numbers had been seen:*") == len(changed)
+    assert all(change in page for change in changed)
+
+
 def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:
     found = read_verdicts(DOCS / "reproduction")
     assert (DOCS / "reproduction.md").read_text("utf-8") == page_of(found, Path("reproduction"))

@@ -176,6 +176,7 @@ def _announcement(item: Item, scale: Scale) -> Panel:
     for claim in item.claims.values():
         label = "ours " if claim.ours else "claim"
         lines += [Text(f"\n{label}  {claim.words}"), Text(f"test   {claim.test}", "dim")]
+    lines += [Text(f"\nchanged after numbers had been seen: {change}", "dim") for change in item.changes]
     setting = {
         "smoke": "few of everything: whether it runs; decides nothing",
         "small": item.small,

@@ -30,6 +30,7 @@ class Item:
         sources: what the user must name for the scale `paper`.
         optional: what else it makes use of.
         device: what `paper` should run on.
+        changes: what of claims and tests was changed after numbers had been seen, and why; in sentences.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Item:
     sources: tuple[Source, ...] = ()
     optional: tuple[Source, ...] = ()
     device: Literal["cpu", "cuda"] = "cpu"
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.claims, f"{self.name}: no claims"

@@ -128,6 +128,8 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
             for name, answer in verdict.answers.items():
                 yield f"| {_claim(verdict.claims[name])} | {_measured(answer)} | {_WORDS[answer.holds]} |"
             yield ""
+    for change in item.changes:
+        yield f"*Changed after numbers had been seen:* {_cell(change)}\n"
     if shown is not None:
         for figure in shown.figures[:1]:
             yield f"![{item.title}]({(results / shown.scale / item.name / figure).as_posix()})\n"

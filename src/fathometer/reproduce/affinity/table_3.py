@@ -139,6 +139,10 @@ TABLE_3 = Item(
         ),
     },
     run=run,
+    changes=(
+        "Which reading counts was changed: first the relative one, now the literal one. Neither holds "
+        "at scale small.",
+    ),
     seconds=Seconds(2, 2, 10),
     small=SMALL,
     published=PUBLISHED,

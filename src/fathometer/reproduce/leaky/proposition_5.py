@@ -91,6 +91,10 @@ PROPOSITION_5 = Item(
         ),
     },
     run=run,
+    changes=(
+        "That the speed in these layers is bounded was a claim at first, and failed narrowly at scale "
+        "small; the paper assumes it, so it became a note.",
+    ),
     seconds=Seconds(1, 7, 60),
     small=SMALL_DEPTHS,
     device="cuda",
