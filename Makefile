@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs bench format clean
+.PHONY: demo test lint docs bench soak format clean
 
 demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables, pictures and reports in demo/
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
@@ -25,6 +25,9 @@ bench: $(READY)  ## against a dense reference, the bare forward pass, and matrix
 	$(BIN)/python -m benchmarks.affinity
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.leaky
+
+soak: $(READY)  ## everything that might break it, for an hour or two; writes docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m soak
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
