@@ -33,7 +33,7 @@ LIBRARIES = [
         f"fathometer.{name}"
         for name in (
             "activations capture compare data gauges integrations leaky leaky.theory models reproduce "
-            "residual survey transport"
+            "residual survey testing transport"
         ).split()
     ),
 ]

@@ -160,6 +160,14 @@ def test_newer_and_mangled_files(history: History, tmp_path: Path) -> None:
             load_history(path)
 
 
+def test_numbers_that_json_has_not_are_refused(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    path.write_text(json.dumps({**good, "missed": [[1, float("nan")]]}))
+    with pytest.raises(InputError, match="broken, or not a history"):
+        load_history(path)
+
+
 def test_parts_that_do_not_belong_together(history: History) -> None:
     first, second, _ = history.soundings
     with pytest.raises(InputError, match="got 2 steps and 1 soundings"):
@@ -200,7 +208,7 @@ def test_the_picture(history: History) -> None:
     assert list(before.get_xdata()) == history.signature.loc[0].to_list()  # type: ignore[arg-type]
     assert list(after.get_xdata()) == history.signature.loc[9].to_list()  # type: ignore[arg-type]
     assert [text.get_text() for text in lines.get_legend().get_texts()] == ["step 0", "step 9"]  # type: ignore[union-attr]
-    assert bar.get_ylabel() == "affinity"
+    assert bar.get_ylabel() == "affinity score"
     one = History((4,), history.soundings[:1]).plot("stable_rank_x").axes
     assert one[0].get_xlim() == (3.5, 4.5)
     assert one[2].get_ylabel() == "stable rank x"

@@ -84,12 +84,48 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         {"provenance": {"other": 1}},
         {"provenance": {"model": "resnet"}},
         {"gauges": []},
+        {"records": {**good["records"], "n": [-1, 40, 40, 40]}},
+        {"records": {**good["records"], "d": [0.5, 6, 6, 6]}},
+        {"records": {**good["records"], "batch": [True, 0, 1, 1]}},
+        {"records": {**good["records"], "batch": [0, 0, 0, 0]}},  # a site twice in a batch
+        {"records": {**good["records"], "affinity": [1.5, 1, 1, 1]}},
+        {"records": {**good["records"], "cka": ["inf", 1, 1, 1]}},
+        {"sites": [{**good["sites"][0], "call": 0}, good["sites"][1]]},
+        {"provenance": {**good["provenance"], "seconds": 10**400}},
+        {"provenance": {**good["provenance"], "seconds": -1}},
         {"sites": [good["sites"][0], good["sites"][0]]},
     ]
     for change in mangled:
         path.write_text(json.dumps({**good, **change}))
         with pytest.raises(InputError, match="broken, the parts do not fit"):
             load(path)
+
+
+def test_numbers_that_json_has_not_are_refused(sounding: Sounding, tmp_path: Path) -> None:
+    path = sounding.save(tmp_path / "s.json")
+    good = json.loads(path.read_text())
+    for number in (float("nan"), float("inf")):
+        path.write_text(json.dumps({**good, "provenance": {**good["provenance"], "data": {"count": number}}}))
+        with pytest.raises(InputError, match="broken, or not a sounding"):
+            load(path)
+
+
+def test_half_a_character_becomes_a_question_mark(sounding: Sounding, tmp_path: Path) -> None:
+    path = sounding.save(tmp_path / "s.json")
+    good = json.loads(path.read_text())
+    names = {"data": {"name": "caf\udce9 🙂"}}
+    path.write_text(json.dumps({**good, "provenance": {**good["provenance"], **names}}))
+    again = load(path)
+    assert again.provenance.data["name"] == "caf? 🙂"
+    assert load(again.save(path)).provenance == again.provenance
+
+
+def test_a_value_beyond_its_range_is_not_saved(sounding: Sounding, tmp_path: Path) -> None:
+    odd = Sounding(sounding.sites, sounding.records.assign(affinity=1.5), sounding.provenance)
+    with pytest.raises(InputError, match=r"affinity: expected values from 0 to 1, got 1\.5"):
+        odd.save(tmp_path / "s.json")
+    rounded = Sounding(sounding.sites, sounding.records.assign(affinity=1 + 1e-12), sounding.provenance)
+    assert load(rounded.save(tmp_path / "s.json")).signature.max() == 1 + 1e-12
 
 
 def test_saving_needs_a_known_ending_and_a_place(sounding: Sounding, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def reach(rows: Tensor, name: str) -> Tensor:
     if not bool(fine.all()):
         raise InputError(
             f"{name}: expected a spread between {_TINY:g} and {1 / _TINY:g}, "
-            f"got {float(largest[~fine].flatten()[0]):g}; rescale it first (no measure here depends on scale)"
+            f"got {float(largest[~fine].flatten()[0]):g}; rescale it first"
         )
     return largest
 

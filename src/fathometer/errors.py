@@ -1,5 +1,7 @@
 """One family of errors: every message says what was expected, what came, and what to do."""
 
+from __future__ import annotations
+
 
 class FathometerError(Exception):
     """Anything that fathometer raises on purpose."""
@@ -22,6 +24,11 @@ class MissingExtraError(FathometerError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package!r}: pip install 'fathometer[{extra}]'")
+        self._arguments = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        """Copies, and what comes back from another process, are made from the same arguments."""
+        return type(self), self._arguments
 
 
 class ForwardError(FathometerError, RuntimeError):

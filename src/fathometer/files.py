@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import uuid
 from collections.abc import Iterator
@@ -11,6 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.errors import InputError
+from fathometer.locks import hold, is_abandoned
+
+_DIGITS = 12  # in the name of a part, so that two writers have two, and nothing else is taken for one
+_TOKEN = "[0-9a-f]" * _DIGITS
+
+
+class WriteError(InputError):
+    """A file or a folder cannot be written."""
 
 
 def check_format(head: Any, schema: str, version: int, path: object, what: str) -> dict[str, Any]:
@@ -36,8 +45,10 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
     With `keep=False` nothing is left at all: a trial. With `durable` it is on the disk when this returns, and
     survives a loss of power; that takes some 10 ms, where the rest takes less than one.
     """
-    part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.part{path.suffix}")
+    part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:_DIGITS]}.part{path.suffix}")
+    held = None
     try:
+        held = hold(part)  # by which a part of a writer that was killed is known
         yield part
         if durable:
             _flush(part)
@@ -46,10 +57,21 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
             if durable and os.name == "posix":  # elsewhere a folder cannot be flushed
                 _flush(path.parent)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+        if held is not None:
+            held.release()
+
+
+def remove_leftovers(folder: Path, path: Path | None = None) -> None:
+    """Remove what `complete_file` left of writers that were killed: of all files, or of one."""
+    name = "*" if path is None else glob.escape(path.stem)
+    for part in folder.glob(f".{name}.{_TOKEN}.part*"):
+        with suppress(OSError):
+            if part.is_file() and is_abandoned(part):
+                part.unlink()
 
 
 def _flush(path: Path) -> None:

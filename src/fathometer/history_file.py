@@ -15,6 +15,7 @@ from fathometer.errors import InputError
 from fathometer.files import check_format, complete_file
 from fathometer.history import Cost, History, metrics_frame
 from fathometer.sounding_file import from_json as sounding_from_json
+from fathometer.sounding_file import strict_json
 from fathometer.sounding_file import to_json as sounding_to_json
 
 SCHEMA = "fathometer.history"
@@ -72,7 +73,7 @@ def to_json(history: History) -> str:
 def from_json(text: str, name: str = "history") -> History:
     """A history from the text of a file, which errors call by `name`."""
     try:
-        content = json.loads(text)
+        content = strict_json(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: broken, or not a history ({error})") from error
     check_format(content, SCHEMA, VERSION, name, "a history; `History.save` writes them")

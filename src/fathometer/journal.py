@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fathometer.errors import InputError
-from fathometer.files import complete_file
+from fathometer.files import WriteError, complete_file, remove_leftovers
+from fathometer.locks import locked
 
 _SCHEMA = "fathometer.journal/1"
 _SITE = {"module": str, "operator": str, "call": int, "own": bool}
@@ -29,22 +31,27 @@ class Journal:
         self._path, self._first = path, first_batch
         self._fingerprint = {**fingerprint, "first_batch": first_batch}
         self.batches: list[dict[str, Any]] = []
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: cannot be written, there is no such folder")
         if path.exists():
             self._read()
+
+    def mend(self) -> None:
+        """Drop a line that was cut short."""
+        if self._path.exists():
             self._write_anew()
 
     def add(self, batch: dict[str, Any]) -> None:
         """Keep a finished batch. From the second on it survives a loss of power, too."""
         self.batches.append(batch)
-        if len(self.batches) == 1:
+        try:
+            with self._path.open("r+", encoding="utf-8") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(json.dumps(batch) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except FileNotFoundError:  # the first one; or somebody has removed the file
             self._write_anew()
-            return
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(batch) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        except OSError as error:
+            raise WriteError(f"{self._path}: cannot be written ({error.strerror})") from error
 
     def _read(self) -> None:
         try:
@@ -75,6 +82,23 @@ class Journal:
         lines = [{"schema": _SCHEMA, **self._fingerprint}, *self.batches]
         with complete_file(self._path) as part:
             part.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+@contextmanager
+def open_journal(path: Path, fingerprint: dict[str, Any], first_batch: int = 0) -> Iterator[Journal]:
+    """A journal for as long as the context lasts, in which no other process can have it."""
+    if not path.parent.is_dir():
+        raise WriteError(f"{path}: cannot be written, there is no such folder")
+    Journal(path, fingerprint, first_batch)  # one that does not fit is refused before anything is touched
+    with locked(path.with_name(f"{path.name}.lock")) as mine:
+        if not mine:
+            raise InputError(
+                f"{path}: another process is measuring with it; let it end, or give another file"
+            )
+        remove_leftovers(path.parent, path)
+        journal = Journal(path, fingerprint, first_batch)
+        journal.mend()
+        yield journal
 
 
 def _is_batch(content: Any) -> bool:

@@ -20,7 +20,7 @@ from fathometer.data import DataSource
 from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError, TooFewSamplesError
 from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
-from fathometer.journal import Journal
+from fathometer.journal import Journal, open_journal
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.provenance import (
@@ -126,7 +126,7 @@ def measure(
         if journal is not None:
             facts = {**model_facts, "sha256": hashing.result()}
             wanted = {"model": facts, "data": data_facts, "settings": settings}
-            log = Journal(Path(journal), wanted, first_batch)
+            log = stack.enter_context(open_journal(Path(journal), wanted, first_batch))
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,15 @@ import pandas as pd
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.files import check_format, complete_file
+from fathometer.gauges.ranges import column_ranges
 from fathometer.provenance import Provenance
 from fathometer.sounding import KEYS, Sounding
 
 SCHEMA = "fathometer.sounding"
 VERSION = 1
+
+_ROUNDING = 1e-6
+_HALF = r"\ud"  # how one begins in JSON; a whole character may, too
 
 
 def save(sounding: Sounding, path: Path) -> Path:
@@ -46,6 +50,17 @@ def to_json(sounding: Sounding) -> str:
     return json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n"
 
 
+def strict_json(text: str | bytes) -> Any:
+    """JSON as its standard has it: `NaN` and `Infinity` are no numbers, and could not be written again.
+
+    Halves of characters, which no table and no page can hold, become question marks.
+    """
+    found = json.loads(text, parse_constant=_refuse_constant)
+    if _HALF in (text if isinstance(text, str) else text.decode()).lower():
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    return found
+
+
 def from_json(text: str, name: str = "sounding") -> Sounding:
     """A sounding from the text of a `.json` file, which errors call by `name`."""
     return _checked(name, lambda: _parsed(text))
@@ -70,13 +85,32 @@ def _assembled(head: dict[str, Any], columns: dict[str, list[Any]]) -> Sounding:
     names = [site.name for site in sites]
     gauges = [str(gauge) for gauge in head["gauges"]]
     data: dict[str, Sequence[Any]] = {"site": [names[_index(i, len(names))] for i in columns["site"]]}
-    data |= {key: [int(value) for value in columns[key]] for key in KEYS[1:]}
+    for key, least in (("batch", 0), ("n", 1), ("d", 1)):
+        data[key] = [_whole(value, least) for value in columns[key]]
     data |= {gauge: [_number(value) for value in columns[gauge]] for gauge in gauges}
     if len({len(values) for values in data.values()}) != 1:
         raise ValueError("columns of different length")
     if not gauges or not data["site"] or len(set(names)) != len(names) or set(gauges) & set(KEYS):
         raise ValueError("no gauges, no rows, or names that are not unique")
-    return Sounding(sites, pd.DataFrame(data), _provenance(head["provenance"]))
+    records = pd.DataFrame(data)
+    if fault := _fault(records):
+        raise ValueError(fault)
+    return Sounding(sites, records, _provenance(head["provenance"]))
+
+
+def _fault(records: pd.DataFrame) -> str | None:
+    """What cannot be, if anything."""
+    if records.duplicated(["site", "batch"]).any():
+        return "a site has two rows for one batch"
+    for gauge, bounds in column_ranges().items():
+        if gauge not in records:
+            continue
+        samples = int(records["n"].max())  # the width of Y may be another than that of X, which is known
+        low, high = (bound(samples, math.inf) if callable(bound) else bound for bound in bounds)
+        wrong = records.loc[(records[gauge] < low - _ROUNDING) | (records[gauge] > high + _ROUNDING), gauge]
+        if len(wrong):
+            return f"{gauge}: expected values from {low:g} to {high:g}, got {wrong.iloc[0]:g}"
+    return None
 
 
 def _provenance(entry: dict[str, Any]) -> Provenance:
@@ -85,21 +119,36 @@ def _provenance(entry: dict[str, Any]) -> Provenance:
         kind = int | float if name == "seconds" else type(getattr(plain, name))
         if not isinstance(value, kind):
             raise TypeError(f"provenance: {name}")
+    if isinstance(facts.seconds, bool) or not 0 <= float(facts.seconds) < math.inf:
+        raise ValueError(f"provenance: seconds {facts.seconds}")
     return facts
 
 
 def _site(entry: dict[str, Any]) -> Site:
     site = Site(**entry)
-    kinds = {"module": str, "operator": str, "call": int, "order": int, "own": bool}
+    kinds = {"module": str, "operator": str, "own": bool}
     if not all(isinstance(getattr(site, name), kind) for name, kind in kinds.items()):
         raise TypeError(f"site {entry}")
-    return site
+    return replace(site, call=_whole(site.call, 1), order=_whole(site.order, 0))
 
 
 def _index(value: Any, count: int) -> int:
-    if not isinstance(value, int) or not 0 <= value < count:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
         raise IndexError(f"site {value} of {count}")
     return value
+
+
+def _whole(value: Any, least: int) -> int:
+    """A whole number, which an array of floats may hold, too."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise TypeError(f"whole number {value!r}")
+    if not least <= value < 2**63:
+        raise ValueError(f"{value} is not a number from {least}")
+    return int(value)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _number(value: Any) -> float:
@@ -121,6 +170,8 @@ def _head(sounding: Sounding) -> dict[str, Any]:
 def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     places = {site.name: place for place, site in enumerate(sounding.sites)}
     records = sounding.records
+    if fault := _fault(records):
+        raise InputError(fault)
     columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
     columns["site"] = [places[name] for name in columns["site"]]
     return columns
@@ -140,7 +191,7 @@ def _read_json(path: Path) -> tuple[Any, dict[str, list[Any]]]:
 
 
 def _parsed(text: str) -> tuple[Any, dict[str, list[Any]]]:
-    content = json.loads(text)
+    content = strict_json(text)
     columns = content.pop("records", {}) if isinstance(content, dict) else {}
     return content, columns if isinstance(columns, dict) else {}
 
@@ -158,7 +209,7 @@ def _read_parquet(path: Path) -> tuple[Any, dict[str, list[Any]]]:
         table = parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise ValueError(str(error).splitlines()[0]) from error
-    head = json.loads((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
+    head = strict_json((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
     return head, table.to_pydict()
 
 

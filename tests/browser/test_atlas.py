@@ -243,7 +243,7 @@ def test_it_fits_a_phone(open_page: OpenPage, scheme: str) -> None:
 def test_hostile_names_do_nothing(open_page: OpenPage) -> None:
     hostile = (SCRIPT, "<img src=x onerror=alert(1)>")
     named = dict(zip(hostile, networks(2).values(), strict=True))
-    tab = open_page(atlas_page(named, families=dict.fromkeys(named, SCRIPT)))
+    tab = open_page(atlas_page(named, pd.DataFrame({"family": SCRIPT}, index=list(named))))
     tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
     tab.locator(f"{SCATTER} .mark-symbol path").first.hover(force=True)
     tab.locator(".tip").wait_for(state="visible")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import pytest
 
-from fathometer.leaky import LeakySweep, grid, sweep
+from fathometer.leaky import LeakySweep, grid
 from fathometer.leaky.theory import check_all
 from fathometer.report.page.items import Page
 from fathometer.report.page.leaky import leaky_page
 from tests.browser.conftest import OpenPage, overflow
-from tests.leaky.networks import SHORT, SMALL
+from tests.leaky.networks import SMALL, measured_sweep
 
 SCRIPT = "<script>alert(1)</script>"
 PARTS = (
@@ -23,11 +22,7 @@ PARTS = (
 
 @pytest.fixture(scope="module")
 def depths() -> LeakySweep:
-    found = sweep(grid(SMALL, effective_depth=[0.0, 2.0, 4.0], seeds=2), SHORT, threads=1)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*not at a critical point")
-        assert len(found.table) == 6
-    return found
+    return measured_sweep(grid(SMALL, effective_depth=[0.0, 2.0, 4.0], seeds=2))
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +115,6 @@ def test_one_network_prints(open_page: OpenPage, depths: LeakySweep) -> None:
 def test_a_hostile_own_task_does_nothing(open_page: OpenPage, depths: LeakySweep) -> None:
     run = depths.runs[-1]
     hostile = replace(run, task=replace(run.task, description={SCRIPT: SCRIPT}))
-    tab = open_page(leaky_page(hostile, theory=False))
+    tab = open_page(leaky_page(hostile))
     tab.wait_for_selector(ready("energies"))
     assert tab.locator("main script").count() == 0

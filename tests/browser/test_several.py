@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def networks(sizes: tuple[int, ...] = (9, 14, 6)) -> dict[str, Sounding]:
 
 
 def overlay(named: dict[str, Sounding], families: dict[str, str] | None = None) -> Page:
-    return Page("overlay", "", (Section("", (overlay_view(named, families or {}, "affinity"),)),))
+    return Page("overlay", "", (Section("", (overlay_view(named, families or {}),)),))
 
 
 def whole(names: tuple[str, ...] = ("a", "b", "c", "d")) -> Page:
@@ -217,3 +217,19 @@ def test_print_shows_what_is_ticked(open_page: OpenPage) -> None:
     assert [name.strip() for name in tab.locator(".ticks label:visible").all_inner_texts()] == ["a", "c", "d"]
     assert not tab.get_by_label("Gauge").is_visible()
     assert len(tab.pdf()) > 10_000
+
+
+def test_a_wide_table_shades_the_side_where_there_is_more(open_page: OpenPage) -> None:
+    tab = open_page(whole(), viewport={"width": 500, "height": 900})
+    numbers = tab.locator("section", has=tab.get_by_role("heading", name="Numbers")).locator(".scroll")
+    assert numbers.evaluate("box => box.scrollWidth > box.clientWidth")
+    numbers.locator("table").evaluate("table => { table.style.visibility = 'hidden'; }")  # the shade alone
+    numbers.scroll_into_view_if_needed()
+    box = numbers.bounding_box()
+    assert box is not None
+    edge: Any = {"x": box["x"] + box["width"] - 12, "y": box["y"] + 32, "width": 10, "height": 20}
+    more = tab.screenshot(clip=edge)
+    numbers.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    assert tab.screenshot(clip=edge) != more
+    tab.emulate_media(media="print")
+    assert numbers.evaluate("box => getComputedStyle(box).backgroundImage") == "none"

@@ -3,64 +3,32 @@ from __future__ import annotations
 import copy
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from soak.networks.state import World, network_state
 from torch import Tensor, nn
-from torch.nn.modules import module as module_state
 
 from fathometer import InputError
 from fathometer.capture import Reduction, Site, watch
-from fathometer.capture.traces import tensors_in
 from tests import zoo
-from tests.zoo import ZOO, Awkward
+from tests.zoo import ZOO
 
 
 def network(name: str) -> tuple[nn.Module, Tensor]:
-    torch.manual_seed(0)
-    awkward: Awkward = ZOO[name]
-    return awkward.build().to(awkward.dtype).eval(), torch.randn(*awkward.inputs).to(awkward.dtype)
+    return ZOO[name].network()
 
 
-def traces(model: nn.Module) -> list[Any]:
-    """Everything that a watch may touch."""
-    return [
-        *[(dict(m._forward_hooks), dict(m._forward_pre_hooks), m.training) for m in model.modules()],
-        *[sorted(m.__dict__) for m in model.modules()],
-        dict(module_state._global_forward_hooks),
-        dict(module_state._global_forward_pre_hooks),
-        dict(module_state._global_forward_hooks_always_called),
-        torch._C._len_torch_function_stack(),
-        torch._C._is_torch_function_enabled(),
-        zoo.tanh_and_relu.__code__,
-        zoo.tanh_and_relu.__kwdefaults__,
-    ]
-
-
-@pytest.mark.parametrize("name", ZOO)
-@pytest.mark.parametrize("mode", ["grad", "no_grad", "inference", "train"])
-def test_every_awkward_network_shows_its_sites_and_computes_what_it_did(name: str, mode: str) -> None:
-    model, x = network(name)
-    model.train(mode == "train")
-    before = traces(model)
-    context = {"no_grad": torch.no_grad, "inference": torch.inference_mode}.get(mode, torch.enable_grad)
-    with context():
-        torch.manual_seed(1)
-        expected = model(x.clone())
-        with watch(model) as seen:
-            torch.manual_seed(1)
-            output = model(x.clone())
-    sites = ZOO["functional"].sites if name == "double" else ZOO[name].sites
-    assert [site.name for site in seen.sites] == sites
-    assert [site.name for site in seen.pairs] == sites
-    assert [site.order for site in seen.sites] == list(range(len(sites)))
-    for a, b in zip(tensors_in(expected), tensors_in(output), strict=True):
-        assert torch.equal(a, b)
-        assert not vars(b)
-        assert a.requires_grad == b.requires_grad
-    assert traces(model) == before
+@contextmanager
+def nothing_left_behind(model: nn.Module) -> Iterator[None]:
+    before, world = network_state(model), World(model)
+    yield
+    assert network_state(model) == before
+    assert world.changes() == []
 
 
 def test_pairs_are_inputs_and_outputs() -> None:
@@ -90,16 +58,17 @@ def test_gradients_are_what_they_were() -> None:
 
 def test_named_classes_and_functions_count_once() -> None:
     model, x = network("composite, unnamed")
-    before, expected = traces(model), model(x)
-    with watch(model, activations=[zoo.Swish, zoo.tanh_and_relu]) as seen:
+    expected = model(x)
+    code, defaults = zoo.tanh_and_relu.__code__, zoo.tanh_and_relu.__kwdefaults__
+    with nothing_left_behind(model), watch(model, activations=[zoo.Swish, zoo.tanh_and_relu]) as seen:
         assert torch.equal(model(x), expected)
+    assert (zoo.tanh_and_relu.__code__, zoo.tanh_and_relu.__kwdefaults__) == (code, defaults)
     assert [site.name for site in seen.sites] == ["act", "/tanh_and_relu", "/tanh_and_relu#2"]
     assert [site.operator for site in seen.sites] == ["swish", "tanh_and_relu", "tanh_and_relu"]
     swish, first, second = seen.pairs.values()
     torch.testing.assert_close(swish.y, F.silu(swish.x))
     torch.testing.assert_close(first.y, zoo.tanh_and_relu(first.x))
     torch.testing.assert_close(second.y, zoo.tanh_and_relu(second.x, slope=0.1))
-    assert traces(model) == before
 
 
 def test_a_closure_and_a_torch_function_can_be_named() -> None:
@@ -138,8 +107,7 @@ def test_an_exception_leaves_nothing_behind() -> None:
             return self.attention(x, x[:, :1].repeat(1, 2, 3), x)[0]
 
     model = Bad().eval()
-    before = traces(model)
-    with watch(model) as seen:
+    with nothing_left_behind(model), watch(model) as seen:
         with pytest.raises(Exception, match=r"shape|size|dim"):
             model(torch.randn(2, 3, 4))
         with pytest.raises(Exception, match=r"shape|size|dim"):
@@ -147,10 +115,8 @@ def test_an_exception_leaves_nothing_behind() -> None:
     assert [site.name for site in seen.sites] == ["/relu"]
     assert seen.pairs == {}
     assert seen.samples == 0
-    assert traces(model) == before
-    with pytest.raises(KeyError), watch(model):
+    with nothing_left_behind(model), pytest.raises(KeyError), watch(model):
         raise KeyError
-    assert traces(model) == before
 
 
 def test_pairs_add_up_over_passes_and_can_be_cleared() -> None:
@@ -283,16 +249,6 @@ def test_modules_called_by_keyword() -> None:
     assert torch.equal(seen.pairs[Site("norm", "LayerNorm", 1, 0, own=True)].x, x)
 
 
-def test_wrapped_networks_are_unwrapped() -> None:
-    model, x = network("reused")
-    wrapped = nn.DataParallel(model, device_ids=[])  # as on a machine without GPU
-    with torch.no_grad():
-        expected = model(x)
-        with watch(wrapped) as seen:
-            assert torch.equal(wrapped(x), expected)
-    assert [site.name for site in seen.sites] == ["act", "act#2"]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs gloo and a file store")
 def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
@@ -308,29 +264,7 @@ def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
     assert [site.name for site in seen.sites] == ["act", "act#2"]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_compiled_networks_run_eagerly() -> None:
-    model, x = network("reused")
-    expected = model(x)
-    compiled = torch.compile(model, backend="eager")
-    with watch(compiled) as seen:  # type: ignore[arg-type]
-        assert torch.equal(compiled(x), expected)
-        assert torch.equal(model(x), expected)
-    assert [site.name for site in seen.sites] == ["act", "act#2"]
-    inner = nn.Sequential(torch.compile(zoo.Reused(), backend="eager"), nn.Tanh())  # type: ignore[call-overload]
-    with watch(inner) as seen:
-        inner(x)
-    assert [site.name for site in seen.sites] == ["0.act", "0.act#2", "1"]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_what_cannot_be_seen_into_is_refused() -> None:
-    scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
-    with pytest.raises(InputError, match="ScriptModule"), watch(scripted):
-        pass
-    with pytest.raises(InputError, match="module '0' is a ScriptModule"), watch(nn.Sequential(scripted)):
-        pass
-
     class FullyShardedDataParallel(nn.Module):
         """Stands for torch's class of that name, which needs a GPU."""
 
@@ -355,29 +289,59 @@ def test_autocast_and_channels_last() -> None:
         assert {pair.y.dtype for pair in seen.pairs.values()} == {torch.float32}
 
 
-def test_functional_call_and_checkpointing() -> None:
-    from torch.func import functional_call
-    from torch.utils.checkpoint import checkpoint
-
-    model, x = network("reused")
-    doubled = {name: 2 * value for name, value in model.named_parameters()}
+def test_what_checkpointing_runs_again_does_not_count() -> None:
+    model, x = network("checkpointed")
     with watch(model) as seen:
-        output = functional_call(model, doubled, (x,))
-    assert torch.equal(output, functional_call(model, doubled, (x,)))
-    assert len(seen.pairs) == 2
+        model(x).sum().backward()
+    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {
+        "inner.act": 6,
+        "inner.act#2": 6,
+        "/gelu": 6,
+    }
 
-    class Checkpointed(nn.Module):
+
+def test_rows_of_a_map_are_samples() -> None:
+    model, x = network("mapped")
+    with torch.no_grad(), watch(model) as seen, watch(model, reduction=Reduction(pool_first=True)) as first:
+        output = model(x)
+    for (pair,) in (seen.pairs.values(), first.pairs.values()):
+        assert torch.equal(pair.y, output)
+        torch.testing.assert_close(pair.y, torch.tanh(pair.x))
+
+    class Twice(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:  # [n, channels, h, w], mapped over samples and over h
+            return torch.vmap(torch.vmap(torch.tanh, in_dims=1, out_dims=1))(x)
+
+    images = torch.randn(4, 3, 5, 2)
+    twice = Twice()
+    with watch(twice, reduction="flatten") as seen:
+        twice(images)
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.x, images.transpose(1, 2).flatten(1))
+
+
+def test_weights_that_pass_through_a_composite_are_no_site() -> None:
+    class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = zoo.Reused()
+            self.act, self.table = zoo.Swish(), nn.Parameter(torch.randn(8, 8))
 
         def forward(self, x: Tensor) -> Tensor:
-            return checkpoint(self.inner, x, use_reentrant=False)
+            return self.act(x @ self.act(self.table))
 
-    outer = Checkpointed()
-    with watch(outer) as seen:
-        outer(x.requires_grad_()).sum().backward()  # the parts are run again, after the pass
-    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"inner.act": 6, "inner.act#2": 6}
+    model = Net()
+    with watch(model, activations=[zoo.Swish]) as seen:
+        model(torch.randn(8, 8))
+    assert [site.name for site in seen.sites] == ["act"]
+
+
+def test_samples_on_an_axis_that_is_not_there_are_refused() -> None:
+    model = nn.ReLU()
+    with (
+        watch(model, reduction=Reduction(sample_axis=3)),
+        pytest.raises(InputError, match="another sample_axis"),
+    ):
+        model(torch.randn(4, 2))
 
 
 def test_an_interrupt_does_not_disturb_the_next_pass() -> None:
@@ -435,7 +399,7 @@ def test_a_fused_layer_with_a_forward_of_its_own_runs_once() -> None:
 
 
 def test_a_fused_layer_gives_what_its_kernel_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x = network("fused layer")
+    model, x = network("encoder layer")
     kernel, calls = torch._transformer_encoder_layer_fwd, 0
 
     def counted(*args: Any, **kwargs: Any) -> Tensor:
@@ -482,26 +446,6 @@ def test_rows_that_are_routed_are_samples_and_rows_that_are_merged_are_positions
     for other in found[1:]:
         for name, rows in other.items():
             torch.testing.assert_close(rows, found[0][name])
-
-
-def test_what_depends_on_weights_alone_is_no_site() -> None:
-    class Gates(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.gate = nn.Parameter(torch.zeros(8))
-            self.register_buffer("table", torch.randn(8, 8))
-            self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
-
-        def forward(self, x: Tensor) -> Tensor:
-            bias = self.mlp(self.table) + torch.sigmoid(self.gate.view(1, -1) + torch.arange(8))
-            held = torch.zeros(len(x), 8)
-            held[:, :4] = x[:, :4]
-            return torch.tanh(held) + bias.mean(0) + torch.relu(x)
-
-    model = Gates()
-    with watch(model) as seen:
-        model(torch.randn(8, 8))
-    assert [site.name for site in seen.sites] == ["/tanh", "/relu"]
 
 
 def test_a_function_and_a_module_of_one_name_are_two_sites() -> None:

@@ -255,7 +255,7 @@ def test_random_weights_are_called_by_their_seed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for seed in (0, 1):
-        made = sounding("net", [0.5, 0.5 + seed], weights="none", sha256=f"hash{seed}", seed=seed)
+        made = sounding("net", [0.5, 0.5 + seed / 4], weights="none", sha256=f"hash{seed}", seed=seed)
         made.save(folder / f"{seed}.json")
     assert run(monkeypatch, "0.json", "1.json") == 0
     shown = capsys.readouterr().out
@@ -297,7 +297,7 @@ def test_what_was_given_in_vain_is_said(
 def test_what_nothing_sets_apart_is_called_by_its_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = sounding("net", [0.5, 0.6], cka=[1, 2])
+    one = sounding("net", [0.5, 0.6], cka=[0.5, 1])
     one.save(folder / "with.json")
     sounding("net", [0.5, 0.6]).save(folder / "without.json")
     assert run(monkeypatch, "with.json", "without.json", "--gauge", "cka") == 2

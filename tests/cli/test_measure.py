@@ -16,6 +16,8 @@ from PIL import Image
 
 from fathometer import load
 from fathometer.cli import main
+from fathometer.cli.naming import slug
+from fathometer.locks import locked
 
 NETS = """
 import torch, time
@@ -81,6 +83,8 @@ def refusal(
     monkeypatch.delitem(sys.modules, "nets", raising=False)
 
     def refused(*args: str) -> str:
+        for lock in folder.glob(".*.lock"):
+            lock.unlink()  # of a process that was killed
         before = contents(folder)
         monkeypatch.setattr(sys, "argv", ["fathometer", *args])
         with pytest.raises(SystemExit) as stop:
@@ -116,17 +120,16 @@ def test_measure_show_and_sites(folder: Path) -> None:
     assert sounding.gauges == ["affinity", "gap"]
     assert sounding.provenance.model["name"] == "nets:small"
     assert sounding.provenance.data["kind"] == "random"
-    code, out, err = run("show", "small-random.json", "--gauge", "gap", "--out", "gap.png", folder=folder)
+    code, out, err = run("show", "small-random.json", "--gauge", "gap", "-o", "gap.csv", folder=folder)
     assert code == 0, err
     assert "80 samples in batches of 40, reduced by mean, seed 0" in out
-    assert (folder / "gap.png").stat().st_size > 5000
     assert len(pd.read_csv(folder / "gap.csv")) == 4
     code, out, err = run("sites", "nets:small", "--json", folder=folder)
     assert [(entry["name"], entry["width"], entry["order"]) for entry in json.loads(out)] == [
         ("1", 6, 0),
         ("3", 6, 1),
     ]
-    assert contents(folder) == ["gap.csv", "gap.png", "nets.py", "small-random.json"]
+    assert contents(folder) == ["gap.csv", "nets.py", "small-random.json"]
 
 
 def test_activations_of_ones_own(folder: Path) -> None:
@@ -165,6 +168,10 @@ def test_an_interrupted_run_is_resumed_to_the_same_result(folder: Path, refusal:
     process.communicate()
     assert not (folder / "s.json").exists()
     assert "--resume goes on with it" in refusal(*arguments)
+    with locked(folder / ".s.json.lock"):
+        code, _, err = run(*arguments, "--resume", folder=folder)
+        assert code == 2
+        assert "another process is measuring it" in err
     assert "other settings" in refusal(*arguments, "--resume", "--samples", "30")
     code, _, err = run(*arguments, "--resume", "--batch-size", "7", folder=folder)
     assert code == 0, err
@@ -203,3 +210,10 @@ def test_models_are_listed(folder: Path) -> None:
     code, out, _ = run("models", "torchvision:resnet*", folder=folder)
     assert code == 0
     assert "torchvision:resnet50" in out.splitlines()
+
+
+def test_the_name_of_a_file_is_one_that_every_file_system_takes() -> None:
+    assert slug("torchvision:resnet18") == "resnet18"
+    assert slug("../..") == "data"
+    assert slug("a\x1b[31m/b c\n") == "b-c"
+    assert len(slug("x" * 5000)) <= 80

@@ -67,7 +67,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
 def test_a_path_by_name(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["path", "pathnets:blocks", "--data", "random:60", "--samples", "30", "--plot", "p.png"]
+    given = ["path", "pathnets:blocks", "--data", "random:60", "--samples", "30"]
     assert run(monkeypatch, *given) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     path = load(folder / "blocks-random-path.json")
@@ -78,6 +78,7 @@ def test_a_path_by_name(
     rows = [line for line in lines if line.startswith("│")]
     assert [row.split("│")[1].strip() for row in rows] == ["input", "0", "1", "2"]
     assert [row.split("│")[6].strip() == "–" for row in rows] == [False, False, True, False]
+    assert run(monkeypatch, "plot", "blocks-random-path.json", "-o", "p.png") == 0
     assert (folder / "p.png").stat().st_size > 5000
     assert len(path.records) == 6
     assert run(monkeypatch, "show", "blocks-random-path.json") == 0
@@ -127,7 +128,6 @@ def test_activations_that_differ_have_a_column(
     ("options", "message"),
     [
         (["--out", "p.csv"], "--out p.csv: expected a name that ends in .json or .parquet"),
-        (["--plot", "p.txt"], "--plot p.txt: expected a name that ends in .png"),
         (["--sigma", "much"], "sigma: expected a function or one of celu"),
         (["--gamma", "-1"], "gamma: expected a finite number > 0, got -1.0"),
         (["--blocks", "layer9"], "no module that is called is 'layer9'"),

@@ -110,5 +110,6 @@ def test_of_several_items_those_that_lack_data_are_named_and_the_others_run() ->
     assert result.exit_code == 1
     assert "1 of 2 items could not be run" in output
     assert "affinity-figure-8: not run, affinity-figure-8 at scale paper needs --cifar10" in output
+    assert ITEMS["affinity-figure-8"].title not in output  # it is not announced
     assert Path("reproduction/paper/affinity-figure-8/verdict.json").exists()
     assert f"{ITEM}: holds" in output

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fathometer.data import open_data
@@ -87,3 +89,12 @@ def test_options_are_checked(place: Path, options: dict[str, Any], message: str)
     for source in ("random", place / "images"):
         with pytest.raises(InputError, match=message):
             open_data(source, IMAGES, **options)
+
+
+def test_a_name_that_is_no_text_is_described_as_text(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9.npy")
+    try:
+        np.save(odd, np.zeros((2, 3, 8, 8), np.float32))
+    except OSError:
+        pytest.skip("the file system takes text alone")
+    assert open_data(odd, Inputs("image", (3, 8, 8))).description["name"] == "caf?.npy"

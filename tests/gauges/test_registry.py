@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pytest
 import torch
 
-from fathometer import InputError
+from fathometer import InputError, r2_heldout
 from fathometer.gauges import registry
-from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges
+from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges, read_together
 
 
 def pairs(count: int = 3) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
@@ -14,13 +17,35 @@ def pairs(count: int = 3) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     return {f"site {i}": (x, x.relu()) for i, x in enumerate(drawn)}
 
 
-def test_together_is_one_by_one() -> None:
-    chosen = choose_gauges("all")
-    alone = read_gauges(chosen, pairs(4))
-    together = registry._together(chosen, list(pairs(4).values()))
-    assert [list(row) for row in together] == [list(row) for row in alone]
-    for a, b in zip(alone, together, strict=True):
-        assert list(a.values()) == pytest.approx(list(b.values()), rel=1e-9, abs=1e-9)
+def test_pairs_of_two_dtypes_keep_to_their_own_rounding() -> None:
+    x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    below_one = torch.nextafter(torch.tensor(1.0), torch.tensor(0.0))
+    flips = torch.where(x > 0, torch.tensor(1.0), below_one)  # constant in float32, but not in float64
+    found = read_together(choose_gauges("all"), {"a": (x, flips), "b": (x.double(), flips.double())})
+    assert found[0]["r2"] == 1
+    assert found[1]["r2"] < 0.9
+
+
+def test_a_gauge_may_be_an_object_without_a_hash() -> None:
+    @dataclass
+    class Gap:
+        power: int = 1
+
+        def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return (x - y).abs().pow(self.power).mean()
+
+    chosen = choose_gauges(Gap())
+    assert read_together(chosen, pairs()) == [pytest.approx(row) for row in read_gauges(chosen, pairs())]
+
+
+@pytest.mark.parametrize("name", list(GAUGES)[2:])
+def test_values_are_float64_and_carry_no_gradients(name: str) -> None:
+    x = torch.randn(20, 4, dtype=torch.bfloat16, requires_grad=True)
+    found = GAUGES[name](x, x.relu())
+    for value in found.values() if isinstance(found, Mapping) else [found]:
+        assert isinstance(value, torch.Tensor)
+        assert value.dtype == torch.float64
+        assert not value.requires_grad
 
 
 def test_a_batch_that_fails_is_told_and_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +53,7 @@ def test_a_batch_that_fails_is_told_and_read_one_by_one(monkeypatch: pytest.Monk
         raise RuntimeError("no kernel")
 
     monkeypatch.setattr(registry, "_are_on_gpu", lambda _: True)
-    monkeypatch.setattr(registry, "_together", broken)
+    monkeypatch.setattr(registry, "read_together", broken)
     chosen = choose_gauges("affinity")
     with pytest.warns(UserWarning, match=r"RuntimeError\('no kernel'\)"):
         found = read_gauges(chosen, pairs())
@@ -42,3 +67,12 @@ def test_a_batch_that_fails_is_told_and_read_one_by_one(monkeypatch: pytest.Monk
 def test_standard_is_all_but_one() -> None:
     assert set(GAUGES) - set(choose_gauges()) == {"affinity_sample"}
     assert list(choose_gauges("all")) == list(GAUGES)
+
+
+def test_no_function_of_ones_own_has_the_name_of_ours() -> None:
+    def cka(x: torch.Tensor, y: torch.Tensor) -> float:
+        return float((x - y).mean())
+
+    with pytest.raises(InputError, match="'cka' is one of ours; give your function another name"):
+        choose_gauges(cka)
+    assert list(choose_gauges(r2_heldout)) == ["r2_heldout"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,14 +19,14 @@ from fathometer.leaky.energy import (
     hamiltonians,
     in_dimensions,
     kernel_norm2,
-    kernel_product,
     path_lengths,
     stable_identity,
 )
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.nonlinearity import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
-from fathometer.leaky.steps import equidistant, irregular
+from fathometer.leaky.steps import irregular
+from fathometer.leaky.theory import solved_path
 
 SHAPES = [(3, 20), (8, 8), (12, 5), (1, 1)]
 
@@ -42,40 +43,19 @@ def dense(m: Tensor, n: Tensor, s: Tensor, gamma: float) -> float:
 def critical_path(
     layers: int, depth: float = 1.0, sigma: str = "relu", width: int = 4, samples: int = 7, seed: int = 0
 ) -> RepresentationPath:
-    """The path of a network with W_l = L̃ B_l σ(A_{l−1})ᵀ exactly, from a start drawn at random.
-
-    B_l is the fixed point of B_{l−1} = (1 − ρL̃) B_l + ρ σ' ⊙ (V_lᵀ B_l).
-    """
-    function, rho = nonlinearity(sigma), 1 / layers
-    a, b = drawn(width, samples, seed=seed), 0.4 / samples * drawn(width, samples, seed=seed + 1)
-    points, momenta, weights = [a], [b], []
-    for _ in range(layers):
-        s = function.function(a)
-        new = b
-        for _ in range(60):
-            pull = function.slope(s) * ((depth * new @ s.mT).mT @ new)
-            before, new = new, (b - rho * pull) / (1 - rho * depth)
-        assert (new - before).norm() <= 1e-14 * new.norm()
-        w = depth * new @ with_ones(s).mT
-        a, b = (1 - rho * depth) * a + rho * w @ with_ones(s), new
-        points.append(a)
-        momenta.append(b)
-        weights.append(w)
-    return RepresentationPath(
-        torch.stack(points), equidistant(layers), depth, function, torch.stack(momenta), torch.stack(weights)
-    )
+    """The path of a critical network, from a start drawn at random."""
+    start, momentum = drawn(width, samples, seed=seed), 0.4 / samples * drawn(width, samples, seed=seed + 1)
+    return solved_path(start, momentum, depth, layers, sigma)
 
 
 @pytest.mark.parametrize(("width", "samples"), SHAPES)
 @pytest.mark.parametrize("gamma", [1.0, 1e-3, 1e-6])
 def test_kernel_norms_are_the_dense_formula(width: int, samples: int, gamma: float) -> None:
-    m, n, s = drawn(3, 4, samples), drawn(3, 4, samples, seed=1), drawn(3, width, samples, seed=2)
+    m, s = drawn(3, 4, samples), drawn(3, width, samples, seed=2)
     for kernel in (s, with_ones(s.relu())):
-        norms, products = kernel_norm2(m, kernel, gamma), kernel_product(m, n, kernel, gamma)
+        norms = kernel_norm2(m, kernel, gamma)
         for i in range(3):
             assert norms[i].item() == pytest.approx(dense(m[i], m[i], kernel[i], gamma), rel=1e-7)
-            scale = math.sqrt(dense(m[i], m[i], kernel[i], gamma) * dense(n[i], n[i], kernel[i], gamma))
-            assert products[i].item() == pytest.approx(dense(m[i], n[i], kernel[i], gamma), abs=1e-7 * scale)
 
 
 def test_each_kernel_has_its_gamma() -> None:
@@ -108,8 +88,6 @@ def test_kernel_norms_complain() -> None:
             kernel_norm2(m, m, bad)
     with pytest.raises(InputError, match="as many samples as the kernel"):
         kernel_norm2(m, drawn(2, 5), 1.0)
-    with pytest.raises(InputError, match="of one shape"):
-        kernel_product(m, drawn(3, 6), m, 1.0)
     with pytest.raises(NumericalError, match="raise gamma"):
         kernel_norm2(torch.ones(9, 9).double(), torch.ones(9, 9).double(), 1e-40)
 
@@ -256,14 +234,13 @@ def test_a_path_at_rest_has_its_dimension_for_energy() -> None:
 
 
 def test_the_bias_makes_weights_grow_twice_as_fast_as_in_the_paper() -> None:
-    path = critical_path(6, seed=3)
-    found = balance(path)
+    found = balance(critical_path(6, seed=3))
     torch.testing.assert_close(found.changes, found.expected_changes, rtol=1e-10, atol=0)
     assert found.error < 1e-10
-    fine = balance(critical_path(400, seed=3))
-    growth, expected = fine.norms[-1] - fine.norms[0], fine.expected_norms[-1] - fine.norms[0]
-    assert growth.item() == pytest.approx(expected.item(), rel=0.02)
-    assert fine.expected_norms[0] == fine.norms[0]
+    path = critical_path(400, seed=3)
+    fine, growth = balance(path), path.steps * path.require_momenta()[1][..., -1].square().sum(-1)
+    expected = 2 * path.effective_depth * growth.sum()
+    assert (fine.norms[-1] - fine.norms[0]).item() == pytest.approx(expected.item(), rel=0.02)
 
 
 def test_balance_is_off_where_weights_are_not_critical() -> None:
@@ -277,7 +254,7 @@ def test_balance_is_off_where_weights_are_not_critical() -> None:
 
 
 def test_what_cannot_be_measured() -> None:
-    plain, bare = critical_path(3, 0.0), path_through(drawn(3, 4, 5))
+    plain, bare = replace(critical_path(3), effective_depth=0.0), path_through(drawn(3, 4, 5))
     for measure in (energies, balance):
         with pytest.raises(InputError, match="effective_depth: expected a finite number > 0, got 0"):
             measure(plain)

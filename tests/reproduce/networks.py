@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,8 +89,12 @@ def census(
     return Census(soundings, facts)
 
 
-def at_sites(of: Sounding, names: list[str], call: int = 1) -> Sounding:
-    """The same numbers at sites of other names, all of one call."""
-    sites = tuple(Site(name, "relu", call, place, True) for place, name in enumerate(names))
+def relus(names: Sequence[str]) -> list[Site]:
+    """Sites of these modules, in this order."""
+    return [Site(name, "relu", 1, place, True) for place, name in enumerate(names)]
+
+
+def at_sites(of: Sounding, sites: Sequence[Site]) -> Sounding:
+    """The same numbers at other sites."""
     renamed = dict(zip([site.name for site in of.sites], [site.name for site in sites], strict=True))
-    return replace(of, sites=sites, records=of.records.assign(site=of.records["site"].map(renamed)))
+    return replace(of, sites=tuple(sites), records=of.records.assign(site=of.records["site"].map(renamed)))

@@ -53,6 +53,7 @@ def test_an_item_runs_and_answers_every_claim(item: Item, out: Path) -> None:
 
 @pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
 def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
+    assert item.claims
     for claim in item.claims.values():
         assert claim.words[0].isupper() or claim.words[0] in "−‖ρ∫"
         assert claim.words.endswith((".", ".)"))

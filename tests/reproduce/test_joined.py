@@ -17,7 +17,6 @@ from fathometer.reproduce.joined.prediction import (
     DIMENSIONS,
     across_networks,
     along_path,
-    auc,
     inner,
     jackknife,
     left_out,
@@ -26,7 +25,6 @@ from fathometer.reproduce.joined.prediction import (
     over_seeds,
     per_rank,
     same_place,
-    spearman,
 )
 
 Test = Callable[[pd.DataFrame], Answer]
@@ -156,15 +154,6 @@ def test_the_theory_is_about_layers_inside_and_outside() -> None:
     assert found.numbers["auc_extra_stable_rank"] == 0.5
     assert where.answer_theory(deep(0.8, 0.98)).holds is False
     assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to be told apart
-
-
-def test_rank_correlations_and_areas() -> None:
-    assert spearman([1, 2, 3], [10, 100, 1000]) == pytest.approx(1)
-    assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
-    assert spearman([1, 1, 1], [3, 2, 1]) == 0
-    assert auc([3, 1, 2], [True, False, False]) == 1
-    assert auc([1, 1], [True, False]) == 0.5
-    assert np.isnan(auc([1, 2], [True, True]))
 
 
 def test_a_monotone_curve_finds_a_law_either_way() -> None:

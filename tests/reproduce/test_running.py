@@ -13,6 +13,7 @@ from fathometer.reproduce import (
     Answer,
     Claim,
     Item,
+    Seconds,
     Workshop,
     chosen_items,
     read_verdict,
@@ -20,7 +21,6 @@ from fathometer.reproduce import (
 )
 from fathometer.reproduce.page import page_of, read_verdicts, write_page
 from fathometer.reproduce.running import missing_sources, record_not_run
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Source
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -9,7 +9,7 @@ import pytest
 
 from fathometer.compare import family_table
 from fathometer.reproduce.affinity.census import Census
-from fathometer.reproduce.affinity.published import METRICS, table_1, table_2, table_2_families
+from fathometer.reproduce.affinity.printed_tables import METRICS, table_1, table_2, table_2_families
 from fathometer.reproduce.affinity.table_1 import different, follows, from_table_2, lacking_rows, near_rows
 from fathometer.reproduce.affinity.table_2 import (
     lacking_printed,

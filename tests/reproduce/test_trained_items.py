@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fathometer import Site, Sounding
+from fathometer import Site
 from fathometer.compare import signature_distances
 from fathometer.errors import InputError
 from fathometer.reproduce.affinity import (
@@ -29,6 +29,7 @@ from fathometer.reproduce.images.ensembles import Ensemble
 from fathometer.reproduce.images.networks import CifarResNet
 from fathometer.reproduce.workshop import Workshop
 from tests.compare.soundings import sounding
+from tests.reproduce.networks import at_sites
 
 
 def resnet(scores: Any, kind: str = "resnet20") -> Ensemble:
@@ -37,12 +38,7 @@ def resnet(scores: Any, kind: str = "resnet20") -> Ensemble:
     blocks = (rows.shape[1] - 1) // 2
     sites = [Site("", "relu", 1, 0, False)]
     sites += [Site(f"layer1.{b}", "relu", c, 2 * b + c, False) for b in range(blocks) for c in (1, 2)]
-    return Ensemble(kind, {seed: _at(sounding(kind, row), sites) for seed, row in enumerate(rows)})
-
-
-def _at(of: Sounding, sites: Sequence[Site]) -> Sounding:
-    names = dict(zip([site.name for site in of.sites], [site.name for site in sites], strict=True))
-    return replace(of, sites=tuple(sites), records=of.records.assign(site=of.records["site"].map(names)))
+    return Ensemble(kind, {seed: at_sites(sounding(kind, row), sites) for seed, row in enumerate(rows)})
 
 
 def made(inside: float, end: float, sites: int = 19, seeds: int = 3, noise: float = 0.02) -> Any:

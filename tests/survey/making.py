@@ -38,17 +38,16 @@ def plan(*models: str, run: str = "", change: tuple[str, str] = ("", "")) -> Pla
     return parse_plan(plan_text(*models, run=run).replace(*change))
 
 
-def start(folder: Path, out: str, address: str | None = None, **environment: str) -> subprocess.Popen[str]:
-    """A survey of `folder/plan.toml` in a process of its own; with an address, on that Ray cluster."""
-    on = "" if address is None else f", on='ray', address={address!r}"
+def start(folder: Path, out: str, address: str) -> subprocess.Popen[str]:
+    """A survey of `folder/plan.toml` on a Ray cluster, in a process of its own."""
     code = (
-        f"import sys; from fathometer.survey import run_survey; outcome = run_survey(*sys.argv[1:]{on}); "
-        "print(len(outcome.measured), len(outcome.kept), len(outcome.failed))"
+        "import sys; from fathometer.survey import run_survey; "
+        f"run_survey(*sys.argv[1:], on='ray', address={address!r})"
     )
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder / "plan.toml"), str(folder / out)],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

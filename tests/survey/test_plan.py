@@ -138,6 +138,19 @@ def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="expected a plan in TOML"):
         read_plan(tmp_path / "plan.toml")
+    with pytest.raises(InputError, match="not TOML"):
+        parse_plan(f"seeds = {'[' * 5000}{']' * 5000}")
+
+
+def test_names_that_no_file_system_takes() -> None:
+    long = "x" * 5000
+    for text, message in (
+        (f'models = "torchvision:alexnet"\n[data]\na = "{long}"', "no such file or folder"),
+        (f'models = "onnx:{long}"\n[data]\na = "random:9"', "no such file or folder"),
+        (f'models = "torchvision:alexnet"\nweights = "{long}"\n[data]\na = "random:9"', "no such file"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_plan(text)
 
 
 def test_paths_are_relative_to_the_plan(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fathometer.errors import InputError, TooFewSamplesError
 from fathometer.survey import Event, Failure, Store, run_survey, tasks_of
 from fathometer.survey.counts import check_counts
 from fathometer.survey.tasks import measure_task
-from tests.survey.making import assert_same, plan, plan_text, start
+from tests.survey.making import assert_same, plan
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
 
@@ -179,38 +179,3 @@ def test_a_failure_speaks_as_the_plan_does() -> None:
     error = TooFewSamplesError("keep what is left over (leftover='keep', --leftover keep); see --verbose")
     expected = "keep what is left over (leftover='keep', [settings] leftover = \"keep\"); see --verbose"
     assert Failure.of(error, task).message == expected
-
-
-def test_killed_in_the_middle_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = plan_text("small", "other", "moody")
-    (tmp_path / "plan.toml").write_text(text)
-    log = tmp_path / "log"
-    run_survey(tmp_path / "plan.toml", tmp_path / "whole")
-    process = start(tmp_path, "killed", LOG=str(log), KILL="other:6")  # in its second batch
-    process.communicate(timeout=120)
-    assert process.returncode == -9
-    finished = {file: file.stat().st_mtime_ns for file in (tmp_path / "killed").glob("*.json")}
-    assert len(finished) == 1
-    log.unlink()
-    monkeypatch.setenv("LOG", str(log))
-    outcome = run_survey(tmp_path / "plan.toml", tmp_path / "killed")
-    assert [len(outcome.measured), len(outcome.kept)] == [2, 1]
-    assert all(file.stat().st_mtime_ns == before for file, before in finished.items())
-    assert log.read_text().count("small") == 0
-    assert log.read_text().count("other") == PASSES - 4  # its first batch was finished
-    assert_same(tmp_path / "whole", tmp_path / "killed")
-    assert not list((tmp_path / "killed" / "pending").iterdir())
-
-
-def test_two_surveys_share_a_folder(tmp_path: Path) -> None:
-    text = plan_text("small", "other").replace("weights", "seeds = [0, 1]\nweights", 1)
-    (tmp_path / "plan.toml").write_text(text)
-    log = tmp_path / "log"
-    run_survey(tmp_path / "plan.toml", tmp_path / "alone")
-    surveys = [start(tmp_path, "shared", LOG=str(log), SLOW="0.05") for _ in range(2)]
-    told = [survey.communicate(timeout=120) for survey in surveys]
-    counts = [[int(word) for word in out.split()] for out, _ in told]
-    assert sum(measured for measured, _, _ in counts) == 4, told
-    assert all(measured + kept == 4 and failed == 0 for measured, kept, failed in counts)
-    assert len(log.read_text().splitlines()) == 4 * PASSES  # nothing was done twice
-    assert_same(tmp_path / "alone", tmp_path / "shared")

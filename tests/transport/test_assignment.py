@@ -11,7 +11,7 @@ import torch
 
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.transport import wasserstein2
-from fathometer.transport.assignment import optimal_permutation
+from fathometer.transport.assignment import start_matching
 from tests.data import correlated, relu
 from tests.reference import dense_w2
 
@@ -110,6 +110,6 @@ def test_a_batch_mixes_proofs_and_searches() -> None:
     wide = correlated(30, 20)
     x = torch.from_numpy(np.stack([wide, correlated(30, 20, 1)]))
     y = torch.from_numpy(np.stack([relu(wide), correlated(30, 20, 2)]))
-    permutation, identity = optimal_permutation(x, y)
+    permutation, identity = start_matching(x, y)()
     assert identity == [True, False]
     assert permutation[0].tolist() == list(range(30))

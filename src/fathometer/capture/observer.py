@@ -14,9 +14,12 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as module_file
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
+from fathometer.capture.fused import is_fused, may_take_one_kernel
 from fathometer.capture.reduction import Reduction, Scene, reduce
 from fathometer.capture.sites import (
     Choice,
@@ -27,10 +30,9 @@ from fathometer.capture.sites import (
     module_paths,
     operator_name,
 )
-from fathometer.capture.traces import Traces, tensors_in
+from fathometer.capture.traces import Traces, is_dense, tensors_in
+from fathometer.capture.transforms import beneath, is_wrapped, outside
 from fathometer.errors import InputError
-
-_FUSED = (nn.TransformerEncoder.forward, nn.TransformerEncoderLayer.forward)
 
 
 class Log(Protocol):
@@ -79,28 +81,27 @@ class Observer:
         self._opened: list[_Opened] = []
         self._depth = self._quiet = self._fused = 0
         self._seen: list[tuple[Site, Tensor, Tensor]] = []  # of this pass
-        self._weights = [*model.parameters(), *model.buffers()]
         self._paused = False
         self._caller: FrameType | None = None  # who runs the network
         self._trouble: BaseException | None = None  # that was being handled when the pass began
         self._scene = Scene(0)
         self._traces = Traces(0)
 
-    def hooks(self) -> Iterator[torch.utils.hooks.RemovableHandle]:
-        """Put the hooks in place, one after the other."""
-        yield register_module_forward_pre_hook(self._enter)
-        yield register_module_forward_hook(self._exit, with_kwargs=True, always_call=True)
+    def hooks(self) -> Iterator[Callable[[], Any]]:
+        """Put the hooks in place, one after the other, and give what takes each away."""
+        yield register_module_forward_pre_hook(self._enter).remove
+        yield partial(_remove, register_module_forward_hook(self._exit, with_kwargs=True, always_call=True))
         for module in self._paths:
             quiet = is_composite(module, self._choice.composites)
             if quiet or module in self._choice.modules:
                 opened = partial(self._open, quiet=quiet)
-                yield module.register_forward_pre_hook(opened, with_kwargs=True, prepend=True)
-                yield module.register_forward_hook(partial(self._close, quiet=quiet), always_call=True)
+                yield module.register_forward_pre_hook(opened, with_kwargs=True, prepend=True).remove
+                yield module.register_forward_hook(partial(self._close, quiet=quiet), always_call=True).remove
         self._own_hooks = (  # last, so that they begin before all others and end after them
             self._model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
             self._model.register_forward_hook(self._end, always_call=True),
         )
-        yield from self._own_hooks
+        yield from (handle.remove for handle in self._own_hooks)
 
     @property
     def is_off(self) -> bool:
@@ -118,13 +119,25 @@ class Observer:
             return
         self._caller, self._trouble = sys._getframe(1), sys.exc_info()[1]
         with torch._C.DisableTorchFunction():
-            given = next((t for t in tensors_in((args, kwargs)) if t.ndim), None)
-            samples = 0 if given is None else given.shape[self._reduction.sample_axis]
+            samples = self._samples_in((args, kwargs))
             mask = kwargs.get("attention_mask")
             usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
             self._scene = Scene(samples, self._log.samples, mask if usable else None)
-            self._traces = Traces(samples, self._weights)
+            # Anew for each pass, since `functional_call` runs the network on other weights.
+            self._traces = Traces(samples, (*self._model.parameters(), *self._model.buffers()))
         self._frames.append(_Frame("", is_plain_activation(self._model)))
+
+    def _samples_in(self, given: Any) -> int:
+        axis = self._reduction.sample_axis
+        tensor = next((t for t in tensors_in(given) if t.ndim), None)
+        if tensor is None:
+            return 0
+        if not -tensor.ndim <= axis < tensor.ndim:
+            raise InputError(
+                f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
+                "give another sample_axis"
+            )
+        return tensor.size(0 if tensor.is_nested else axis)
 
     def _end(self, *_: Any) -> None:
         """The network has ended, well or with an exception: then what it gave does not count."""
@@ -159,7 +172,7 @@ class Observer:
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
-        self._fused += _is_fused(module)
+        self._fused += is_fused(module)
         self._frames.append(frame)
 
     def _exit(self, module: nn.Module, args: Any, *rest: Any) -> Any:
@@ -170,8 +183,8 @@ class Observer:
             guard = self._frames.pop().guard
             if guard is not None:
                 guard.__exit__(None, None, None)
-            self._fused -= _is_fused(module)
-        if not _is_fused(module) or self._fused or output is None or not _is_fusible(module):
+            self._fused -= is_fused(module)
+        if not is_fused(module) or self._fused or output is None or not may_take_one_kernel(module):
             return None
         with self._hooks_aside() if module is self._model else nullcontext():
             return self._unwatched(module.forward, *args, **(kwargs[0] if kwargs else {}))
@@ -204,11 +217,12 @@ class Observer:
         if self.is_off:
             return
         site, x = None, None
-        if not self._quiet:
+        given = next(tensors_in((args, kwargs)), None)
+        measurable = given is not None and (self._is_data(given) if quiet else _has_entries(given))
+        if given is not None and measurable and not self._quiet:
             operator = composite_name(module) if quiet else type(module).__name__
             site = self._site(self._paths[module], operator, own=True)
-            given = next(tensors_in((args, kwargs)), None)
-            if given is not None and given.numel() and self._choice.wanted(site):
+            if self._choice.wanted(site):
                 with torch._C.DisableTorchFunction():
                     x = self._reduced(given, site)
         self._opened.append(_Opened(site, x, quiet))
@@ -220,7 +234,7 @@ class Observer:
         opened = self._opened.pop()
         self._quiet -= quiet
         result = next(tensors_in(output), None)
-        if opened.site is None or opened.x is None or result is None:
+        if opened.site is None or opened.x is None or result is None or not _has_entries(result):
             return
         with torch._C.DisableTorchFunction(), self._graph():
             if not self._reduction.pool_first:
@@ -276,14 +290,15 @@ class Observer:
         facts, axis = self._traces.of(given), self._traces.channel_axis(given)
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
-        if result is None:
+        if result is None or not _has_entries(result):
             return output
         with torch._C.DisableTorchFunction(), self._graph():
             if self._reduction.pool_first:
                 pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
-                pooled = self._unwatched(
-                    function, *_replaced(args, given, pooled), **_replaced(kwargs, given, pooled)
-                )
+                with outside():
+                    pooled = self._unwatched(
+                        function, *_replaced(args, given, pooled), **_replaced(kwargs, given, pooled)
+                    )
                 y = next(tensors_in(pooled)).to(x.dtype)
             else:
                 y = self._reduced(result, site, axis, facts.rows)
@@ -292,12 +307,11 @@ class Observer:
 
     def _is_data(self, tensor: Tensor) -> bool:
         """Not what depends on weights alone (a learned gate), nor one number for the whole batch."""
-        return (
-            tensor.is_floating_point()
-            and tensor.numel() > 0
-            and not self._traces.of(tensor).constant
-            and (tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] == self._scene.samples))
-        )
+        if not tensor.is_floating_point() or not _has_entries(tensor) or self._traces.of(tensor).constant:
+            return False
+        with outside():
+            shape = beneath(tensor).shape
+        return len(shape) > 1 or tuple(shape) == (self._scene.samples,)
 
     def _site(self, path: str, operator: str, *, own: bool) -> Site:
         key = (path, operator, own)
@@ -311,18 +325,28 @@ class Observer:
     def _reduced(
         self, tensor: Tensor, site: Site, axis: int | None = None, rows: int | None = None
     ) -> Tensor:
+        if is_wrapped(tensor):  # what is known is known of what it stands for, one axis or more short
+            with outside():
+                tensor = beneath(tensor)
+            axis, rows = self._traces.channel_axis(tensor), 1
         axis = self._traces.channel_axis(tensor) if axis is None else axis
         rows = self._traces.of(tensor).rows if rows is None else rows
         try:
-            with self._graph():
+            with outside(), self._graph():
                 return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
 
 
-def _is_fused(module: nn.Module) -> bool:
-    """Whether its activation may be hidden in one kernel; not in a subclass with another `forward`."""
-    return type(module).forward in _FUSED
+def _remove(handle: RemovableHandle) -> None:
+    """Take a hook of all modules away; torch forgets to forget that it wanted keywords."""
+    handle.remove()
+    module_file._global_forward_hooks_with_kwargs.pop(handle.id, None)
+
+
+def _has_entries(tensor: Tensor) -> bool:
+    """Whether a matrix can be made of it; nested and sparse tensors are passed over."""
+    return is_dense(tensor) and tensor.numel() > 0
 
 
 def _is_running(frame: FrameType | None) -> bool:
@@ -330,12 +354,6 @@ def _is_running(frame: FrameType | None) -> bool:
     while current is not None and current is not frame:
         current = current.f_back
     return current is not None
-
-
-def _is_fusible(module: nn.Module) -> bool:
-    """Whether the layer may leave its usual way for one kernel, whose result differs by rounding."""
-    learns = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in module.parameters())
-    return not module.training and not learns
 
 
 def _replaced(values: Any, old: Tensor, new: Tensor) -> Any:

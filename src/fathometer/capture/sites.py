@@ -110,11 +110,11 @@ def choose(
 
 @cache
 def operator_name(function: Callable[..., Any]) -> str:
-    """`relu` for `torch.relu_`, `Tensor.relu` and `F.relu` alike; `mT` for that property."""
-    name: str = getattr(function, "__name__", "")
+    """`relu` for `torch.relu_`, `Tensor.relu`, `F.relu`, `aten.relu.default`; `mT` for that property."""
+    name: str = getattr(getattr(function, "overloadpacket", function), "__name__", "")
     if name == "__get__":
         name = getattr(getattr(function, "__self__", None), "__name__", name)
-    return name if name.startswith("__") else name.rstrip("_")
+    return name if name.startswith("__") else name.strip("_")  # nn.Threshold calls `_threshold`
 
 
 def module_paths(model: nn.Module) -> dict[nn.Module, str]:

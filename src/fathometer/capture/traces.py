@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 _SECOND = frozenset(
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm group_norm "
@@ -58,19 +60,15 @@ class Traces:
 
     def note(self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Learn from a call. Where a fact would be a guess, none is kept."""
-        if isinstance(output, Tensor):
-            outputs = [output]
-        elif isinstance(output, tuple | list):  # of chunk, split, unbind
-            outputs = [tensor for tensor in output if isinstance(tensor, Tensor)]
-        else:
-            if operator == "__setitem__":
-                self._written(args)
-            return
+        if operator == "__setitem__":
+            self._written(args)
+        several = output if isinstance(output, tuple | list) else (output,)  # of chunk, split, unbind
+        outputs = [tensor for tensor in several if isinstance(tensor, Tensor) and is_dense(tensor)]
         if not outputs:
             return
         sources = [*tensors_in(args), *tensors_in(kwargs)]
         known = [(source, self.of(source)) for source in sources]
-        constant = all(facts.constant for _, facts in known) and (bool(known) or not _draws(operator))
+        constant = all(facts.constant for _, facts in known) and not _draws(operator)
         for tensor in outputs:
             axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > 2 else None
             rows = self._rows(operator, args, known, tensor) if tensor.ndim else 1
@@ -96,7 +94,7 @@ class Traces:
         if operator in _PICKING or (operator == "__getitem__" and not _keeps_rows(args)):
             return 1
         for source, facts in known:
-            if facts.constant or not source.ndim:
+            if facts.constant or not source.ndim or not is_dense(source):
                 continue
             length = source.shape[0]
             if length == count:
@@ -133,6 +131,11 @@ class Traces:
         ):
             return None
         return axis
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Not nested, sparse, or of a lazy layer that has not seen an input: those lack a shape, or strides."""
+    return not is_lazy(tensor) and tensor.layout == torch.strided and not tensor.is_nested
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,13 +44,9 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def eager(model: nn.Module) -> Iterator[None]:
-    """Compiled parts run as they were written; nothing is done where there are none."""
-    compiled = any(
-        type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
-        for module in model.modules()
-    )
-    if not compiled:
+def eager() -> Iterator[None]:
+    """Compiled parts and functions run as they were written; nothing is done where nothing was compiled."""
+    if "torch._dynamo" not in sys.modules:
         yield
         return
     with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():

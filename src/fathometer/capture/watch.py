@@ -58,11 +58,11 @@ def watch(
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
     observer = Observer(plain, choice, how, seen, gradients=gradients)
     with ExitStack() as stack:
-        stack.enter_context(eager(model))
+        stack.enter_context(eager())
         for function in choice.functions:
             stack.enter_context(intercepted(function, observer.on_function))
-        for handle in observer.hooks():
-            stack.callback(handle.remove)
+        for remove in observer.hooks():
+            stack.callback(remove)
         stack.callback(observer.leave)
         stack.enter_context(Calls(observer))
         yield seen

@@ -7,7 +7,6 @@ import warnings
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from fathometer import __version__
 from fathometer.cli.activations import activations
@@ -22,6 +21,7 @@ from fathometer.cli.reproduce import reproduce
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import FathometerError
 
 app = typer.Typer(
@@ -77,11 +77,11 @@ def main() -> None:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Without the line of code that it came from."""
-    console = Console(stderr=True, emoji=False)
-    console.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=True)
+    console.print(f"warning: {message}", style="yellow", soft_wrap=True)
 
 
 def _complain(message: str) -> NoReturn:
-    console = Console(stderr=True, emoji=False)
-    console.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=True)
+    console.print(f"error: {message}", style="red", soft_wrap=True)
     sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import pandas as pd
@@ -20,8 +21,9 @@ from fathometer.activations import (
 )
 from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
-from fathometer.cli.options import DeviceOption, ForceOption, PictureOption, usable_seed
+from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
 from fathometer.report.figures import activations as pictures
@@ -85,7 +87,10 @@ def activations(
     ranges: Annotated[
         str, typer.Option(metavar="RANGES", help="Ranges LOW:HIGH for --input-ranges, with commas.")
     ] = _RANGES,
-    out: PictureOption = None,
+    out: Annotated[
+        Path | None,
+        out_option("FILE", "A .png, .svg or .pdf picture with a .csv beside it; or a .csv alone."),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """How affine are activation functions, and on which inputs?
@@ -126,14 +131,14 @@ def activations(
             ridge=Ridge(ridge, relative=not absolute_ridge),
         )
         result = _atlas(names or PAPER_ACTIVATIONS, settings, check_device(device))
-    console = Console(emoji=False)
+    console = Terminal()
     console.print(result.view)
     if table:
         write_table(result.scores, table)
     if picture:
         save_figure(result.figure(), picture)
     for path in filter(None, (picture, table)):
-        console.print(f"wrote {path}", highlight=False, markup=False)
+        console.print(f"wrote {path}")
 
 
 class _Result(NamedTuple):

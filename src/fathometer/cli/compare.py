@@ -12,9 +12,10 @@ from rich.console import Console
 from fathometer.cli.compare_networks import compare_networks
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.frames import frame_view
-from fathometer.cli.options import AnywayOption, ForceOption, given, one_of
+from fathometer.cli.options import AnywayOption, ForceOption, given, one_of, out_option
 from fathometer.cli.outputs import ResultFolder
 from fathometer.cli.results import read_soundings
+from fathometer.cli.terminal import Terminal
 from fathometer.compare import (
     cluster,
     comparable,
@@ -100,9 +101,7 @@ def compare(
         ),
     ] = False,
     anyway: AnywayOption = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="For all tables (.csv) and pictures (.png).")
-    ] = None,
+    out: Annotated[Path | None, out_option("FOLDER", "For all tables (.csv) and pictures (.png).")] = None,
     force: ForceOption = False,
 ) -> None:
     """Compare soundings: which networks are alike, in which families, and what goes with the score.
@@ -125,7 +124,7 @@ def compare(
     """
     _check_question(context, reference, over, criteria)
     named = read_soundings(files)
-    console = Console(emoji=False)
+    console = Terminal()
     how, tree_method = cast("Metric | None", metric), cast("Method", linkage)
     results = ResultFolder(out, force)
     if reference is not None:
@@ -147,7 +146,7 @@ def compare(
         tree = cluster(found, tree_method)
         compare_networks(kept, tree, facts, clusters, draws, results, console)
     for path in results.write():
-        console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 def _check_question(context: typer.Context, reference: str | None, over: str | None, criteria: bool) -> None:

@@ -69,7 +69,7 @@ def compare_networks(
     title = f"{gauge}, in the order of the tree ({metric}, {tree.method})"
     console.print(frame_view(shown, title, note, width=console.width))
     if not math.isnan(tree.cophenetic):
-        console.print(f"cophenetic correlation {tree.cophenetic:.3f}", highlight=False)
+        console.print(f"cophenetic correlation {tree.cophenetic:.3f}")
     if len(set(members.values())) > 1:
         agreement = family_agreement(tree.distances, members)
         results.add("families.csv", agreement.set_index("network"))
@@ -92,14 +92,11 @@ def _print_agreement(
         f"nearest neighbour in the own family: {len(judged) - len(astray)} of {len(judged)} networks; "
         f"mean silhouette {judged['silhouette'].mean():.2f}; "
         f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}",
-        highlight=False,
         soft_wrap=True,
     )
     for row in astray.itertuples():
         console.print(
             f"  {row.network} ({row.family}) is nearest to {row.nearest} ({row.nearest_family})",
-            highlight=False,
-            markup=False,
         )
 
 
@@ -119,10 +116,9 @@ def _stability(
     console.print(
         f"batches drawn anew {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters come back "
         f"in 95 % of the draws, the weakest in {100 * returns.min():.0f} %",
-        highlight=False,
     )
     if found.unvaried:
-        console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}", markup=False)
+        console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}")
     return [float(share) for share in returns]
 
 
@@ -177,8 +173,6 @@ def _predict(
         console.print(
             "no predictor of accuracy: no accuracy is known; give it by --families FILE, a CSV with the "
             "columns network, family and accuracy",
-            highlight=False,
-            markup=False,
             soft_wrap=True,
         )
         return
@@ -186,7 +180,7 @@ def _predict(
         lines = predictors(numbers, facts, members)
         best = best_predictors(numbers, facts, members)
     except InputError as error:
-        console.print(f"no predictor of accuracy: {error}", highlight=False, markup=False)
+        console.print(f"no predictor of accuracy: {error}")
         return
     results.add("predictors.csv", lines.set_index("family"))
     results.add("best_predictors.csv", best.set_index("family"))
@@ -196,7 +190,5 @@ def _predict(
     for row in lines[lines["r2"].isna()].itertuples():
         console.print(
             f"{row.family}: {row.predictor} left out, known of {row.members} networks",
-            highlight=False,
-            markup=False,
         )
     results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fathometer.capture import Reduction
 from fathometer.cli.naming import skipped_line, slug
@@ -31,11 +32,14 @@ from fathometer.cli.options import (
     StrictOption,
     WeightsOption,
     WorkersOption,
+    out_option,
 )
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import sounding_view
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.gauges.registry import GAUGES, Gauge
+from fathometer.locks import locked
 from fathometer.measure import measure as measure_network
 from fathometer.progress import progress_bar
 from fathometer.subject import load_subject
@@ -76,7 +80,7 @@ def measure(
     length: LengthOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file to write, .json or .parquet. Default: MODEL-DATA.json."),
+        out_option("FILE", "The file to write, .json or .parquet. Default: MODEL-DATA.json."),
     ] = None,
     force: ForceOption = False,
     resume: ResumeOption = False,
@@ -100,57 +104,62 @@ def measure(
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
-    check_sounding_file(out, force)
-    journal = _journal(out, resume, force)
-    network, source, where = load_subject(
-        model,
-        data,
-        weights=weights,
-        device=device,
-        dtype=dtype,
-        seed=seed,
-        batch_size=batch_size,
-        shuffle=shuffle,
-        workers=workers,
-        strict=strict,
-        length=length,
-    )
-    with progress_bar("measuring") as progress:
-        sounding = measure_network(
-            network,
-            source,
-            samples=samples,
-            batches=batches,
-            gauges=[_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges,
-            batch_size=batch_size,
-            sites=sites,
-            activations=[import_by_name(name, "--activation") for name in activation or ()],
-            reduction=Reduction(reduction, pool_first, channel_axis, seed=seed),
-            leftover=leftover,
-            device=where,
+    with _claimed(out, force, resume) as journal:
+        network, source, where = load_subject(
+            model,
+            data,
+            weights=weights,
+            device=device,
+            dtype=dtype,
             seed=seed,
-            journal=journal,
-            progress=progress,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            workers=workers,
+            strict=strict,
+            length=length,
         )
-    sounding.save(out)
-    journal.unlink(missing_ok=True)
-    console = Console(emoji=False)
+        with progress_bar("measuring") as progress:
+            sounding = measure_network(
+                network,
+                source,
+                samples=samples,
+                batches=batches,
+                gauges=[_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges,
+                batch_size=batch_size,
+                sites=sites,
+                activations=[import_by_name(name, "--activation") for name in activation or ()],
+                reduction=Reduction(reduction, pool_first, channel_axis, seed=seed),
+                leftover=leftover,
+                device=where,
+                seed=seed,
+                journal=journal,
+                progress=progress,
+            )
+        sounding.save(out)
+        journal.unlink(missing_ok=True)
+    console = Terminal()
     console.print(sounding_view(sounding, sounding.gauges[0], console))
     if source.skipped:
-        console.print(skipped_line(source.skipped), markup=False, highlight=False)
-    console.print(f"wrote {out}", markup=False, highlight=False, soft_wrap=True)
+        console.print(skipped_line(source.skipped))
+    console.print(f"wrote {out}", soft_wrap=True)
 
 
-def _journal(out: Path, resume: bool, force: bool) -> Path:
-    """Where finished batches are kept until the file is written."""
+@contextmanager
+def _claimed(out: Path, force: bool, resume: bool) -> Iterator[Path]:
+    """Where finished batches are kept until the file is written; no other process writes it meanwhile."""
     journal = out.with_name(f".{out.name}.journal")
-    if journal.exists() and not resume:
-        if not force:
-            raise InputError(
-                f"{out}: an earlier run was interrupted; --resume goes on with it, --force begins anew"
-            )
-        journal.unlink()
-    return journal
+    check_sounding_file(out, force or (resume and journal.exists()))
+    with locked(out.with_name(f".{out.name}.lock")) as mine:
+        if not mine:
+            raise InputError(f"{out}: another process is measuring it; let it end, or give another --out")
+        check_sounding_file(out, force or (resume and journal.exists()))  # once more: it may have ended since
+        if journal.exists() and not resume:
+            if not force:
+                raise InputError(
+                    f"{out}: an earlier run was interrupted; --resume goes on with it, --force begins anew"
+                )
+            journal.unlink()
+        yield journal
 
 
 def _gauge(name: str) -> str | Gauge:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+
+_LONGEST = 80  # characters: two of them and an ending must make a name that file systems take
 
 
 def slug(name: str) -> str:
     """`resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`, `random` for `random:600`."""
     last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
-    stem = Path(last).name.removesuffix(Path(last).suffix if Path(last).is_file() else "")
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "data"
+    stem = Path(last).name.removesuffix(Path(last).suffix if os.path.isfile(last) else "")
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:_LONGEST].strip("-.") or "data"
 
 
 def skipped_line(skipped: list[str]) -> str:

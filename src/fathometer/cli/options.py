@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -145,11 +145,14 @@ SeedOption: TypeAlias = Annotated[
     ),
 ]
 
+
 # What is written.
-PictureOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A .png, .svg or .pdf picture with a .csv beside it; or a .csv alone."),
-]
+def out_option(metavar: str, words: str) -> Any:
+    """`--out`, which every verb that writes has; what it writes differs."""
+    return typer.Option("--out", "-o", metavar=metavar, help=words)
+
+
+TableOption: TypeAlias = Annotated[Path | None, out_option("FILE", "A .csv of the same, with every column.")]
 ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
 ResumeOption: TypeAlias = Annotated[
     bool, typer.Option("--resume", metavar="", help="Go on where an interrupted run stopped.")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.files import complete_file
+from fathometer.files import complete_file, remove_leftovers
 from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_PROBE = 4096  # bytes
 
 
 def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
@@ -52,8 +54,8 @@ def check_writable(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise InputError(f"{path} exists; give another name, or --force to replace it")
     _make_folder(path.parent)
-    with complete_file(path, keep=False) as probe:
-        probe.touch()
+    remove_leftovers(path.parent, path)
+    _try(path)
 
 
 def _check_folder(folder: Path) -> None:
@@ -62,10 +64,15 @@ def _check_folder(folder: Path) -> None:
     if not there.is_dir():
         raise InputError(f"--out {folder}: expected a folder, but {there} is a file")
     try:
-        with complete_file(there / folder.name, keep=False) as probe:
-            probe.touch()
+        _try(there / folder.name)
     except InputError as error:
         raise InputError(f"--out {folder}: cannot be written ({error.__cause__})") from error
+
+
+def _try(path: Path) -> None:
+    """Write a little, of which nothing is left: a disk that is full has names, but no space."""
+    with complete_file(path, keep=False) as probe:
+        probe.write_bytes(bytes(_PROBE))
 
 
 def _make_folder(folder: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -32,13 +31,12 @@ from fathometer.cli.options import (
     StrictOption,
     WeightsOption,
     WorkersOption,
+    out_option,
 )
-from fathometer.cli.outputs import check_sounding_file, check_writable
+from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import bar
-from fathometer.errors import InputError
+from fathometer.cli.terminal import Terminal
 from fathometer.progress import progress_bar
-from fathometer.report.figures.path import plot_path
-from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
 from fathometer.residual import bottleneck, residual_path
 from fathometer.sounding import Sounding
 from fathometer.subject import load_subject
@@ -88,31 +86,25 @@ def path(
     length: LengthOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The file to write, .json or .parquet. Default: MODEL-DATA-path.json."
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A .png, .svg or .pdf: stable rank, cost of identity, speed."),
+        out_option("FILE", "The file to write, .json or .parquet. Default: MODEL-DATA-path.json."),
     ] = None,
     force: ForceOption = False,
 ) -> None:
     """Follow the representation along the residual blocks of a network: where is its bottleneck?
 
     After every block: the stable rank, the cost of identity (COI) with the block's own activation, and the
-    speed. The result is one file, a sounding for `fathometer show` or `fathometer.load`.
+    speed. The result is one file, a sounding for `fathometer show`, `fathometer plot` or `fathometer.load`.
 
     For instance:
 
-    - `fathometer path torchvision:resnet50 --data photos/ --plot path.png`
+    - `fathometer path torchvision:resnet50 --data photos/`
 
     - `fathometer path hf:gpt2 --data book.txt --reduction tokens`
 
     - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
     """
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
-    _check_outputs(out, plot, force)
+    check_sounding_file(out, force)
     network, source, where = load_subject(
         model,
         data,
@@ -143,15 +135,12 @@ def path(
             progress=progress,
         )
     sounding.save(out)
-    if plot:
-        save_figure(plot_path([sounding]), plot)
-    console = Console(emoji=False)
+    console = Terminal()
     console.print(path_table(sounding, console.width))
     for line in _remarks(sounding, source.skipped):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for file in filter(None, (out, plot)):
-        console.print(f"wrote {file}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"bottleneck: {bottleneck(sounding)}", markup=False, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
+    console.print(f"wrote {out}", soft_wrap=True)
+    console.print(f"bottleneck: {bottleneck(sounding)}", soft_wrap=True)
 
 
 def path_table(path: Sounding, room: int) -> Table:
@@ -210,13 +199,3 @@ def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
     if skipped:
         lines.append(skipped_line(skipped))
     return lines
-
-
-def _check_outputs(out: Path, plot: Path | None, force: bool) -> None:
-    check_sounding_file(out, force)
-    if plot is None:
-        return
-    if plot.suffix.lower() not in PICTURE_SUFFIXES:
-        raise InputError(f"--plot {plot}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
-    require_matplotlib()
-    check_writable(plot, force)

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
-from rich.console import Console
 
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption, given
+from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
+from fathometer.cli.terminal import Terminal
 from fathometer.compare import comparable
 from fathometer.errors import InputError
 from fathometer.history import History
@@ -61,9 +61,7 @@ def plot(
     ] = 2,
     out: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="A .pdf, .svg or .png. Repeatable. Default: by name and kind."
-        ),
+        out_option("FILE", "A .pdf, .svg or .png. Repeatable. Default: by name and kind."),
     ] = None,
     strip: Annotated[
         bool, typer.Option("--strip", metavar="", help="Under a signature, the network as a strip.")
@@ -126,7 +124,7 @@ def plot(
     _check_options(given(context), results, kind)
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""
-        out = [Path(f"{slug(files[0].resolve().stem)}-{kind}{of}.pdf")]
+        out = [Path(f"{slug(files[0].resolve().stem)}-{slug(kind)}{of}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, dict):
         figure = _of_soundings(
@@ -146,10 +144,10 @@ def plot(
         )
     else:
         figure = _of_others(results, kind, gauge, width, network)
-    console = Console(emoji=False)
+    console = Terminal()
     for path in out:
         save_figure(figure, path)
-        console.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 def _usual(results: Results) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption, given
+from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.history import History
 from fathometer.report.page import write_report
@@ -32,9 +32,7 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The file to write, .html. Default: by the input's name."
-        ),
+        out_option("FILE", "The file to write, .html. Default: by the input's name."),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call it.")] = None,
     families: FamiliesOption = None,
@@ -81,10 +79,8 @@ def report(
         write_report(shown, out, title=title, facts=facts, atlas=folder, anyway=anyway)
     else:
         write_report(results, out, title=title)
-    console = Console(emoji=False)
-    console.print(
-        f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)", markup=False, highlight=False, soft_wrap=True
-    )
+    console = Terminal()
+    console.print(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)", soft_wrap=True)
     if view:
         webbrowser.open(out.resolve().as_uri())
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.options import DeviceOption
+from fathometer.cli.options import DeviceOption, out_option
 from fathometer.cli.outputs import check_writable
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import FathometerError, InputError
 from fathometer.report.figures.style import require_matplotlib
-from fathometer.reproduce import Item, Scale, Verdict, chosen_items, read_verdict
+from fathometer.reproduce import SCALES, Item, Scale, Verdict, chosen_items, read_verdict
 from fathometer.reproduce import reproduce as run_item
 from fathometer.reproduce.page import write_page
-from fathometer.reproduce.running import folder_of, missing_sources, record_not_run
-from fathometer.reproduce.verdict import FILE
+from fathometer.reproduce.running import missing_sources, record_not_run, verdict_file
+from fathometer.reproduce.scales import time_in_words
 from fathometer.reproduce.workshop import Source
 from fathometer.subject import check_device
 
@@ -41,12 +42,12 @@ def reproduce(
         typer.Argument(metavar="ITEM…", help="`list`, names or patterns of items, or `all`."),
     ] = None,
     scale: Annotated[
-        Literal["smoke", "small", "paper"],
+        Scale,
         typer.Option(metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper."),
     ] = "small",
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Of all results; each item gets SCALE/ITEM in it.")
-    ] = Path("reproduction"),
+    out: Annotated[Path, out_option("FOLDER", "Of all results; each item gets SCALE/ITEM in it.")] = Path(
+        "reproduction"
+    ),
     device: DeviceOption = "cpu",
     cifar10: Annotated[
         Path | None,
@@ -100,7 +101,7 @@ def reproduce(
 
     - `fathometer reproduce all --page verdicts.md`
     """
-    console = Console(emoji=False, highlight=False)
+    console = Terminal()
     if not items and page is None:
         raise InputError("expected items, as leaky-figure-1a; fathometer reproduce list shows them all")
     if items and items[0].lower() == "list":
@@ -125,14 +126,14 @@ def reproduce(
             raise InputError(f"--{name} {path}: there is no such file or folder")
     failed = 0
     for item in chosen:
-        file = folder_of(item, scale, out) / FILE
+        file = verdict_file(item, scale, out)
         if file.exists() and not force and not (there := read_verdict(file)).why:
             console.print(_view(there, file, again=True))
             continue
-        console.print(_announcement(item, scale))
-        ready = not missing_sources(item, scale, sources)
-        if ready and scale == "paper" and item.device == "cuda" and where == "cpu":
-            warnings.warn(f"{item.name}: made for a GPU; on a CPU it may take hours", stacklevel=2)
+        if not missing_sources(item, scale, sources):
+            console.print(_announcement(item, scale))
+            if scale == "paper" and item.device == "cuda" and where == "cpu":
+                warnings.warn(f"{item.name}: made for a GPU; on a CPU it may take hours", stacklevel=2)
         try:
             verdict = run_item(item, scale, out=out, device=where, sources=sources)
         except FathometerError as error:
@@ -146,7 +147,7 @@ def reproduce(
         console.print(_view(verdict, file))
     if page is not None:
         write_page(out, page)
-        console.print(f"wrote {page}", markup=False)
+        console.print(f"wrote {page}")
     if failed:
         console.print(f"{failed} of {len(chosen)} items could not be run", style="yellow")
         raise typer.Exit(1)
@@ -154,14 +155,14 @@ def reproduce(
 
 def _listing(items: list[Item]) -> Table:
     view = Table("item", caption_justify="left")
-    for column in ("smoke", "small", "paper"):
+    for column in SCALES:
         view.add_column(column, justify="right", no_wrap=True)
     view.add_column("paper needs")
     for item in items:
         needs = ", ".join(
             (*(f"--{name}" for name in item.sources), *(["a GPU"] if item.device == "cuda" else []))
         )
-        times = [_time(seconds) for seconds in item.seconds]
+        times = [time_in_words(seconds) for seconds in item.seconds]
         name = Text(item.name, "bold").append(f"\n{item.title}", "not bold")
         view.add_row(name, *times, needs or "–")
     view.caption = (
@@ -182,7 +183,8 @@ def _announcement(item: Item, scale: Scale) -> Panel:
         "small": item.small,
         "paper": item.published + (", on a GPU" if item.device == "cuda" else ""),
     }[scale]
-    lines.append(Text(f"\nscale  {scale}: {setting}; about {_time(item.seconds.at(scale))}{_SHARED}"))
+    seconds = dict(zip(SCALES, item.seconds, strict=True))[scale]
+    lines.append(Text(f"\nscale  {scale}: {setting}; about {time_in_words(seconds)}{_SHARED}"))
     if scale == "paper" and (item.sources or item.optional):
         named = [f"--{name}" for name in item.sources] + [
             f"--{name} if there is one" for name in item.optional
@@ -208,9 +210,3 @@ def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
         "; it was there, --force runs it again" if again else ""
     )
     return Group(head, table, *(Text(note, "dim") for note in verdict.notes), Text(where, "dim"), Text())
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

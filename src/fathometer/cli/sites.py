@@ -8,12 +8,12 @@ from typing import Annotated
 
 import torch
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fathometer.capture import watch
 from fathometer.cli.options import ActivationOption, ModelArgument, SitesOption, WeightsOption
+from fathometer.cli.terminal import Terminal
 from fathometer.data import open_data
 from fathometer.errors import FathometerError, ForwardError, InputError
 from fathometer.feeding import run
@@ -67,4 +67,4 @@ def sites(
     view.add_column("width", justify="right")
     for entry in found:
         view.add_row(Text(str(entry["name"])), Text(str(entry["operator"])), str(entry["width"]))
-    Console(emoji=False).print(view)
+    Terminal().print(view)

@@ -14,9 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.options import ForceOption
+from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.survey_view import View
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.files import complete_file
 from fathometer.survey import (
@@ -35,7 +36,7 @@ def survey(
     plan: Annotated[Path | None, typer.Argument(metavar="PLAN.toml", help="What to measure.")] = None,
     out: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="The results folder: a path, or a URL that fsspec knows."),
+        out_option("FOLDER", "The results folder: a path, or a URL that fsspec knows."),
     ] = "soundings",
     on: Annotated[
         Literal["here", "ray"],
@@ -106,10 +107,10 @@ def survey(
 
     - `fathometer survey --paper paper.toml --imagenet ~/imagenet/val`
     """
-    console = Console(emoji=False)
+    console = Terminal()
     if paper is not None:
         _write_paper(paper, imagenet, force)
-        console.print(f"wrote {paper}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"wrote {paper}", soft_wrap=True)
         return
     if plan is None:
         raise InputError("expected a plan, PLAN.toml; fathometer survey --paper FILE writes an example")
@@ -123,7 +124,7 @@ def survey(
         warnings.warn(
             f"--out {out}: is in memory, and forgotten when this command ends; give a folder", stacklevel=2
         )
-    screen = Console(stderr=True, emoji=False)
+    screen = Terminal(stderr=True)
     view = View(tasks, screen)
     with Live(
         get_renderable=view.table,
@@ -196,7 +197,7 @@ def _say_failures(failed: Iterable[tuple[Task, Failure]], console: Console) -> N
 
 
 def _say(console: Console, line: str, style: str | None = None) -> None:
-    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(line, style=style, soft_wrap=True)
 
 
 def _write_paper(path: Path, imagenet: str, force: bool) -> None:

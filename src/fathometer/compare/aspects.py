@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 
 _CONTAINERS = ("list", "tuple", "ndarray", "generator", "map", "zip")
@@ -21,8 +20,6 @@ def short_name(sounding: Sounding) -> str:
 
 def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
     """One aspect of each. Data of one name get their shape, or the head of their hash, where it differs."""
-    if aspect not in ASPECTS:
-        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {aspect!r}")
     return ASPECTS[aspect](soundings)
 
 
@@ -68,7 +65,7 @@ def _told_apart(
     between: str,
 ) -> list[str]:
     """The words, and where several are one, a detail behind them if it differs."""
-    words, places = list(words), _groups(words)
+    words, places = list(words), places_of(words)
     for group in places.values():
         found = detail([soundings[place] for place in group])
         if len(set(found) - {""}) > 1:
@@ -77,7 +74,8 @@ def _told_apart(
     return words
 
 
-def _groups(words: Sequence[str]) -> dict[str, list[int]]:
+def places_of(words: Sequence[str]) -> dict[str, list[int]]:
+    """Where each of the words stands."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word, []).append(place)

@@ -90,7 +90,9 @@ def stability_of(
     batches = {name: _by_batch(named[name], gauge) for name in names}
     unvaried = tuple(name for name, values in batches.items() if values.shape[1] < 2)
     if len(unvaried) == len(named):
-        raise InputError("stability needs soundings of several batches, but each of these has one")
+        raise InputError(
+            "stability: expected soundings of several batches, got one of each; measure with more batches"
+        )
     tree.cut(clusters)  # is there such a cut?
     groups = _same_batches(named, batches)
     merges = tree.merges

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare.aspects import (
+    ASPECTS,
     aspects_of,
     counted_name,
     has_random_weights,
@@ -176,7 +177,8 @@ def criteria_spread(
 def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, Sounding]]:
     """Soundings by network: one name and, unless weights are what was changed, the same weights."""
     soundings = list(named.values())
-    aspects_of(soundings, over)  # is there such an aspect?
+    if over not in ASPECTS:
+        raise InputError(f"over: expected one of {', '.join(ASPECTS)}, got {over!r}")
     weights = [""] * len(soundings) if over == "weights" else aspects_of(soundings, "weights")
     networks: dict[str, dict[str, dict[str, Sounding]]] = {}
     for (name, sounding), digest in zip(named.items(), weights, strict=True):

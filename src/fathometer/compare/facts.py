@@ -37,7 +37,7 @@ def read_facts(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path}, line {line}: expected a name in the column 'network', got nothing")
     doubled = table.loc[table["network"].duplicated(), "network"]
     if len(doubled):
-        raise InputError(f"{path}: {doubled.iloc[0]!r} stands there twice")
+        raise InputError(f"{path}: {doubled.iloc[0]!r} stands there twice; keep one of its rows")
     others = table.columns.drop("network")
     table[others] = table[others].mask(table[others].isin(_MISSING))
     for column in others.intersection(list(NUMBERS)):

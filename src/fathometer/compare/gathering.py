@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.compare.aspects import ASPECTS, aspects_of, labels_of, short_name
+from fathometer.compare.aspects import ASPECTS, aspects_of, labels_of, places_of, short_name
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 
@@ -133,10 +133,7 @@ def _difference(named: Mapping[str, Sounding], aspect: str) -> str:
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
     names = [short_name(sounding) for sounding in soundings]
     for aspect in ("data", "weights", "pooling", "samples", "seed"):
-        groups: dict[str, list[int]] = {}
-        for place, name in enumerate(names):
-            groups.setdefault(name, []).append(place)
-        for places in (places for places in groups.values() if len(places) > 1):
+        for places in places_of(names).values():
             values = labels_of([soundings[place] for place in places], aspect)
             if len(set(values)) > 1:
                 for place, value in zip(places, values, strict=True):

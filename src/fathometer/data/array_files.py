@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,7 +12,15 @@ import torch
 from numpy.lib.format import MAGIC_PREFIX
 
 from fathometer.data.pictures import Pixels, from_pixels, require_pictures
-from fathometer.data.samples import Sample, Samples, Unreadable, brief, fault_of_shape, refuse_length
+from fathometer.data.samples import (
+    Sample,
+    Samples,
+    Unreadable,
+    brief,
+    fault_of_shape,
+    own_name,
+    refuse_length,
+)
 from fathometer.data.tokens import Blocks, block_length, check_ids
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
@@ -32,10 +41,10 @@ def array_samples(path: Path, inputs: Inputs, length: int | None = None) -> Samp
     Otherwise bytes are images, `[samples, height, width]` with channels last or first or without, and
     floats are passed on as they are.
     """
-    values, labels = _load(path)
+    values, labels = load_arrays(path)
     if values.ndim == 0 or values.size == 0:
         raise InputError(f"{path}: expected samples along the first axis, got shape {list(values.shape)}")
-    description: dict[str, object] = {"kind": "array", "name": path.resolve().name}
+    description: dict[str, object] = {"kind": "array", "name": own_name(path)}
     if inputs.kind == "tokens":
         return _ids(values, inputs, length, path, description)
     refuse_length(length)
@@ -108,7 +117,8 @@ def _ids(
     return Blocks(values[:, :length].reshape(-1), length, description)
 
 
-def _load(path: Path) -> tuple[_Array, _Array | None]:
+def load_arrays(path: Path) -> tuple[_Array, _Array | None]:
+    """Samples and, if there are any, labels."""
     try:
         with path.open("rb") as file:  # NumPy leaves a broken archive open
             if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
@@ -116,6 +126,7 @@ def _load(path: Path) -> tuple[_Array, _Array | None]:
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 key, label_key = _keys(archive.files, path)
+                _refuse_bomb(archive)
                 values, labels = archive[key], archive[label_key] if label_key else None
     except InputError:
         raise
@@ -133,6 +144,13 @@ def _load(path: Path) -> tuple[_Array, _Array | None]:
     if not isinstance(values, np.ndarray) or not isinstance(labels, np.ndarray | None):
         raise InputError(f"{path}: expected arrays under {key!r}, got a file that is none; use numpy.savez")
     return values, labels
+
+
+def _refuse_bomb(archive: Any) -> None:
+    """Small files can unpack to more than there is memory."""
+    size = sum(member.file_size for member in archive.zip.infolist())
+    if hasattr(os, "sysconf") and size > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise MemoryError
 
 
 def _keys(found: list[str], path: Path) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fathometer.data.pictures import from_pixels, require_pictures
-from fathometer.data.samples import Sample, Samples, Unreadable, brief
+from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
 
@@ -58,7 +58,7 @@ class Cifar(Samples):
             )
         self.description = {
             "kind": layout.name,
-            "name": path.resolve().name,
+            "name": own_name(path),
             "labels": True,
             "split": split,
             "files": [file.name for file in files],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fathometer.data.pictures import from_file, require_pictures
-from fathometer.data.samples import Sample, Samples, Unreadable, brief
+from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
 from fathometer.data.walk import files_below, is_hidden
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
@@ -37,7 +37,7 @@ class ImageFolder(Samples):
         self._labels = _labels(root, self._files)
         self.description = {
             "kind": "images",
-            "name": root.resolve().name,
+            "name": own_name(root),
             "labels": self._labels is not None,
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import NamedTuple
 
 from torch import Tensor
@@ -57,6 +58,11 @@ def fault_of_shape(shape: tuple[int, ...], inputs: Inputs) -> str | None:
     if len(shape) == 3 and shape[-1:] == inputs.shape[:1]:
         hint = "; move the channels to the front"
     return f"expected {list(inputs.shape)} for this network, got {list(shape)}{hint}"
+
+
+def own_name(path: Path) -> str:
+    """What a file or folder is called, without where it is; bytes of it that are no text become ?."""
+    return path.resolve().name.encode("utf-8", "replace").decode()
 
 
 def brief(error: BaseException) -> str:

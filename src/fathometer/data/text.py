@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fathometer.data.samples import brief
+from fathometer.data.samples import brief, own_name
 from fathometer.data.tokens import Blocks, Ids, block_length, check_ids
 from fathometer.errors import InputError
 from fathometer.inputs import Inputs
@@ -24,7 +24,7 @@ def text_blocks(path: Path, inputs: Inputs, length: int | None = None) -> Blocks
     if len(ids) < 2:
         raise InputError(f"{path}: expected a text of at least 2 tokens, got {len(ids)}; give a longer one")
     check_ids(ids, inputs, str(path))
-    return Blocks(ids, length, {"kind": "text", "name": path.resolve().name})
+    return Blocks(ids, length, {"kind": "text", "name": own_name(path)})
 
 
 def _read(path: Path) -> str:

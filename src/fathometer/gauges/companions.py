@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from fathometer.arrays import Array, as_pair, exceeds_rounding, reach, resolution
-from fathometer.errors import InputError
+from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.least_squares import missed_held_out, missed_in_sample
-from fathometer.gauges.spectrum import smaller_gram, squares
+from fathometer.gauges.spectrum import smaller_gram, squares, to_unit
 from fathometer.transport.moments import centre
+
+_VAST = 1e300  # a range between such numbers may leave float64
 
 
 @torch.no_grad()
@@ -31,7 +33,7 @@ def r2(x: Array, y: Array) -> Tensor:
         (1.0, 0.0)
     """
     a, b, _, varies = _centred(x, y)
-    return _like(x, _explained(missed_in_sample(a, b, resolution(x)), squares(b), varies))
+    return _like(x, _explained(missed_in_sample(a, b, resolution(x)), squares(b), varies).clamp(min=0))
 
 
 @torch.no_grad()
@@ -54,7 +56,10 @@ def r2_heldout(x: Array, y: Array, *, folds: int = 5, seed: int = 0) -> Tensor:
         raise InputError(f"folds: expected 2 to {n}, the number of samples, got {folds!r}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
     missed, total = missed_held_out(a, b, [order[fold::folds] for fold in range(folds)], resolution(x))
-    return _like(x, _explained(missed, total, varies))
+    found = _explained(missed, total, varies)
+    if not bool(found.isfinite().all()):
+        raise NumericalError("the errors of the fit leave float64; rescale the features of x")
+    return _like(x, found)
 
 
 @torch.no_grad()
@@ -130,7 +135,11 @@ def norm(x: Array, y: Array) -> Tensor:
         5.0
     """
     a, b = as_pair(x, y)
-    return torch.linalg.vector_norm(b - a, dim=(-2, -1))
+    difference, size = to_unit(b - a)
+    length = squares(difference).sqrt() * size
+    if not bool(length.isfinite().all()):
+        raise NumericalError("‖Y − X‖ leaves float64; rescale both sides first")
+    return length
 
 
 def _centred(x: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -163,6 +172,8 @@ def _share_of_zeros(a: Tensor) -> Tensor:
 def _entropy(a: Tensor, bins: int, epsilon: float) -> Tensor:
     """Entropy of the entries of each item. One count of all items, each with bins of its own."""
     entries = a.reshape(-1, a.shape[-2] * a.shape[-1])
+    vast = entries.abs().amax(-1, keepdim=True) > _VAST
+    entries = torch.where(vast, entries / 4, entries)  # scale does not matter
     least, largest = entries.amin(-1, keepdim=True), entries.amax(-1, keepdim=True)
     width = largest - least
     varies = width > epsilon * torch.maximum(least.abs(), largest.abs())

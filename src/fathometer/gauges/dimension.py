@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fathometer.arrays import Array, as_pair, as_samples
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares
+from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
 
 
 @torch.no_grad()
@@ -67,13 +67,21 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
     """
     if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < float("inf"):
         raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
-    (a, size_a), (b, size_b) = (_unit(side) for side in as_pair(x, y))
+    (a, size_a), (b, size_b) = (to_unit(side) for side in as_pair(x, y))
     gram = smaller_gram(b)
     largest = largest_eigenvalue(gram)
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
     cost = torch.stack([squares(part) for part in ridge_coordinates(a, b, ridge, gram)]).sum(0)
     scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
-    return torch.where(size_a > 0, cost * scale.square(), 0.0)
+    cost = torch.where(size_a > 0, cost * scale.square(), 0.0)
+    vast = cost.isinf() & (size_b > 0)
+    if bool(vast.any()):
+        of_x, of_y = (float(size[vast].flatten()[0]) for size in (size_a, size_b))
+        raise NumericalError(
+            f"the cost leaves float64: the largest entry of x is {of_x:g}, that of y {of_y:g}; "
+            "rescale one side first"
+        )
+    return cost
 
 
 @torch.no_grad()
@@ -88,7 +96,7 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 3) for name, value in nonnegativity(x, x.relu()).items()}
         {'entries': 0.75, 'energy': 0.909}
     """
-    a, size = _unit(as_pair(x, y)[0])
+    a, size = to_unit(as_pair(x, y)[0])
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
@@ -121,12 +129,6 @@ def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None =
 
 
 def _stable_rank(samples: Tensor) -> Tensor:
-    samples, _ = _unit(samples)
+    samples, _ = to_unit(samples)
     total = squares(samples)
     return nuclear_norm(samples).square() / torch.where(total > 0, total, 1.0)
-
-
-def _unit(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """The samples divided by their largest entry, and that entry: squares then stay within float64."""
-    size = torch.linalg.vector_norm(samples, torch.inf, dim=(-2, -1))
-    return samples / torch.where(size > 0, size, 1.0)[..., None, None], size

@@ -21,6 +21,7 @@ _FITTED = 1e10  # inflation up to which a fit is, in the sample, where its error
 _FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
 _ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples of their epsilon
 _COARSE = 1e-10  # an epsilon above this is not that of float64
+_VANISHING = 1e-60  # of ‖X‖: a fit to less than this would leave float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
 _Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -169,7 +170,8 @@ def _errors_whatever(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tens
     if epsilon > _COARSE:
         return unseen_y - _damped_fit(seen_x, seen_y, epsilon)(unseen_x)
     left, values, right = svd(seen_x)
-    kept = values > _negligible(seen_x, values)
+    vanishing = _VANISHING * squares(x).sqrt()[:, None]  # all that varies may be among the rows held out
+    kept = values > torch.maximum(_negligible(seen_x, values), vanishing)
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
     return unseen_y - (unseen_x @ right.mT) @ (inverse[..., None] * (left.mT @ seen_y))
 

@@ -65,10 +65,10 @@ GAUGES: dict[str, Gauge] = {
 STANDARD = tuple(name for name in GAUGES if name != "affinity_sample")
 """All but the one that takes longer than all others together on a CPU, and is unstable where d > n."""
 
-_OF_MANY: dict[Gauge, Callable[[Pairs], Tensor]] = {
-    _affinity: _affinity_of_many,
-    _affinity_sample: _affinity_sample_of_many,
-}
+_OF_MANY: tuple[tuple[Gauge, Callable[[Pairs], Tensor]], ...] = (
+    (_affinity, _affinity_of_many),
+    (_affinity_sample, _affinity_sample_of_many),
+)
 
 
 def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "standard") -> dict[str, Gauge]:
@@ -99,6 +99,8 @@ def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "standard") -> d
         name = gauge if isinstance(gauge, str) else getattr(gauge, "__name__", type(gauge).__name__)
         if name in _RESERVED:
             raise InputError(f"gauges: {name!r} has a meaning of its own; give the function another name")
+        if callable(gauge) and name in GAUGES and not str(gauge.__module__).startswith("fathometer."):
+            raise InputError(f"gauges: {name!r} is one of ours; give your function another name")
         if name in chosen:
             raise InputError(f"gauges: two are called {name!r}; give one of the functions another name")
         chosen[name] = GAUGES[gauge] if isinstance(gauge, str) else gauge
@@ -116,13 +118,13 @@ def read_gauges(
     A gauge with several values gives `sparsity_before`, `sparsity_after` and so on.
     """
     if not _are_on_gpu(pairs.values()):
-        return _one_by_one(gauges, pairs)
+        return read_one_by_one(gauges, pairs)
     try:
-        return _together(gauges, list(pairs.values()))
+        return read_together(gauges, pairs)
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        found = _one_by_one(gauges, pairs)  # where the culprit, if it is one pair, is named
+        found = read_one_by_one(gauges, pairs)  # where the culprit, if it is one pair, is named
         warnings.warn(
             f"gauges: a batch of pairs failed ({error!r}), so they were read one by one", stacklevel=2
         )
@@ -133,9 +135,10 @@ def _are_on_gpu(pairs: Iterable[tuple[Tensor, Tensor]]) -> bool:
     return any(x.is_cuda for x, _ in pairs)
 
 
-def _one_by_one(
+def read_one_by_one(
     gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
 ) -> list[dict[str, float]]:
+    """As `read_gauges` does on a CPU: a thread for each pair."""
     if len(pairs) < 2:
         return [_one(gauges, *item) for item in pairs.items()]
     threads = torch.get_num_threads()
@@ -166,26 +169,31 @@ def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) ->
     return found
 
 
-def _together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
-    """Pairs of one shape in one batch; all numbers leave the device at once."""
-    shapes: dict[torch.Size, list[int]] = {}
-    for place, (x, _) in enumerate(pairs):
-        shapes.setdefault(x.shape, []).append(place)
+@torch.no_grad()
+def read_together(
+    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
+) -> list[dict[str, float]]:
+    """As `read_gauges` does on a GPU: pairs of one shape in one batch; all numbers leave it at once."""
+    every = list(pairs.values())
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, (x, y) in enumerate(every):
+        alike.setdefault((x.shape, x.dtype, y.shape, y.dtype), []).append(place)
     groups = [
-        (places, torch.stack([pairs[p][0] for p in places]), torch.stack([pairs[p][1] for p in places]))
-        for places in shapes.values()
+        (places, torch.stack([every[p][0] for p in places]), torch.stack([every[p][1] for p in places]))
+        for places in alike.values()
     ]
-    singles = [([place], x, y) for place, (x, y) in enumerate(pairs)]
+    singles = [([place], x, y) for place, (x, y) in enumerate(every)]
     columns: dict[str, Tensor] = {}
 
     def put(column: str, places: Sequence[int], numbers: Tensor) -> None:
-        whole = columns.setdefault(column, torch.full((len(pairs),), torch.nan, dtype=torch.float64))
+        whole = columns.setdefault(column, torch.full((len(every),), torch.nan, dtype=torch.float64))
         columns[column] = whole.to(numbers.device)
         columns[column][places] = numbers.double()
 
     for name, gauge in gauges.items():
-        if gauge in _OF_MANY:
-            columns[name] = _OF_MANY[gauge](pairs)
+        of_many = next((many for one, many in _OF_MANY if one is gauge), None)
+        if of_many is not None:
+            columns[name] = of_many(every)
             continue
         for places, x, y in groups if gauge in GAUGES.values() else singles:
             value = gauge(x, y)

@@ -66,6 +66,12 @@ def eigenvalues(gram: Tensor) -> Tensor:
     return torch.where(values > floor, values, 0.0)
 
 
+def to_unit(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Each item divided by its largest entry, and that entry: squares then stay within float64."""
+    size = torch.linalg.vector_norm(a, torch.inf, dim=(-2, -1))
+    return a / torch.where(size > 0, size, 1.0)[..., None, None], size
+
+
 def squares(a: Tensor) -> Tensor:
     """‖A‖² of each item."""
     return a.square().sum((-2, -1))

@@ -40,7 +40,7 @@ class Metrics:
 
     def keep(self, rows: Iterable[tuple[int, str, float]]) -> None:
         """Begin with those of an earlier process."""
-        self.__init__()  # type: ignore[misc]
+        self._columns, self._loose, self._bundles = {}, [], []
         for step, name, value in rows:
             self._columns.setdefault(name, {})[step] = value
 

@@ -1,7 +1,6 @@
 """The rank of the bottleneck, read from the singular values of the weights.
 
-Weights are `[layers, width, width + 1]`, the bias in the last column; singular values are `[layers, width]`,
-falling.
+These are `[layers, width]`, falling, those of W with the bias as its last column.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class BottleneckRank(NamedTuple):
     layer: int
 
 
-def bottleneck_rank(weights: Tensor, effective_depth: float) -> BottleneckRank:
+def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
     """The number of singular values of W above L̃/2, in the layer with the least ‖W‖*² / ‖W‖_F².
 
     Inside the bottleneck W σ(A) ≈ L̃ A: W has k* singular values near L̃, and the rest near 0. The layer is
@@ -39,22 +38,15 @@ def bottleneck_rank(weights: Tensor, effective_depth: float) -> BottleneckRank:
     to 304. The bias belongs to W: without it the choice can fall on a last layer too.
 
     Args:
-        weights: W, bias included.
+        spectra: the singular values of W.
         effective_depth: L̃ > 0.
 
     Example:
-        >>> weights = torch.stack([torch.diag(torch.tensor([4.0, 3.9, s, 0.1])) for s in (3.0, 0.2, 2.5)])
-        >>> rank, gap, layer = bottleneck_rank(weights, 4.0)
+        >>> spectra = torch.tensor([[4.0, 3.9, s, 0.1] for s in (3.0, 0.2, 2.5)])
+        >>> rank, gap, layer = bottleneck_rank(spectra, 4.0)
         >>> rank, round(gap, 3), layer
         (2, 19.5, 2)
     """
-    if weights.ndim != 3 or not weights.numel():
-        raise InputError(f"weights: expected [layers, width, width + 1], got {list(weights.shape)}")
-    return rank_of_spectra(torch.linalg.svdvals(weights.double()), effective_depth)
-
-
-def rank_of_spectra(spectra: Tensor, effective_depth: float) -> BottleneckRank:
-    """`bottleneck_rank` where the singular values are known, `[layers, width]`, falling."""
     if not 0 < effective_depth < math.inf:
         raise InputError(
             f"effective_depth: expected a finite number > 0, got {effective_depth!r}: half of it parts the "

@@ -20,18 +20,15 @@ HOMOGENEOUS = ("relu", "identity")  # σ(ca) = cσ(a) for c > 0, which balancedn
 
 
 class Balance(NamedTuple):
-    """Proposition 9, continuous and discrete, `[layers]` each.
+    """What Proposition 9 is about, `[layers]` each; `norm_growth` of the theory is the statement.
 
     Attributes:
         norms: ‖W_l‖².
-        expected_norms: ‖W_1‖² + 2L̃ ∫‖b‖² up to layer l, each layer standing in the middle of its step. (The
-            paper has L̃, without the 2.) It holds for many layers.
         changes: Tr[B_l A_lᵀ] − Tr[B_{l−1} A_{l−1}ᵀ].
         expected_changes: ρ_l ‖b_l‖² / L̃. It holds exactly for any number of layers.
     """
 
     norms: Tensor
-    expected_norms: Tensor
     changes: Tensor
     expected_changes: Tensor
 
@@ -67,7 +64,5 @@ def balance(path: RepresentationPath) -> Balance:
             f"{path.sigma.name}, whose weights are not balanced"
         )
     norms, growth = squares(weights), path.steps * weights[..., -1].square().sum(-1)
-    between = (growth[1:] + growth[:-1]) / 2
-    grown = torch.cat([torch.zeros_like(growth[:1]), between.cumsum(0)])
     changes = (momenta * path.representations).sum((-2, -1)).diff()
-    return Balance(norms, norms[0] + 2 * depth * grown, changes, growth / depth)
+    return Balance(norms, changes, growth / depth)

@@ -23,6 +23,7 @@ from fathometer.gauges.dimension import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
 from fathometer.leaky.nonlinearity import Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.steps import is_positive
 
 GAMMA = 1e-3  # γ₀
 IN_THE_IMAGE = 1e-10  # the share of ‖A‖ outside the image of σ(A)ᵀ that still counts as rounding
@@ -80,15 +81,8 @@ def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
     return _products(m, m[..., :0, :], s, gamma)[0]
 
 
-def kernel_product(m: Tensor, n: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
-    """⟨M, N⟩_(K+γI) = Tr M (K + γI)⁻¹ Nᵀ with K = sᵀs, `[...]`; see `kernel_norm2`."""
-    if m.shape != n.shape:
-        raise InputError(f"expected M and N of one shape, got {list(m.shape)} and {list(n.shape)}")
-    return _products(m, n, s, gamma)[1]
-
-
 def _products(m: Tensor, n: Tensor, s: Tensor, gamma: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-    """‖M‖², ⟨M, N⟩ and ‖N‖² from one factorisation."""
+    """‖M‖², ⟨M, N⟩ = Tr M (K + γI)⁻¹ Nᵀ and ‖N‖² from one factorisation."""
     if m.shape[-1] != s.shape[-1]:
         raise InputError(
             f"expected [..., rows, {s.shape[-1]}], as many samples as the kernel has, got {list(m.shape)}"
@@ -117,7 +111,7 @@ def gamma_of(images: Tensor, gamma0: float = GAMMA) -> Tensor:
         >>> gamma_of(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 0.5).item()
         4.5
     """
-    if isinstance(gamma0, bool) or not isinstance(gamma0, int | float) or not 0 < gamma0 < math.inf:
+    if not is_positive(gamma0):
         raise InputError(f"gamma0: expected a finite number > 0, got {gamma0!r}")
     return gamma0 * largest_eigenvalue(smaller_gram(images))
 

@@ -19,7 +19,7 @@ from fathometer.arrays import check_finite
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.gauges.affinity import AffinityScores
 from fathometer.gauges.spectrum import squares
-from fathometer.leaky.bottleneck import rank_of_spectra, stable_ranks
+from fathometer.leaky.bottleneck import bottleneck_rank, stable_ranks
 from fathometer.leaky.critical import HOMOGENEOUS, balance, criticality
 from fathometer.leaky.energy import GAMMA, energies, exact_cost, hamiltonians, in_dimensions, path_lengths
 from fathometer.leaky.nonlinearity import with_ones
@@ -167,7 +167,7 @@ def _summary(
     summary |= {name: points[name].min() for name in ("cost_of_identity", "stable_rank", "negative")}
     summary |= dict.fromkeys(["rank", "gap", "rank_layer", "balance_error"], math.nan)
     if weight_spectra is not None and path.effective_depth > 0:
-        summary["rank"], summary["gap"], summary["rank_layer"] = rank_of_spectra(
+        summary["rank"], summary["gap"], summary["rank_layer"] = bottleneck_rank(
             weight_spectra, path.effective_depth
         )
         if path.momenta is not None and path.sigma.name in HOMOGENEOUS:

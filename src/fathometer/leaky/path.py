@@ -88,18 +88,24 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
     steps, depth = net.steps.double(), net.effective_depth
     x, y = (torch.as_tensor(side).to(inward) for side in (x, y))
     _check_data(x, y, inward.shape[1], outward.shape[0])
-    forward = [inward @ x.mT]
-    for step, weight in zip(steps, weights, strict=True):
-        a = forward[-1]
-        forward.append((1 - step * depth) * a + step * (weight @ with_ones(net.sigma.function(a))))
+    forward = through_layers(inward @ x.mT, weights, steps, depth, net.sigma)
     backward = [2 / (decay * y.numel()) * outward.mT @ (y.mT - outward @ forward[-1])]
-    for step, weight, a in zip(steps.flip(0), weights.flip(0), forward[-2::-1], strict=True):
+    for step, weight, a in zip(steps.flip(0), weights.flip(0), forward[:-1].flip(0), strict=True):
         b = backward[-1]
         slope = net.sigma.slope(net.sigma.function(a))
         backward.append((1 - step * depth) * b + step * slope * (weight[:, :-1].mT @ b))
-    return RepresentationPath(
-        torch.stack(forward), steps, depth, net.sigma, torch.stack(backward[::-1]), weights
-    )
+    return RepresentationPath(forward, steps, depth, net.sigma, torch.stack(backward[::-1]), weights)
+
+
+def through_layers(
+    start: Tensor, weights: Tensor, steps: Tensor, effective_depth: float, sigma: Nonlinearity
+) -> Tensor:
+    """A_0 … A_L from A_0, `[layers + 1, width, samples]`: A_l = (1 − ρ_l L̃) A_{l−1} + ρ_l W_l σ(A_{l−1})."""
+    path = [start]
+    for step, weight in zip(steps, weights, strict=True):
+        a = path[-1]
+        path.append((1 - step * effective_depth) * a + step * (weight @ with_ones(sigma.function(a))))
+    return torch.stack(path)
 
 
 def path_through(

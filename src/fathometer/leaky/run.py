@@ -21,13 +21,23 @@ from fathometer.leaky.threads import in_threads
 from fathometer.provenance import Provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
 
 HISTORY = ["epoch", "error", "decay", "crit"]
 """What is known along training."""
+
+
+def history_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of a training as a table; a `ValueError` or `TypeError` if they cannot be such."""
+    if any(set(row) != set(HISTORY) for row in rows):
+        raise ValueError(f"a history has the columns {', '.join(HISTORY)}")
+    table = pd.DataFrame(rows, columns=HISTORY).astype(float).astype({"epoch": int})
+    if not table["epoch"].is_monotonic_increasing or (table["epoch"] < 0).any():
+        raise ValueError("a history goes from one epoch to the next")
+    return table
 
 
 @dataclass(frozen=True, eq=False)

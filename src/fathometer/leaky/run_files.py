@@ -2,36 +2,64 @@
 
 `sweep.json` has the plan and, once all is done, how it came about; `task-000.safetensors` the data,
 `network-000.safetensors` a trained network and its history, `checkpoint-000.safetensors` a training under
-way, named after the first of its networks. Each says which design, recipe and data it belongs to.
+way, named after the first of its networks. Each says which design, recipe and data it belongs to. `.lock`
+is there while a process trains in the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.files import check_format, complete_file
+from fathometer.files import WriteError, check_format, complete_file, remove_leftovers
 from fathometer.leaky.plan import Design, Phase, Recipe
-from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
+from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import given
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
+from fathometer.locks import locked
 from fathometer.provenance import Provenance, weights_hash
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1
 PLAN = "sweep.json"
+LOCK = ".lock"
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """The folder of a sweep, made if need be, for as long as the context lasts; no other process can have it.
+
+    What a process that was killed has left half written is removed, and so is a folder that stays empty.
+    """
+    is_new = not path.exists()
+    if not is_new and not path.is_dir():
+        raise InputError(f"{path}: expected a new or empty folder, got a file")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"{path}: cannot make the folder ({error.strerror})") from error
+    try:
+        with locked(path / LOCK) as mine:
+            if not mine:
+                raise InputError(
+                    f"{path}: another process is training in it; let it end, or give another folder"
+                )
+            remove_leftovers(path)
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                path.rmdir()
 
 
 class SweepFolder:
@@ -56,24 +84,22 @@ class SweepFolder:
     def create(
         cls, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe
     ) -> SweepFolder:
-        """A new folder with the plan and the data in it, which appears once it is complete."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        """The plan and the data in a folder that is claimed; it is one of a sweep once the plan is there."""
+        if any(entry.name != LOCK and not entry.match("task-*.safetensors") for entry in path.iterdir()):
             raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to go on with")
+        folder = cls(path, designs, tasks, recipe)
+        folder._remove_tasks()  # of a process that was killed here
         distinct = list({id(task): task for task in tasks}.values())
         places = {id(task): number for number, task in enumerate(distinct)}
-        part = cls(path.with_name(f".{path.name}.{os.getpid()}.part"), designs, tasks, recipe)
         try:
-            part.path.mkdir(parents=True, exist_ok=True)
             for number, task in enumerate(distinct):
                 facts = {"rank": task.rank, "description": task.description}
-                write_tensors(part._file("task", number), _parts(task), facts)
-            part._write_plan(None, [places[id(task)] for task in tasks])
-            part.path.replace(path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot make the folder ({error.strerror})") from error
-        finally:
-            shutil.rmtree(part.path, ignore_errors=True)
-        return cls(path, designs, tasks, recipe)
+                write_tensors(folder._file("task", number), _parts(task), facts)
+            folder._write_plan(None, [places[id(task)] for task in tasks])
+        except BaseException:
+            folder._remove_tasks()
+            raise
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
@@ -85,7 +111,7 @@ class SweepFolder:
             numbers = [int(number) for number in plan["tasks"]]
             if not designs or len(numbers) != len(designs):
                 raise ValueError("as many tasks as designs")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path / PLAN}: broken, the parts do not fit ({error})") from error
         found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(numbers)}
         return cls(path, designs, [found[number] for number in numbers], recipe)
@@ -93,10 +119,6 @@ class SweepFolder:
     def same_plan(self, designs: Sequence[Design], recipe: Recipe) -> bool:
         """Whether the folder is that of this sweep."""
         return self.designs == list(designs) and self.recipe == recipe
-
-    def has_network(self, number: int) -> bool:
-        """Whether a network is trained."""
-        return self._file("network", number).exists()
 
     def write_network(self, number: int, run: LeakyRun) -> None:
         """Keep a trained network."""
@@ -106,7 +128,7 @@ class SweepFolder:
             "diverged": run.diverged,
         }
         tensors = {name: _compact(tensor) for name, tensor in run.net.state_dict().items()}
-        write_tensors(self._file("network", number), tensors, facts)
+        write_tensors(self._file("network", number), tensors, facts, durable=True)
 
     def read_network(self, number: int) -> LeakyRun:
         """A trained network."""
@@ -119,9 +141,10 @@ class SweepFolder:
         try:
             net.load_state_dict(tensors)
             given(net.steps)
-            history = pd.DataFrame(facts["history"], columns=HISTORY).astype(float).astype({"epoch": int})
-            return LeakyRun(design, task, net, history, facts["diverged"])
-        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            if facts["diverged"] is not None and facts["diverged"] < 0:
+                raise ValueError(f"diverged at epoch {facts['diverged']}")
+            return LeakyRun(design, task, net, history_table(facts["history"]), facts["diverged"])
+        except (KeyError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             reason = str(error).strip().splitlines()[-1].strip()
             raise InputError(f"{path}: not the network of the plan, or broken ({reason})") from error
 
@@ -151,21 +174,36 @@ class SweepFolder:
         """Say how it came about."""
         self._write_plan(provenance.as_dict(), _plan(self.path)["tasks"])
 
-    def sweep(self) -> LeakySweep:
-        """The result, once every network is trained."""
-        missing = [number for number in range(len(self.designs)) if not self.has_network(number)]
-        if missing:
-            raise InputError(
-                f"{self.path}: {len(missing)} of {len(self.designs)} networks are not trained yet; "
-                "give the same command with --resume, or sweep(…, resume=True)"
-            )
-        entry = _plan(self.path).get("provenance") or {}
+    def networks(self) -> dict[int, LeakyRun]:
+        """All that are trained, by number."""
+        return {
+            number: self.read_network(number)
+            for number in range(len(self.designs))
+            if self._file("network", number).exists()
+        }
+
+    def provenance(self) -> Provenance | None:
+        """How it came about, once all is done."""
+        entry = _plan(self.path).get("provenance")
         try:
-            provenance = Provenance(**entry)
+            return None if entry is None else Provenance(**entry)
         except TypeError as error:
             raise InputError(f"{self.path / PLAN}: broken ({error})") from error
-        runs = tuple(self.read_network(number) for number in range(len(self.designs)))
-        return LeakySweep(runs, self.recipe, provenance)
+
+    def sweep(self) -> LeakySweep:
+        """The result, once every network is trained."""
+        found = self.networks()
+        missing = len(self.designs) - len(found)
+        if missing:
+            raise InputError(
+                f"{self.path}: {missing} of {len(self.designs)} networks are not trained yet; "
+                "give the same command with --resume, or sweep(…, resume=True)"
+            )
+        return LeakySweep(tuple(found.values()), self.recipe, self.provenance() or Provenance())
+
+    def _remove_tasks(self) -> None:
+        for path in self.path.glob("task-*.safetensors"):
+            path.unlink()
 
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:03}.safetensors"
@@ -188,10 +226,11 @@ def save_sweep(sweep: LeakySweep, path: Path) -> Path:
     if (path / PLAN).exists():
         raise InputError(f"{path}: holds a sweep already; give another folder")
     designs, tasks = zip(*((run.design, run.task) for run in sweep.runs), strict=True)
-    folder = SweepFolder.create(path, designs, tasks, sweep.recipe)
-    for number, run in enumerate(sweep.runs):
-        folder.write_network(number, run)
-    folder.finish(sweep.provenance)
+    with claimed(path):
+        folder = SweepFolder.create(path, designs, tasks, sweep.recipe)
+        for number, run in enumerate(sweep.runs):
+            folder.write_network(number, run)
+        folder.finish(sweep.provenance)
     return path
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ import torch
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.plan import PRESETS, Design, Recipe
 from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
-from fathometer.leaky.run_files import PLAN, SweepFolder
+from fathometer.leaky.run_files import PLAN, SweepFolder, claimed
 from fathometer.leaky.steps import step_excess
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.tensor_files import TensorFile
@@ -70,9 +70,12 @@ def sweep(
     if task is not None:
         for design in designs:
             design.check_fits(task.x.shape[1], task.y.shape[1])
-    folder, tasks = _folder(designs, recipe, task, out, resume)
-    groups = _groups(designs, tasks, where, folder)
     with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(claimed(Path(out)))
+        folder, tasks = _folder(designs, recipe, task, out, resume)
+        trained = {} if folder is None else folder.networks()
+        groups = _groups(designs, tasks, where, folder, trained)
         show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
         board = _Board(show, sum(len(members) for members, _ in groups) * recipe.epochs)
         work = _Work(designs, tasks, recipe, where, folder, board)
@@ -81,18 +84,24 @@ def sweep(
         else:
             for members, training in groups:
                 work.train(members, training)
-    runs = _collected(work.runs, folder, len(designs))
-    provenance = Provenance(
-        model={"name": "LeakyResNet", "networks": len(designs)},
-        data=tasks[0].description if len(set(map(id, tasks))) == 1 else {"tasks": len(set(map(id, tasks)))},
-        settings={"recipe": asdict(recipe)},
-        versions=versions(),
-        device=describe_device(where),
-        date=now(),
-        seconds=round(time.perf_counter() - started, 3),
-    )
-    if folder is not None:
-        folder.finish(provenance)
+        trained |= work.runs
+        runs = tuple(trained[number] for number in range(len(designs)))
+        _check_not_all_diverged(runs, folder)
+        provenance = folder.provenance() if folder is not None and not groups else None
+        if provenance is None:
+            provenance = Provenance(
+                model={"name": "LeakyResNet", "networks": len(designs)},
+                data=tasks[0].description
+                if len(set(map(id, tasks))) == 1
+                else {"tasks": len(set(map(id, tasks)))},
+                settings={"recipe": asdict(recipe)},
+                versions=versions(),
+                device=describe_device(where),
+                date=now(),
+                seconds=round(time.perf_counter() - started, 3),
+            )
+            if folder is not None:
+                folder.finish(provenance)
     _warn_of(runs)
     return LeakySweep(runs, recipe, provenance)
 
@@ -214,30 +223,38 @@ def _drawn(designs: Sequence[Design]) -> list[Task]:
 
 
 def _groups(
-    designs: Sequence[Design], tasks: Sequence[Task], device: torch.device, folder: SweepFolder | None
+    designs: Sequence[Design],
+    tasks: Sequence[Task],
+    device: torch.device,
+    folder: SweepFolder | None,
+    trained: Mapping[int, LeakyRun],
 ) -> list[tuple[Members, TensorFile | None]]:
     """Which networks are trained together, with where they stand: those of a checkpoint stay together."""
-    groups: list[tuple[Members, TensorFile | None]] = list(folder.checkpoints()) if folder is not None else []
-    known = {number for members, _ in groups for number in members}
+    groups: list[tuple[Members, TensorFile | None]] = []
+    for members, state in [] if folder is None else folder.checkpoints():
+        if folder is not None and all(number in trained for number in members):
+            folder.remove_checkpoint(members)  # it was killed just before that
+        else:
+            groups.append((members, state))
+    known = {*trained, *(number for members, _ in groups for number in members)}
     shapes: dict[object, Members] = {}
     for number, (design, task) in enumerate(zip(designs, tasks, strict=True)):
-        if number in known or (folder is not None and folder.has_network(number)):
+        if number in known:
             continue
         alike = (design.layers, design.width, design.sigma, design.maps, task.x.shape, task.y.shape)
         shapes.setdefault(number if device.type == "cpu" else alike, []).append(number)
     return groups + [(members, None) for members in shapes.values()]
 
 
-def _collected(runs: dict[int, LeakyRun], folder: SweepFolder | None, count: int) -> tuple[LeakyRun, ...]:
-    found = tuple(runs[n] if n in runs or folder is None else folder.read_network(n) for n in range(count))
-    diverged = [run.diverged for run in found if run.diverged is not None]
-    if len(diverged) == count:
+def _check_not_all_diverged(runs: Sequence[LeakyRun], folder: SweepFolder | None) -> None:
+    """An error if every network diverged."""
+    diverged = [run.diverged for run in runs if run.diverged is not None]
+    if len(diverged) == len(runs):
         where = "" if folder is None else f" (the last good weights are in {folder.path})"
         raise NumericalError(
             f"training diverged: the loss was not finite at epoch {min(diverged)}{where}; "
             "scale x and y to size 1, or take a lower learning rate or more layers"
         )
-    return found
 
 
 def _warn_of(runs: Sequence[LeakyRun]) -> None:

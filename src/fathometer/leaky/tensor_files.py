@@ -20,10 +20,12 @@ class TensorFile(NamedTuple):
     facts: dict[str, Any]
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write a file; it appears once it is complete."""
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, durable: bool = False
+) -> None:
+    """Write a file; it appears once it is complete, and with `durable` outlives a loss of power."""
     _, torch_format = _safetensors()
-    with complete_file(path) as part:
+    with complete_file(path, durable=durable) as part:
         whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         part.write_bytes(torch_format.save(whole, metadata={"facts": json.dumps(facts)}))
 
@@ -37,7 +39,7 @@ def read_tensors(path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> Te
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (KeyError, ValueError, safetensors.SafetensorError) as error:
+    except (KeyError, ValueError, RecursionError, safetensors.SafetensorError) as error:
         raise InputError(f"{path}: broken, or not of a sweep ({error})") from error
     for name, kind in kinds.items():
         value = facts.get(name) if isinstance(facts, dict) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -33,6 +33,9 @@ def in_threads(
     with _one_torch_thread() as before, ThreadPoolExecutor(threads or before) as pool:
         waiting = [pool.submit(work, item) for item in items]
         try:
+            done, _ = wait(waiting, return_when=FIRST_EXCEPTION)
+            for one in done:
+                one.result()  # what one has raised, before the others have ended
             return [one.result() for one in waiting]
         except BaseException:
             on_failure()

@@ -16,6 +16,7 @@ from fathometer.errors import InputError
 from fathometer.leaky.adam import Adam, Descent, cosine
 from fathometer.leaky.lbfgs import LBFGS
 from fathometer.leaky.plan import Design, Phase, Recipe
+from fathometer.leaky.run import history_table
 from fathometer.leaky.stack import Parameters, Stack
 from fathometer.leaky.steps import rebalanced
 from fathometer.leaky.teacher import Task
@@ -148,7 +149,7 @@ class Training:
         """Go on from a state; an error if it is that of other networks, or broken."""
         try:
             self._restore(*state)
-        except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
             raise InputError(f"the checkpoint is one of other networks, or broken ({reason})") from error
 
@@ -162,6 +163,10 @@ class Training:
         for name in ("history", "diverged", "converged"):
             if not isinstance(facts[name], list) or len(facts[name]) != len(self.nets):
                 raise ValueError(f"{name} of {len(self.nets)} networks")
+        for rows in facts["history"]:
+            history_table(rows)
+        if "method.epoch" in tensors and tensors["method.epoch"].tolist() != [epoch]:
+            raise ValueError(f"epoch {epoch}, but the optimiser is elsewhere")
         for number, net in enumerate(self.nets):
             net.load_state_dict(_below(tensors, f"{number}."))
         self._phase, self._epoch = phase, epoch

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.history import History
-from fathometer.report.words import in_words
+from fathometer.report.words import in_words, number
 
 
 def history_words(history: History, gauge: str = "affinity") -> str:
@@ -28,7 +28,7 @@ def history_words(history: History, gauge: str = "affinity") -> str:
     sentences = [
         f"From step {first} to {last} the {name} changes most at {_said(most)}"
         + (f", and least at {_said(least)}." if len(known) > 1 else "."),
-        f"The median over sites goes from {_number(float(before))} to {_number(float(after))}; it rises at "
+        f"The median over sites goes from {number(float(before))} to {number(float(after))}; it rises at "
         f"{rising} of {len(known)} sites.",
     ]
     return " ".join(sentences) + gap
@@ -47,8 +47,4 @@ def cost_words(history: History) -> str:
 
 
 def _said(row: pd.Series[float]) -> str:
-    return f"{row.name}, from {_number(row['first'])} to {_number(row['last'])}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) >= 1000 or 0 < abs(value) < 0.001 else f"{value:.3f}"
+    return f"{row.name}, from {number(row['first'])} to {number(row['last'])}"

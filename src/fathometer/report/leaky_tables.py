@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
-from fathometer.leaky.compare_schemes import check_alike
+from fathometer.leaky.compare_schemes import Projection, check_alike
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.theory import Statement, check_all
@@ -22,6 +21,8 @@ Results: TypeAlias = LeakySweep | LeakyRun
 """A run, or a sweep from which `usual_run` takes one."""
 
 USUAL_DEPTH = 7.0  # L̃ of Figure 1b
+LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
+DECADES = 4  # of singular values shown below the largest
 
 
 def trained(sweep: LeakySweep) -> list[LeakyRun]:
@@ -121,19 +122,7 @@ def differs_in_depth(run: LeakyRun, other: LeakyRun) -> bool:
     )
 
 
-class SamplePaths(NamedTuple):
-    """Some samples on their way through the plane that shows most of all of them.
-
-    Attributes:
-        paths: `[samples, points, 2]`.
-        explained: the two shares of the variance.
-    """
-
-    paths: npt.NDArray[np.float64]
-    explained: tuple[float, float]
-
-
-def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> SamplePaths:
+def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection:
     """Columns of A_p in the plane of the first two principal components of all columns at all p.
 
     The mean over all samples and places is subtracted. The sign of a component is such that its largest entry
@@ -149,30 +138,19 @@ def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> SamplePath
     plane = np.zeros((len(samples), points, 2))
     plane[..., :count] = np.einsum("pin,ij->npj", centred[:, :, list(samples)], axes)
     shares = np.clip(values[::-1][:2], 0, None) / max(float(values.sum()), math.ulp(0))
-    return SamplePaths(plane, (float(shares[0]), float(shares[1]) if count > 1 else 0.0))
+    return Projection(list(plane), (float(shares[0]), float(shares[1]) if count > 1 else 0.0))
 
 
-def comparable_schemes(
-    sweep: LeakySweep, layers: int | None = None, seed: int | None = None
-) -> list[LeakyRun]:
-    """Runs of one L and seed that have two step schemes at least, in the order of the schemes.
-
-    Args:
-        sweep: networks that differ in scheme, L and seed alone.
-        layers: L; if left out, the most that two schemes share.
-        seed: if left out, the least.
-    """
+def comparable_schemes(sweep: LeakySweep) -> list[LeakyRun]:
+    """Two step schemes or more of one L and seed, in their order: of the most layers, then the least seed."""
     every = trained(sweep)
     found: dict[tuple[int, int], dict[str, LeakyRun]] = {}
     for run in every:
-        design = run.design
-        if layers in (None, design.layers) and seed in (None, design.seed):
-            found.setdefault((-design.layers, design.seed), {})[design.scheme] = run
+        found.setdefault((-run.design.layers, run.design.seed), {})[run.design.scheme] = run
     enough = {key: runs for key, runs in found.items() if len(runs) >= 2}
     if not enough:
-        asked = f" for L = {layers}, seed = {seed}" if (layers, seed) != (None, None) else ""
         raise InputError(
-            f"paths: expected two schemes with the same L and seed, got none{asked}; "
+            "paths: expected two schemes with the same L and seed, got none; "
             "train `fathometer leaky sweep --schemes equidistant,adaptive`, or grid(design, scheme=[…])"
         )
     check_alike(every, "layers", "scheme")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fathometer.compare import signature_statistics, two_modes
+from fathometer.compare import two_modes
+from fathometer.compare.modes import LEAST
 from fathometer.sounding import Sounding
-
-_FEW = 5
 
 
 def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool = True) -> str:
@@ -24,19 +23,19 @@ def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool
     gap = f" {missing} of {len(values)} sites have no value." if missing else ""
     low, high = finite.idxmin(), finite.idxmax()
     if len(finite) == 1:
-        return f"One site, {low}: {in_words(gauge)} {_number(finite.iloc[0])}.{gap}"
+        return f"One site, {low}: {in_words(gauge)} {number(finite.iloc[0])}.{gap}"
     if gauge.startswith("affinity"):
         first = (
-            f"The most linear of {len(finite)} sites is {high} ({_number(finite.max())}), "
-            f"the most non-linear {low} ({_number(finite.min())})."
+            f"The most linear of {len(finite)} sites is {high} ({number(finite.max())}), "
+            f"the most non-linear {low} ({number(finite.min())})."
         )
     else:
         first = (
-            f"{in_words(gauge).capitalize()} is highest at {high} ({_number(finite.max())}) "
-            f"and lowest at {low} ({_number(finite.min())}), of {len(finite)} sites."
+            f"{in_words(gauge).capitalize()} is highest at {high} ({number(finite.max())}) "
+            f"and lowest at {low} ({number(finite.min())}), of {len(finite)} sites."
         )
     spread = float(finite.max() - finite.min())
-    second = f" The median is {_number(float(finite.median()))}, the spread {_number(spread)}."
+    second = f" The median is {number(float(finite.median()))}, the spread {number(spread)}."
     return first + second + (_groups(finite.to_numpy(float)) if groups else "") + gap
 
 
@@ -46,14 +45,23 @@ def in_words(gauge: str) -> str:
 
 
 def _groups(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    if len(values) < _FEW or not signature_statistics(values)["bimodal"]:
+    modes = two_modes(values) if len(values) >= LEAST else None
+    if modes is None or not modes.clear:
         return ""
-    modes = two_modes(values)
     return (
-        f" The values fall into two groups, around {_number(modes.low)} and {_number(modes.high)} "
+        f" The values fall into two groups, around {number(modes.low)} and {number(modes.high)} "
         f"({modes.share:.0%} in the upper one)."
     )
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) >= 1000 or 0 < abs(value) < 0.001 else f"{value:.3f}"
+def number(value: float) -> str:
+    """A number as one reads it; `number` in `page.js` writes it so, too.
+
+    Example:
+        >>> number(0.12345), number(123.456), number(0.00012345)
+        ('0.123', '123.5', '1.23e-04')
+    """
+    size = abs(value)
+    if size and not 1e-3 <= size < 1e5:
+        return f"{value:.2e}"
+    return f"{value:.{1 if size >= 100 else 3}f}"

@@ -2,9 +2,9 @@
 
 from fathometer.reproduce.catalogue import ITEMS, chosen_items
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Item, Seconds
 from fathometer.reproduce.running import reproduce
-from fathometer.reproduce.scales import SCALES, Scale, Seconds
+from fathometer.reproduce.scales import SCALES, Scale
 from fathometer.reproduce.verdict import Verdict, read_verdict
 from fathometer.reproduce.workshop import Workshop
 

@@ -38,12 +38,6 @@ class Answer:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        plain = {name: _plain(value) for name, value in self.numbers.items()}
-        object.__setattr__(self, "numbers", {name: v for name, v in plain.items() if v is not None})
+        finite = {name: float(value) for name, value in self.numbers.items() if math.isfinite(value)}
+        object.__setattr__(self, "numbers", finite)
         object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
-
-
-def _plain(value: float) -> float | None:
-    """A float for JSON, which has no NaN and no infinity."""
-    number = float(value)
-    return number if math.isfinite(number) else None

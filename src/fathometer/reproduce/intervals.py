@@ -29,7 +29,7 @@ class Interval(NamedTuple):
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
-def mean_interval(values: Sequence[float] | npt.NDArray[np.float64], level: float = 0.95) -> Interval:
+def mean_interval(values: npt.ArrayLike) -> Interval:
     """Mean ± t s/√n with Student's t; of one value the interval is everything.
 
     Example:
@@ -40,14 +40,12 @@ def mean_interval(values: Sequence[float] | npt.NDArray[np.float64], level: floa
     mean, count = float(array.mean()), len(array)
     if count < 2:
         return Interval(mean, -np.inf, np.inf, count)
-    half = float(stdtrit(count - 1, (1 + level) / 2) * array.std(ddof=1) / np.sqrt(count))
+    half = float(stdtrit(count - 1, 0.975) * array.std(ddof=1) / np.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
 
 
-def bootstrap_interval(
-    groups: Sequence[Sequence[float]], level: float = 0.95, draws: int = 10_000, seed: int = 0
-) -> Interval:
-    """The mean of all values; its interval by drawing whole groups (seeds) with replacement.
+def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
+    """The mean of all values; its interval by 10,000 draws of whole groups (seeds) with replacement.
 
     Values of one seed are not independent of each other, seeds are.
 
@@ -57,13 +55,13 @@ def bootstrap_interval(
     """
     sums = np.array([sum(group) for group in groups], dtype=float)
     sizes = np.array([len(group) for group in groups], dtype=float)
-    picks = np.random.default_rng(seed).integers(0, len(groups), (draws, len(groups)))
+    picks = np.random.default_rng(0).integers(0, len(groups), (10_000, len(groups)))
     means = sums[picks].sum(1) / sizes[picks].sum(1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(sums.sum() / sizes.sum()), float(low), float(high), len(groups))
 
 
-def pm(values: Sequence[float] | npt.NDArray[np.float64]) -> str:
+def pm(values: npt.ArrayLike) -> str:
     """Mean ± standard deviation, for words.
 
     Example:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Source, Workshop
 
 Paper: TypeAlias = Literal["affinity", "leaky", "joined"]
 """Which paper: on the affinity score, on Leaky ResNets, or a result that takes both."""
+
+
+class Seconds(NamedTuple):
+    """About how long an item takes at each scale."""
+
+    smoke: float
+    small: float
+    paper: float
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,6 @@ class Item:
     optional: tuple[Source, ...] = ()
     device: Literal["cpu", "cuda"] = "cpu"
     changes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        assert self.claims, f"{self.name}: no claims"
 
     @property
     def paper(self) -> Paper:

@@ -13,9 +13,9 @@ from fathometer.files import complete_file
 from fathometer.reproduce.catalogue import ITEMS
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.item import Item, Paper
-from fathometer.reproduce.running import folder_of
-from fathometer.reproduce.scales import Scale
-from fathometer.reproduce.verdict import FILE, Outcome, Verdict, read_verdict
+from fathometer.reproduce.running import verdict_file
+from fathometer.reproduce.scales import Scale, time_in_words
+from fathometer.reproduce.verdict import Outcome, Verdict, read_verdict
 
 _DECIDING: tuple[Scale, ...] = ("paper", "small")  # the larger one is shown
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -73,7 +73,7 @@ def read_verdicts(results: Path) -> Found:
         item.name: {
             scale: read_verdict(file)
             for scale in _DECIDING
-            if (file := folder_of(item, scale, results) / FILE).exists()
+            if (file := verdict_file(item, scale, results)).exists()
         }
         for item in ITEMS.values()
     }
@@ -107,7 +107,7 @@ def _overview(items: list[Item], found: Found) -> Iterator[str]:
 def _brief(verdict: Verdict | None) -> str:
     if verdict is None:
         return "–"
-    return verdict.outcome if verdict.why else f"{verdict.summary}, {_time(verdict.seconds)}"
+    return verdict.outcome if verdict.why else f"{verdict.summary}, {time_in_words(verdict.seconds)}"
 
 
 def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
         if verdict.why:
             yield f"At scale `{scale}`: not run, {_cell(verdict.why)}.\n"
         elif verdict is not shown:
-            file = (results / scale / item.name / FILE).as_posix()
-            took = f"{_time(verdict.seconds)} on {verdict.device}"
+            file = verdict_file(item, scale, results).as_posix()
+            took = f"{time_in_words(verdict.seconds)} on {verdict.device}"
             yield f"At scale `{scale}` ({item.small}), {took} ([verdict]({file})):\n"
             yield "| claim | measured | |\n|---|---|---|"
             for name, answer in verdict.answers.items():
@@ -132,17 +132,18 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
         yield f"*Changed after numbers had been seen:* {_cell(change)}\n"
     if shown is not None:
         for figure in shown.figures[:1]:
-            yield f"![{item.title}]({(results / shown.scale / item.name / figure).as_posix()})\n"
+            picture = verdict_file(item, shown.scale, results).with_name(figure)
+            yield f"![{item.title}]({picture.as_posix()})\n"
 
 
 def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
-    where = f"{_time(shown.seconds)} on {shown.device}, {shown.date[:10]}"
-    file = (results / shown.scale / item.name / FILE).as_posix()
+    where = f"{time_in_words(shown.seconds)} on {shown.device}, {shown.date[:10]}"
+    file = verdict_file(item, shown.scale, results)
     setting = (
         item.small if shown.scale == "small" else _PLANNED if "--plan" in shown.command else item.published
     )
     head = f"**{shown.summary.capitalize()}**: {_cell(setting)}."
-    yield f"{head} `{shown.command}`, {where} ([verdict]({file})).\n"
+    yield f"{head} `{shown.command}`, {where} ([verdict]({file.as_posix()})).\n"
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():
         answer = shown.answers[name]
@@ -176,7 +177,3 @@ def _measured(answer: Answer) -> str:
 def _cell(text: str) -> str:
     """Safe in a cell of a table."""
     return " ".join(text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;").split())
-
-
-def _time(seconds: float) -> str:
-    return f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,24 +12,19 @@ from pathlib import Path
 import torch
 
 from fathometer.errors import InputError
+from fathometer.files import WriteError
+from fathometer.locks import locked
 from fathometer.provenance import describe_device, now, versions
 from fathometer.reproduce.claim import Answer
 from fathometer.reproduce.item import Item
 from fathometer.reproduce.scales import SCALES, Scale
-from fathometer.reproduce.verdict import FILE, Verdict, read_verdict
+from fathometer.reproduce.verdict import Verdict, read_verdict
 from fathometer.reproduce.workshop import Source, Workshop
 
-_PLACEHOLDERS: dict[Source, str] = {
-    "cifar10": "FOLDER",
-    "imagenet": "FOLDER",
-    "plan": "PLAN.toml",
-    "weights": "FOLDER",
-}
 
-
-def folder_of(item: Item, scale: Scale, out: Path) -> Path:
-    """Where an item leaves its results."""
-    return out / scale / item.name
+def verdict_file(item: Item, scale: Scale, out: Path) -> Path:
+    """Where an item leaves its verdict; tables and figures are beside it."""
+    return out / scale / item.name / "verdict.json"
 
 
 def missing_sources(item: Item, scale: Scale, sources: Mapping[Source, Path]) -> list[Source]:
@@ -70,9 +64,10 @@ def reproduce(
     if missing := missing_sources(item, scale, given):
         raise InputError(f"{item.name} at scale paper needs {' and '.join(f'--{name}' for name in missing)}")
     shared = Path(out) / scale / "shared"
-    shared.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    with _complete_folder(folder_of(item, scale, Path(out))) as folder:
+    file = verdict_file(item, scale, Path(out))
+    with _complete_folder(file.parent) as folder:
+        shared.mkdir(exist_ok=True)
         workshop = Workshop(scale, device, folder, shared, given)
         answers = _all_answered(item, item.run(workshop))
         verdict = Verdict(
@@ -89,30 +84,37 @@ def reproduce(
             versions=versions(),
             figures=sorted(path.name for path in folder.glob("*.png")),
         )
-        verdict.save(folder / FILE)
+        verdict.save(folder / file.name)
     return verdict
 
 
 def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "reproduction") -> Verdict:
     """Leave a verdict that says why there is no other; an earlier result stays."""
     verdict = Verdict(item.name, item.title, scale, item.claims, date=now(), why=why)
-    folder = folder_of(item, scale, Path(out))
-    if not (folder / FILE).exists() or read_verdict(folder / FILE).why:
-        folder.mkdir(parents=True, exist_ok=True)
-        verdict.save(folder / FILE)
+    file = verdict_file(item, scale, Path(out))
+    if not file.exists() or read_verdict(file).why:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        verdict.save(file)
     return verdict
 
 
 @contextmanager
 def _complete_folder(folder: Path) -> Iterator[Path]:
     """A folder to write to, which takes the place of `folder` at the end; nothing is left of a failure."""
-    part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:12]}.part")
-    part.mkdir(parents=True)
+    part = folder.with_name(f".{folder.name}.part")
     try:
-        yield part
-        if folder.exists():
-            shutil.rmtree(folder)
-        part.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder.with_name(f".{folder.name}.lock")) as mine:
+            if not mine:
+                raise InputError(f"{folder}: another process is at work on it; let it end")
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            part.mkdir()
+            yield part
+            if folder.exists():
+                shutil.rmtree(folder)
+            part.rename(folder)
+    except OSError as error:
+        raise WriteError(f"{folder}: cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -128,7 +130,7 @@ def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer
 
 def _command(item: Item, scale: Scale, device: str, sources: Mapping[Source, Path]) -> str:
     used = [name for name in (*item.sources, *item.optional) if name in sources] if scale == "paper" else []
-    paths = [f"--{name} {_PLACEHOLDERS[name]}" for name in used]
+    paths = [f"--{name} {'PLAN.toml' if name == 'plan' else 'FOLDER'}" for name in used]
     where = [f"--device {device}"] if device != "cpu" else []
     return " ".join(["fathometer reproduce", item.name, f"--scale {scale}", *where, *paths])
 

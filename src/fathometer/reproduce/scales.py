@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 Scale: TypeAlias = Literal["smoke", "small", "paper"]
 """`smoke`: seconds, does it run; it decides nothing. `small`: minutes on two cores, no download. `paper`: the
@@ -11,18 +11,13 @@ published setting, on data that the user names, preferably with a GPU."""
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
-class Seconds(NamedTuple):
-    """About how long an item takes at each scale."""
+def time_in_words(seconds: float) -> str:
+    """How long something takes or took.
 
-    smoke: float
-    small: float
-    paper: float
-
-    def at(self, scale: Scale) -> float:
-        """At one scale.
-
-        Example:
-            >>> Seconds(1, 60, 300).at("small")
-            60
-        """
-        return self[SCALES.index(scale)]
+    Example:
+        >>> time_in_words(0.2), time_in_words(150), time_in_words(9000)
+        ('1 s', '2.5 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -12,10 +12,10 @@ from fathometer.errors import InputError
 from fathometer.files import check_format, complete_file
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.scales import SCALES, Scale
+from fathometer.sounding_file import strict_json
 
 SCHEMA = "fathometer.verdict"
 VERSION = 1
-FILE = "verdict.json"
 
 Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not decided", "not run"]
 """Of the paper's claims: all hold; some do; none does of those that could be decided; none could be; or
@@ -59,7 +59,7 @@ class Verdict:
     @property
     def outcome(self) -> Outcome:
         """From the answers; a smoke run decides nothing."""
-        found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+        found = self._of_the_paper
         if not self.answers:
             return "not run"
         if self.scale == "smoke" or all(holds is None for holds in found):
@@ -69,10 +69,15 @@ class Verdict:
     @property
     def summary(self) -> str:
         """The outcome, and of how many of the paper's claims it speaks if not of all."""
-        found = [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+        found = self._of_the_paper
         decided = sum(holds is not None for holds in found)
         partial = self.outcome not in ("not decided", "not run") and decided < len(found)
         return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
+
+    @property
+    def _of_the_paper(self) -> list[bool | None]:
+        """What was found of the claims that have a say."""
+        return [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
 
     def save(self, path: Path) -> None:
         """As JSON; the file appears once it is complete."""
@@ -113,8 +118,8 @@ def read_verdict(path: str | Path) -> Verdict:
     """A verdict from its file."""
     path = Path(path)
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        found = strict_json(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
     head = check_format(found, SCHEMA, VERSION, path, "a verdict, as fathometer reproduce writes it")
     try:

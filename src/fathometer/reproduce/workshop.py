@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -11,8 +10,6 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.files import complete_file
-from fathometer.leaky import Design, LeakySweep, Recipe, sweep
-from fathometer.progress import progress_bar
 from fathometer.report.figures.style import save_figure
 from fathometer.reproduce.scales import Scale
 
@@ -67,13 +64,6 @@ class Workshop:
             table.to_csv(part, index=False)
         return table
 
-    def figure(self, name: str, figure: Figure) -> None:
-        """Keep a figure as `NAME.png`."""
-        save_figure(figure, self.folder / f"{name}.png")
-
-    def sweep(self, name: str, designs: Sequence[Design], recipe: Recipe) -> LeakySweep:
-        """Train Leaky ResNets, or load those of the same name; an interrupted training goes on."""
-        with progress_bar(f"training {name}") as show:
-            folder = self.shared / "leaky" / name
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            return sweep(designs, recipe, device=self.device, out=folder, resume=True, progress=show)
+    def figure(self, figure: Figure) -> None:
+        """Keep the figure of the item, `figure.png`."""
+        save_figure(figure, self.folder / "figure.png")

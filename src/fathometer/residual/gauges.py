@@ -95,10 +95,10 @@ def stable_rank(before: Tensor, after: Tensor) -> dict[str, Tensor]:
 
 
 def speed(before: Tensor, after: Tensor) -> float:
-    """‖A_l − A_{l−1}‖ / ‖A_{l−1}‖; not a number where the width changes: there is no difference then."""
-    if before.shape != after.shape:
-        return math.nan
+    """‖A_l − A_{l−1}‖ / ‖A_{l−1}‖; not a number where the width changes, or where A_{l−1} is 0."""
     length = torch.linalg.vector_norm(before.double())
+    if before.shape != after.shape or not length:
+        return math.nan
     return float(torch.linalg.vector_norm(after.double() - before.double()) / length)
 
 

@@ -50,7 +50,7 @@ def traced(network: nn.Module, samples: int) -> Iterator[list[Called]]:
     """The module calls of a pass over so many samples, in order; complete when the context ends."""
     tracer = _Tracer(network, samples)
     with ExitStack() as stack:
-        stack.enter_context(eager(network))
+        stack.enter_context(eager())
         for module in tracer.paths:
             before = module.register_forward_pre_hook(tracer.begin, with_kwargs=True, prepend=True)
             stack.callback(before.remove)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.files import complete_file
-from fathometer.survey.locks import is_locked, locked
-
-OLD = 3600.0  # seconds, after which nobody is at work any more on a file that is not complete
+from fathometer.files import complete_file, remove_leftovers
+from fathometer.locks import is_locked, locked
 
 
 class FolderError(FathometerError):
@@ -43,8 +40,8 @@ class Folder(ABC):
         """Remove a file, if it is there."""
 
     @abstractmethod
-    def names(self, below: str = "") -> list[str]:
-        """The names of the `.json` files in the folder or in one in it, sorted, without `below`."""
+    def names(self, below: str = "", ending: str = ".json") -> list[str]:
+        """The names of files in the folder or in one in it, sorted, without `below`."""
 
     @abstractmethod
     def claimed(self, name: str) -> AbstractContextManager[bool]:
@@ -72,14 +69,9 @@ class LocalFolder(Folder):
 
     def read(self, name: str) -> str | None:
         """The text of a file."""
-        try:
+        with suppress(FileNotFoundError), self._told(name, "read"):
             return (self.path / name).read_text("utf-8", errors="replace")
-        except FileNotFoundError:
-            return None
-        except IsADirectoryError:
-            raise
-        except OSError as error:
-            raise FolderError(f"{self.path / name}: cannot be read ({error.strerror})") from error
+        return None
 
     def has(self, name: str) -> bool:
         """Whether there is something of that name."""
@@ -96,21 +88,29 @@ class LocalFolder(Folder):
 
     def move(self, name: str, to: str) -> None:
         """Rename a file; one that is not there is left so."""
-        with suppress(FileNotFoundError):
-            (self.path / name).replace(self._ready(to))
+        place = self._ready(to)
+        with suppress(FileNotFoundError), self._told(name, "moved"):
+            (self.path / name).replace(place)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        (self.path / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError), self._told(name, "removed"):
+            (self.path / name).unlink()
 
-    def names(self, below: str = "") -> list[str]:
-        """The names of the `.json` files, sorted."""
-        files = (self.path / below).glob("*.json")
+    def names(self, below: str = "", ending: str = ".json") -> list[str]:
+        """The names of files, sorted."""
+        files = (self.path / below).glob(f"*{ending}")
         return sorted(file.name for file in files if not file.name.startswith("."))
 
-    def claimed(self, name: str) -> AbstractContextManager[bool]:
+    @contextmanager
+    def claimed(self, name: str) -> Iterator[bool]:
         """Whether nobody else is at work on it."""
-        return locked(self._ready(name))
+        with ExitStack() as stack:
+            try:
+                mine = stack.enter_context(locked(self._ready(name)))
+            except InputError as error:
+                raise FolderError(str(error)) from error
+            yield mine
 
     def is_claimed(self, name: str) -> bool:
         """Whether somebody is at work on it."""
@@ -119,10 +119,7 @@ class LocalFolder(Folder):
     def tidy(self) -> None:
         """Remove what a writer that was killed has left."""
         for folder in (self.path, self.path / "failed", self.path / "pending"):
-            for part in folder.glob(".*.part.*"):
-                with suppress(OSError):
-                    if time.time() - part.stat().st_mtime > OLD:
-                        part.unlink()
+            remove_leftovers(folder)
 
     def local(self, name: str) -> Path | None:
         """The path of a file; its folder is made."""
@@ -133,8 +130,18 @@ class LocalFolder(Folder):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{path.parent}: cannot make the folder ({error.strerror})") from error
+            raise FolderError(f"{path.parent}: cannot make the folder ({error.strerror})") from error
         return path
+
+    @contextmanager
+    def _told(self, name: str, what: str) -> Iterator[None]:
+        """What goes wrong with a file, as an error of the folder; that it is not there, or none, is none."""
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError):
+            raise
+        except OSError as error:
+            raise FolderError(f"{self.path / name}: cannot be {what} ({error.strerror})") from error
 
     def __str__(self) -> str:
         return str(self.path)
@@ -158,9 +165,3 @@ def open_folder(path: str | Path) -> Folder:
     if local.exists() and not local.is_dir():
         raise InputError(f"{local}: expected a folder for results, got a file; give another name")
     return LocalFolder(local)
-
-
-@contextmanager
-def unclaimed() -> Iterator[bool]:
-    """What stands for a claim where there are none."""
-    yield True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -83,7 +84,7 @@ def find_weights(table: Section, usual: tuple[str, ...], model: Named, folder: P
         named = torchvision_weights(model.label)
         if entry in named:
             found.append(Named(entry, entry))
-        elif file.is_file():
+        elif os.path.isfile(file):
             found.append(Named(entry.replace("{name}", bare), str(file), is_file=True))
         else:
             raise table.error(
@@ -105,7 +106,7 @@ def _matches(pattern: str, folder: Path) -> list[Named]:
         return _listed(pattern, source, rest)
     if source in ("hf", "onnx"):
         place = folder / Path(rest).expanduser()
-        if place.exists():
+        if os.path.exists(place):
             return [Named(pattern, f"{source}:{place}")]
         if source == "onnx" or rest[:1] in "./~" or rest.endswith(".gguf"):
             raise InputError(f"{pattern}: no such file or folder; paths are relative to the plan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -102,7 +103,7 @@ def parse_plan(text: str, folder: str | Path = ".", name: str = "plan", *, previ
     """
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter of lists in lists in lists
         raise InputError(f"{name}: not TOML: {error}") from error
     section = Section(values, name, Lines(text))
     section.only(_TOP)
@@ -167,7 +168,7 @@ def _data(section: Section, folder: Path, *, preview: bool) -> tuple[dict[str, s
             found[key] = value
             continue
         place = folder / Path(value).expanduser()
-        if not place.exists():
+        if not os.path.exists(place):  # which takes any name, also one that is too long
             hint = "; did you mean random?" if value.lower().startswith(("ran", "noise")) else ""
             absent = table.error(f"{key}: {value!r}: no such file or folder{hint or _nearby(place)}", key)
             if not preview:

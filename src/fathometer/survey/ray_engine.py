@@ -133,7 +133,7 @@ class _Rounds:
                 return False
             if self._ledger.settled(task):
                 return True
-            self._ledger.tell(Event(task, "begun"))
+            self._ledger.begin(task)
             job = _Job(task, stack.pop_all(), resources(self._ray, task.run))
         self._jobs.append(job)
         size, batches = task.run.range, task.settings.batches

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from fathometer.errors import InputError
+from fathometer.files import WriteError
 from fathometer.journal import JournalError
 from fathometer.sounding import Sounding
 from fathometer.subject import check_device
@@ -59,7 +60,7 @@ class Ledger:
 
     def __init__(self, store: Store, retry_failed: bool, tell: Tell) -> None:
         self.store, self.outcome, self.tell = store, Outcome(), tell
-        self._retry_failed = retry_failed
+        self._retry_failed, self._may_write = retry_failed, False
 
     def settled(self, task: Task) -> bool:
         """Whether there is nothing to do; the caller holds the claim."""
@@ -75,6 +76,13 @@ class Ledger:
             self.tell(Event(task, "failed before", message=failure.message))
             return True
         return False
+
+    def begin(self, task: Task) -> None:
+        """Tell of it; before the first one, see that there will be a place for what comes of it."""
+        if not self._may_write:
+            self.store.check_writable()
+            self._may_write = True
+        self.tell(Event(task, "begun"))
 
     def measured(self, task: Task, sounding: Sounding) -> None:
         """Keep a sounding."""
@@ -136,7 +144,7 @@ def run_survey(
     if on == "here":  # on Ray that is for the workers to know
         _check_devices(tasks)
     try:
-        ledger.store.folder.tidy()
+        ledger.store.tidy(tasks)
         if on == "ray":
             from fathometer.survey.ray_engine import run_on_ray
 
@@ -185,9 +193,11 @@ def _settle(task: Task, ledger: Ledger) -> bool:
             return False
         if ledger.settled(task):
             return True
-        ledger.tell(Event(task, "begun"))
+        ledger.begin(task)
         try:
             sounding = _measured(task, ledger)
+        except WriteError as error:  # of the journal: not the fault of the network
+            raise FolderError(str(error)) from error
         except Exception as error:  # whatever a network, its data or its library does
             ledger.failed(task, Failure.of(error, task))
         else:

@@ -34,6 +34,7 @@ from fathometer.survey.wording import in_words_of_a_plan
 Standing: TypeAlias = Literal["finished", "under way", "failed", "to do"]
 
 _FAILURE = "fathometer.failure"
+_PROBE = 4096  # bytes
 _ADDRESS = re.compile(r"(?:^|-)([0-9a-f]{24})\.json$")
 
 
@@ -80,10 +81,26 @@ class Store:
     def keep(self, task: Task, sounding: Sounding) -> None:
         """Keep a finished sounding, and then forget the work that led to it."""
         self.folder.write(f"{task.stem}.json", to_json(sounding))
-        failed = self._named(task, "failed/")
-        if failed is not None:
-            self.folder.remove(failed)
-        self.forget_work(task)
+        self._forget(task)
+
+    def check_writable(self) -> None:
+        """An error if nothing can be written: better before an hour of work than after it."""
+        name = f"pending/{uuid.uuid4().hex}.probe"
+        self.folder.write(name, " " * _PROBE)
+        self.folder.remove(name)
+
+    def tidy(self, tasks: Iterable[Task]) -> None:
+        """Remove what a survey that was killed has left: files half written, work on finished soundings."""
+        self.folder.tidy()
+        left = [name for ending in (".json", ".journal") for name in self.folder.names("pending", ending)]
+        left += self.folder.names("failed")
+        addresses = {part for name in left for part in re.findall("[0-9a-f]{24}", name)}
+        for task in tasks:
+            if task.address not in addresses or self._named(task) is None:
+                continue
+            with self.claimed(task) as mine:
+                if mine and self.sounding(task) is not None:
+                    self._forget(task)
 
     def relabel(self, task: Task, sounding: Sounding) -> bool:
         """Write a kept sounding anew if the plan has other names or facts for it; its values stay."""
@@ -166,6 +183,13 @@ class Store:
         for name in self.folder.names("pending"):
             if name.startswith(f"{task.address}."):
                 self.folder.remove(f"pending/{name}")
+
+    def _forget(self, task: Task) -> None:
+        """Remove what there is beside a finished sounding."""
+        failed = self._named(task, "failed/")
+        if failed is not None:
+            self.folder.remove(failed)
+        self.forget_work(task)
 
     def soundings(self) -> list[tuple[str, Sounding]]:
         """All that are finished, by the name of their file; a broken one is left out, with a warning."""

@@ -73,7 +73,7 @@ def wasserstein2(
         reach(rows, name)
     if len(a) != len(b) or x_weights is not None or y_weights is not None:
         return _by_plan(a, b, x_weights, y_weights)
-    permutation, proved = optimal_permutation(rows_a[None], rows_b[None])
+    permutation, proved = start_matching(rows_a[None], rows_b[None])()
     distance = float(paired_cost(a[None], b[None], permutation).sqrt())
     if proved[0]:
         return Wasserstein2(distance, "identity")
@@ -86,20 +86,13 @@ def paired_cost(x: Tensor, y: Tensor, permutation: Tensor) -> Tensor:
     return torch.linalg.matrix_norm(x - partner).square() / x.shape[-2]
 
 
-def optimal_permutation(x: Tensor, y: Tensor) -> tuple[Tensor, list[bool]]:
-    """π `[batch, n]` that minimises Σ_i ‖x_i − y_π(i)‖², and for each item whether it is the identity.
-
-    Both samples are centred, which leaves the optimum in place and keeps rounding small.
-    """
-    return start_matching(x, y)()
-
-
 @torch.no_grad()
 def start_matching(x: Tensor, y: Tensor) -> Callable[[], tuple[Tensor, list[bool]]]:
-    """Begin `optimal_permutation`; the function returned waits for it.
+    """Begin the search for π `[batch, n]` that minimises Σ_i ‖x_i − y_π(i)‖².
 
-    Where the identity can be proved optimal, it is. Otherwise the assignment problem is solved, in
-    threads, while the caller goes on; in one dimension, by sorting.
+    The function returned waits for π, and for each item whether it is the identity. Where that can be proved
+    optimal, it is. Otherwise the assignment problem is solved, in threads, while the caller goes on; in one
+    dimension, by sorting. Both samples are centred: the optimum stays in place and rounding small.
     """
     batch, n, d = x.shape
     identity = torch.arange(n, device=x.device).expand(batch, n)

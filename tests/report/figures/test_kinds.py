@@ -10,8 +10,11 @@ import pytest
 
 from fathometer import InputError
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
+from fathometer.history import History
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
+from fathometer.report.figures.history import plot_history
 from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
+from fathometer.report.figures.style import SCALE
 from fathometer.report.figures.years import year_table
 from tests.report.figures.drawn import fits, network, texts
 
@@ -128,3 +131,21 @@ def test_the_picture_of_years_is_the_table() -> None:
     (steps,) = (patch for patch in axes.patches if hasattr(patch, "get_data"))
     assert np.asarray(steps.get_data().values)[:2].tolist() == [table["median"].iloc[:2].median()] * 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
+
+
+def test_predictors_are_named_by_the_gauge_they_are_of() -> None:
+    nets = {
+        name: network(name, 20, seed=seed, cka=np.linspace(0, 1, 20) ** seed)
+        for seed, name in enumerate(MANY)
+    }
+    for gauge, said in (("affinity", "affinity score"), ("cka", "cka")):
+        figure = draw_soundings(nets, "predictors", Wishes(gauge=gauge, facts=FACTS))
+        labels = [axes.get_xlabel() for axes in figure.axes if axes.get_visible()]
+        assert [label.endswith(f" {said}") for label in labels] == [True, False, True, False]
+
+
+def test_a_history_has_the_words_and_colours_of_the_others() -> None:
+    figure = plot_history(History((0, 5), (network("a"), network("a", seed=1))))
+    heat, lines, bar = figure.axes
+    assert lines.get_xlabel() == bar.get_ylabel() == "affinity score"
+    assert heat.collections[0].get_cmap().name == SCALE

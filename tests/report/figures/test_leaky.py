@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ from fathometer.report.figures.leaky import (
 )
 from fathometer.report.figures.style import save_figure
 from fathometer.report.leaky_tables import bottleneck_stretches
-from tests.leaky.networks import SHORT, SMALL
+from tests.leaky.networks import SHORT, SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
 DEPTHS = [1.0, 3.0, 5.0]
@@ -49,23 +48,14 @@ LAYERS = [4, 6]
 SEEDS = 3
 
 
-def measured(found: LeakySweep) -> LeakySweep:
-    """The same, its measures taken already: so short a training is not critical, and says so."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*not at a critical point")
-        assert len(found.table) == len(found.runs)
-    return found
-
-
 @pytest.fixture(scope="module")
 def depths() -> LeakySweep:
-    return measured(sweep(grid(SMALL, effective_depth=DEPTHS, seeds=2), SHORT, threads=1))
+    return measured_sweep(grid(SMALL, effective_depth=DEPTHS, seeds=2))
 
 
 @pytest.fixture(scope="module")
 def schemes() -> LeakySweep:
-    designs = grid(SMALL, scheme=SCHEMES, layers=LAYERS, seeds=SEEDS)
-    return measured(sweep(designs, SHORT, threads=1))
+    return measured_sweep(grid(SMALL, scheme=SCHEMES, layers=LAYERS, seeds=SEEDS))
 
 
 def lines(axes: Any) -> dict[str, Any]:
@@ -285,10 +275,6 @@ def test_figure_2c_is_a_joint_pca(schemes: LeakySweep) -> None:
     points = np.concatenate(list(found.values()))
     assert_allclose(points.T @ points, np.diag(gram[:2]), atol=1e-9 * gram[0])
     assert f"{gram[0] / gram.sum():.0%}" in axes.get_xlabel()
-    (other,) = plot_plane(schemes, layers=4, seed=1).axes
-    assert all(len(path) == 5 for path in lines(other).values())
-    with pytest.raises(InputError, match="got none for L = 5, seed = None"):
-        plot_plane(schemes, layers=5)
 
 
 def test_paths_of_different_widths_have_no_common_plane(schemes: LeakySweep) -> None:
@@ -314,11 +300,11 @@ def test_every_figure_is_drawn_or_says_why_not(
     for name, figure in {**figures, **others}.items():
         save_figure(figure, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert all(figure.shows and figure.needs for figure in FIGURES.values())
+    assert all(figure.needs for figure in FIGURES.values())
 
 
 def test_a_plain_resnet_has_spectra_and_no_energies() -> None:
-    plain = measured(sweep(replace(SMALL, effective_depth=0.0), SHORT, threads=1))
+    plain = measured_sweep([replace(SMALL, effective_depth=0.0)])
     figures, reasons = leaky_figures(plain)
     assert set(figures) == {"1b", "affinity"}
     assert "no Hamiltonian" in reasons["1c"]

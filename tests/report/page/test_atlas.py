@@ -40,13 +40,14 @@ def test_facts_and_families_come_along() -> None:
     named = networks(4)
     facts = facts_for(named).drop("net3").astype({"year": float})
     facts.loc["net1", "year"] = np.nan
-    data = atlas_data(named, facts_beside(named, facts, {"net0": "mine"}))
+    facts.loc["net0", "family"] = "mine"
+    data = atlas_data(named, facts_beside(named, facts))
     assert data["facts"] == ["accuracy", "parameters", "year"]
     assert list(data["families"]) == ["even", "mine", "odd"]
     assert [record["family"] for record in data["networks"]] == ["mine", "odd", "even", None]
     assert [record["facts"]["year"] for record in data["networks"]] == [2012, None, 2012, None]
     assert data["networks"][2]["facts"]["accuracy"] == pytest.approx(facts["accuracy"]["net2"], rel=1e-4)
-    assert "4 networks, 3 families" in atlas_page(named, facts, {"net0": "mine"}).lead
+    assert "4 networks, 3 families" in atlas_page(named, facts).lead
 
 
 def test_words_are_those_of_the_first_gauge() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -175,8 +176,10 @@ def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
     )
     with pytest.raises(InputError, match="at least two"):
         several_page(networks(1))
+    bare = networks(1)["net0"]
+    without = replace(bare, records=bare.records.drop(columns="affinity"))
     with pytest.raises(InputError, match="choose one of these"):
-        several_page(named, gauge="stable_rank_x")
+        several_page({"bare": without, "other": without})
 
 
 def test_a_site_without_a_value_leaves_the_overlay() -> None:
@@ -207,10 +210,10 @@ def test_values_come_back_out_of_the_page() -> None:
     assert np.isnan(unpacked(packed(huge), (1, 4))[0]).tolist() == [True, True, True, False]
 
 
-def test_families_given_go_before_those_known() -> None:
+def test_facts_stand_beside_every_network() -> None:
     named = networks(4)
-    found = facts_beside(named, facts_for(named).assign(depth=np.nan), {"net0": "mine", "net3": "mine"})
-    assert found["family"].to_list() == ["mine", "odd", "even", "mine"]
+    found = facts_beside(named, facts_for(named).assign(depth=np.nan))
+    assert found["family"].to_list() == ["even", "odd", "even", "odd"]
     assert list(found.columns) == ["family", "accuracy", "parameters", "year"], "depth is known of none"
     unknown = facts_beside(named, facts_for(named).iloc[:1])
     assert members_of(unknown) == {"net0": "even"}

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from fathometer import InputError, write_report
 from fathometer.errors import MissingExtraError
 from fathometer.report import page
+from fathometer.report.page.document import html
+from fathometer.report.page.items import Page, Section, Table
 from tests.compare.soundings import sounding
 
 
@@ -32,3 +36,18 @@ def test_a_missing_extra_is_told_first(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(page, "require_report", missing)
     with pytest.raises(MissingExtraError, match="report"):
         write_report(3, tmp_path / "x.txt")  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_there_is_replaced_whole(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        found = write_report(sounding(name, [0.1, 0.2]), tmp_path / "x.html")
+    assert "<h1>two</h1>" in found.read_text("utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.html"]
+
+
+def test_tables_show_what_one_reads_and_sort_by_the_value() -> None:
+    frame = pd.DataFrame({"name": ["a<b", "b"], "score": [0.123456, np.nan], "size": [25_557_032, 7]})
+    text = html(Page("t", "", (Section("", (Table(frame),)),)))
+    assert '<td>a&lt;b</td><td class="number" data-value="0.12346">0.123</td>' in text
+    assert '<td class="number" data-value="25557032">25557032</td>' in text
+    assert '<td class="number" data-value=""></td>' in text

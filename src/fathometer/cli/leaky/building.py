@@ -91,9 +91,9 @@ def say_what_was_found(console: Console, found: LeakySweep) -> None:
     """The time it took, and the bottleneck rank as the last line."""
     facts, count = found.provenance, len(found.runs)
     networks = "1 network" if count == 1 else f"{count} networks"
-    console.print(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}", highlight=False)
+    console.print(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}")
     for line in rank_lines(found.runs):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def numbers(option: str, text: str, kind: type) -> list[float]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from fathometer.cli.leaky.options import RunArgument
-from fathometer.cli.options import ForceOption
+from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
+from fathometer.cli.terminal import Terminal
 from fathometer.leaky import load_sweep
 from fathometer.report.figures.leaky import FIGURES, leaky_figures
 from fathometer.report.figures.style import require_matplotlib, save_figure
@@ -18,9 +18,7 @@ from fathometer.report.figures.style import require_matplotlib, save_figure
 
 def figures(
     run: RunArgument,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The folder to write. Default: RUN/figures.")
-    ] = None,
+    out: Annotated[Path | None, out_option("FOLDER", "The folder to write. Default: RUN/figures.")] = None,
     form: Annotated[
         Literal["png", "svg", "pdf"],
         typer.Option("--format", metavar="FORM", help="Of the pictures: png, svg or pdf."),
@@ -38,10 +36,10 @@ def figures(
     for name in FIGURES:
         check_writable(folder / f"{name}.{form}", force)
     drawn, missing = leaky_figures(found)
-    console = Console(emoji=False)
+    console = Terminal()
     for name, figure in drawn.items():
         path = folder / f"{name}.{form}"
         save_figure(figure, path)
-        console.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"wrote {path}", soft_wrap=True)
     for name, reason in missing.items():
-        console.print(f"no {name}: {reason}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"no {name}: {reason}", soft_wrap=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
-from rich.console import Console
 
-from fathometer.cli.leaky.options import NetworkOption, RunArgument, TableOption
+from fathometer.cli.leaky.options import NetworkOption, RunArgument
 from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
-from fathometer.cli.options import ForceOption, GammaOption
+from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
+from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 
@@ -28,13 +28,13 @@ def measure(
     found = load_sweep(run).with_gamma(gamma)
     one = only_network(found, network) if network is not None or len(found.runs) == 1 else None
     check_table(out, force)
-    console = Console(emoji=False)
+    console = Terminal()
     console.print(sweep_view(found, console) if one is None else network_view(one, console))
     if out is not None:
         write_table(found.table if one is None else _points(one), out)
-        console.print(f"wrote {out}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"wrote {out}", soft_wrap=True)
     for line in rank_lines(found.runs if one is None else [one]):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def only_network(found: LeakySweep, number: int | None) -> LeakyRun:

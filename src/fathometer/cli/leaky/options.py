@@ -81,6 +81,3 @@ NetworkOption: TypeAlias = Annotated[
     int | None,
     typer.Option(metavar="N", help="One network of a sweep, by its number from 0.", min=0),
 ]
-TableOption: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A .csv of the same, with every column.")
-]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ def read_own_task(path: Path) -> Task:
             names = file.files
     except OSError as error:
         raise InputError(f"--data {path}: cannot be read ({error.strerror or error})") from error
-    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:  # no zip, or an .npy, or objects
+    except Exception as error:  # no zip, or an .npy, or objects: NumPy and zipfile raise nearly anything
         raise InputError(f"--data {path}: expected an .npz with arrays of numbers x and y") from error
     if not {"x", "y"} <= found.keys():
         raise InputError(f"--data {path}: expected arrays x and y, got {', '.join(names) or 'none'}")

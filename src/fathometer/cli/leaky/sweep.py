@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fathometer.cli.leaky.building import (
     build_design,
@@ -32,7 +31,8 @@ from fathometer.cli.leaky.options import (
     WidthOption,
 )
 from fathometer.cli.leaky.tables import sweep_view
-from fathometer.cli.options import DeviceOption, ResumeOption
+from fathometer.cli.options import DeviceOption, ResumeOption, out_option
+from fathometer.cli.terminal import Terminal
 from fathometer.leaky import grid
 
 
@@ -71,7 +71,7 @@ def sweep(
     second_order: SecondOrderOption = 0,
     tolerance: ToleranceOption = 0.0,
     device: DeviceOption = "auto",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")] = Path("leaky-sweep"),
+    out: Annotated[Path, out_option("FOLDER", "The folder to write.")] = Path("leaky-sweep"),
     resume: ResumeOption = False,
 ) -> None:
     """Train many Leaky ResNets together: every depth, rank, number of layers, scheme and seed.
@@ -107,6 +107,6 @@ def sweep(
         out,
         resume,
     )
-    console = Console(emoji=False)
+    console = Terminal()
     console.print(sweep_view(found, console))
     say_what_was_found(console, found)

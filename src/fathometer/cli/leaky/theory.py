@@ -7,14 +7,14 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fathometer.cli.leaky.measure import only_network
-from fathometer.cli.leaky.options import NetworkOption, RunArgument, TableOption
-from fathometer.cli.options import ForceOption, GammaOption
+from fathometer.cli.leaky.options import NetworkOption, RunArgument
+from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
+from fathometer.cli.terminal import Terminal
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 from fathometer.leaky.theory import Statement, check_all
 
@@ -38,20 +38,19 @@ def theory(
     check_table(out, force)
     others = [other.path for other in _kin(found, chosen)]
     statements = check_all(chosen.path, gamma, others if len(others) > 1 else ())
-    console = Console(emoji=False)
+    console = Terminal()
     design = chosen.design
     console.print(
         f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}, seed {design.seed}",
-        highlight=False,
     )
     console.print(_view(statements, details))
     if out is not None:
         write_table(
             pd.DataFrame([asdict(statement) for statement in statements]).drop(columns="details"), out
         )
-        console.print(f"wrote {out}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"wrote {out}", soft_wrap=True)
     held = sum(statement.holds for statement in statements)
-    console.print(f"{held} of {len(statements)} statements hold", highlight=False)
+    console.print(f"{held} of {len(statements)} statements hold")
 
 
 def _view(statements: list[Statement], details: bool) -> Table:

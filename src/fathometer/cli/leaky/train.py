@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fathometer.cli.leaky.building import (
     build_design,
@@ -32,7 +31,8 @@ from fathometer.cli.leaky.options import (
     WidthOption,
 )
 from fathometer.cli.leaky.tables import network_view
-from fathometer.cli.options import DeviceOption, ResumeOption, usable_seed
+from fathometer.cli.options import DeviceOption, ResumeOption, out_option, usable_seed
+from fathometer.cli.terminal import Terminal
 from fathometer.leaky import grid
 from fathometer.leaky.plan import Scheme
 
@@ -76,7 +76,7 @@ def train(
     device: DeviceOption = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The folder to write. Default: leaky-DEPTH-RANK-SEED."),
+        out_option("FOLDER", "The folder to write. Default: leaky-DEPTH-RANK-SEED."),
     ] = None,
     resume: ResumeOption = False,
 ) -> None:
@@ -106,6 +106,6 @@ def train(
         out or Path(f"leaky-{depth:g}-{data.stem if data else rank or 3}-{seed}"),
         resume,
     )
-    console = Console(emoji=False)
+    console = Terminal()
     console.print(network_view(found.runs[0], console))
     say_what_was_found(console, found)

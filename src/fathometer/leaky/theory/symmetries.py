@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.nonlinearity import Nonlinearity, with_ones
-from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.nonlinearity import Nonlinearity
+from fathometer.leaky.path import RepresentationPath, through_layers
 from fathometer.leaky.theory.piecewise import through_layer
 from fathometer.leaky.theory.statement import Statement, equal, relative
 
@@ -35,8 +35,8 @@ def integration_range(path: RepresentationPath, stretch: float = 3.0) -> list[St
         raise InputError(f"stretch: expected a finite c > 0, got {stretch!r}")
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], stretch
-    plain = _layers(start, weights, rho, depth, path.sigma)
-    stretched = _layers(start, weights / c, rho * c, depth / c, path.sigma)
+    plain = through_layers(start, weights, rho, depth, path.sigma)
+    stretched = through_layers(start, weights / c, rho * c, depth / c, path.sigma)
     few = start[:, :FLOW_SAMPLES]
     flow = _flow(few, weights, rho, depth, path.sigma)
     flow_stretched = _flow(few, weights / c, rho * c, depth / c, path.sigma)
@@ -84,8 +84,8 @@ def output_scaling(path: RepresentationPath, shift: float = 0.5, bias: bool = Fa
     ratio = (1 - rho * (depth + c)) / (1 - rho * depth)
     kappa = torch.cat([torch.ones_like(ratio[:1]), ratio.cumprod(0)])
     decay = torch.exp(-c * path.places)
-    plain = _layers(start, weights, rho, depth, path.sigma)
-    scaled = _layers(start, ratio[:, None, None] * weights, rho, depth + c, path.sigma)
+    plain = through_layers(start, weights, rho, depth, path.sigma)
+    scaled = through_layers(start, ratio[:, None, None] * weights, rho, depth + c, path.sigma)
     few = start[:, :FLOW_SAMPLES]
     flow = _flow(few, weights, rho, depth, path.sigma)
     flow_scaled = _flow(few, weights, rho, depth + c, path.sigma)
@@ -135,14 +135,6 @@ def _same(
         details={"c": c, **(details or {})},
         note=note,
     )
-
-
-def _layers(start: Tensor, weights: Tensor, rho: Tensor, depth: float, sigma: Nonlinearity) -> Tensor:
-    path = [start]
-    for step, weight in zip(rho, weights, strict=True):
-        a = path[-1]
-        path.append((1 - step * depth) * a + step * (weight @ with_ones(sigma.function(a))))
-    return torch.stack(path)
 
 
 def _flow(start: Tensor, weights: Tensor, rho: Tensor, depth: float, sigma: Nonlinearity) -> Tensor:

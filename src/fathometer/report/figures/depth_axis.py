@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from fathometer.capture.sites import Site
 from fathometer.report.blocks import Block, blocks_of
-from fathometer.report.figures.style import MIST, TINY, plain, width_of
+from fathometer.report.figures.style import MARGIN, MIST, TINY, UPRIGHT, plain, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LONGEST = 26  # letters of a name that still stands under an axis
-_LINE = 1.3 * TINY / 72  # inches that a line of names takes
-_MARGIN = 0.65  # inches that an axis leaves to its labels
 
 
 def mark_blocks(axes: Axes, blocks: Sequence[Block]) -> None:
@@ -32,9 +30,9 @@ def name_depth(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool =
         width: of the figure, in inches.
         marks: whether a name has a tick.
     """
-    room = (width - _MARGIN) / max(len(sites), 1)
+    room = (width - MARGIN) / max(len(sites), 1)
     names = [plain(site.name) for site in sites]
-    if room >= _LINE and max(map(len, names), default=0) <= _LONGEST:
+    if room >= UPRIGHT and max(map(len, names), default=0) <= _LONGEST:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=TINY)
         axes.tick_params("x", length=2.5 if marks else 0)
         return
@@ -57,7 +55,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
     flat = all(width_of(labels[block], TINY) + 0.05 <= room * len(block) for block in blocks)
     shown: list[Block] = []
     for block in sorted(blocks, key=len, reverse=True):
-        if flat or all(room * abs(_middle(block) - _middle(other)) >= _LINE for other in shown):
+        if flat or all(room * abs(_middle(block) - _middle(other)) >= UPRIGHT for other in shown):
             shown.append(block)
     shown.sort(key=lambda block: block.start)
     axes.set_xticks(

@@ -16,6 +16,7 @@ from fathometer.report.figures.style import (
     column_figure,
     for_print,
     plain,
+    words,
 )
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
         _edges(np.array(history.steps, float)),
         _edges(depth.astype(float)),
         table.to_numpy().T,
-        cmap="viridis",
         vmax=1.0 if gauge.startswith("affinity") else None,
     )
-    figure.colorbar(drawn, ax=heat, label=plain(gauge.replace("_", " ")), pad=0.01)
+    figure.colorbar(drawn, ax=heat, label=words(gauge), pad=0.01)
     heat.set_xlabel("step")
     if len(history.steps) > 1:
         heat.set_xlim(history.steps[0], history.steps[-1])
@@ -58,7 +58,7 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
     for row, colour, style in ((0, SEA, "--"), (-1, BUOY, "-")):
         label = f"step {history.steps[row]}"
         lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
-    lines.set_xlabel(plain(gauge.replace("_", " ")))
+    lines.set_xlabel(words(gauge))
     lines.legend()
     figure.suptitle(plain(history.soundings[0].provenance.model.get("name", "")))
     return figure

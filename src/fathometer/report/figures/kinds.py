@@ -67,7 +67,6 @@ class Kind(NamedTuple):
 
     Attributes:
         draw: gives it from soundings by name.
-        shows: what is in it.
         least: how many soundings it takes.
         most: and how many at most; None for any.
         alike: whether they must be measured alike to be compared.
@@ -75,7 +74,6 @@ class Kind(NamedTuple):
     """
 
     draw: Callable[[Named, Wishes], Figure]
-    shows: str
     least: int = 1
     most: int | None = None
     alike: bool = False
@@ -141,7 +139,9 @@ def _predictors(soundings: Named, wishes: Wishes) -> Figure:
         )
     numbers = statistics(soundings, wishes.gauge)
     best = best_predictors(numbers, wishes.facts, wishes.families)
-    return plot_predictors(best, numbers, wishes.facts, wishes.families, columns=wishes.columns)
+    return plot_predictors(
+        best, numbers, wishes.facts, wishes.families, gauge=wishes.gauge, columns=wishes.columns
+    )
 
 
 def _over(draw: Callable[..., Figure], *options: str) -> Callable[[Named, Wishes], Figure]:
@@ -161,37 +161,14 @@ def _path(soundings: Named, wishes: Wishes) -> Figure:
 _FACTS = ("gauge", "families", "family", "anyway")
 
 KINDS = {
-    "signature": Kind(
-        _signature,
-        "the gauge along depth, by operator and block",
-        most=1,
-        options=("gauge", "strip", "distribution"),
-    ),
-    "strip": Kind(_over(plot_strip), "the sites as cells, coloured by the gauge"),
-    "distribution": Kind(_distribution, "a histogram of each, two modes marked (Figure 5C)"),
-    "overlay": Kind(
-        _over(plot_overlay, "along"),
-        "over each other, by relative depth or by DTW",
-        2,
-        options=("gauge", "along"),
-    ),
-    "alignment": Kind(_over(plot_alignment), "two, and which site answers to which by DTW", 2, 2),
-    "difference": Kind(_over(plot_difference), "the second less the first along their alignment", 2, 2),
-    "years": Kind(
-        _over(plot_years, "facts"),
-        "min, median, max by year of publication (Figure 3)",
-        alike=True,
-        options=_FACTS,
-    ),
-    "distances": Kind(
-        _distances,
-        "tree and distance matrix (Figure 5A, B)",
-        2,
-        alike=True,
-        options=(*_FACTS, "metric", "linkage"),
-    ),
-    "predictors": Kind(
-        _predictors, "what goes with accuracy, by family (Figure 4)", 3, alike=True, options=_FACTS
-    ),
-    "path": Kind(_path, "of `fathometer path`: rank, cost of identity, speed along the blocks", options=()),
+    "signature": Kind(_signature, most=1, options=("gauge", "strip", "distribution")),
+    "strip": Kind(_over(plot_strip)),
+    "distribution": Kind(_distribution),
+    "overlay": Kind(_over(plot_overlay, "along"), least=2, options=("gauge", "along")),
+    "alignment": Kind(_over(plot_alignment), least=2, most=2),
+    "difference": Kind(_over(plot_difference), least=2, most=2),
+    "years": Kind(_over(plot_years, "facts"), alike=True, options=_FACTS),
+    "distances": Kind(_distances, least=2, alike=True, options=(*_FACTS, "metric", "linkage")),
+    "predictors": Kind(_predictors, least=3, alike=True, options=_FACTS),
+    "path": Kind(_path, options=()),
 }

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fathometer.compare.aligning import Align, Alignment, aligned
 from fathometer.compare.gathering import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
-from fathometer.report.figures.aligning import Align, Alignment, aligned
 from fathometer.report.figures.depth_axis import mark_blocks, name_blocks
 from fathometer.report.figures.signature import point_size, reach_one, values_of
 from fathometer.report.figures.soundings import relative_depth
@@ -18,6 +18,7 @@ from fathometer.report.figures.style import (
     BUOY,
     FOG,
     INK,
+    MARGIN,
     SEA,
     WIDTHS,
     Columns,
@@ -33,8 +34,6 @@ from fathometer.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_MARGIN = 0.65  # inches beside the axes
 
 
 @for_print
@@ -132,7 +131,7 @@ def plot_difference(
     figure.align_ylabels()
     bottom.set_xlim(-0.6, len(pairs) - 0.4)
     if len(blocks) > 1:
-        name_blocks(bottom, blocks, (WIDTHS[columns] - _MARGIN) / len(pairs))
+        name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
     whose = f"blocks of {plain(first, 30)}" + ("\n" if columns == 1 else "; ")
     bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(alignment))
     legend_above(figure, handles)

@@ -9,7 +9,9 @@ import numpy as np
 
 from fathometer.errors import InputError
 from fathometer.report.figures.style import (
+    MARGIN,
     TINY,
+    UPRIGHT,
     WIDTHS,
     Columns,
     column_figure,
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANELS = {"stable_rank": "stable rank", "cost_of_identity": "cost of identity", "speed": "speed"}
-_LINE = 1.3 * TINY / 72  # inches that a name under the axis takes
-_MARGIN = 0.65  # inches beside the axes
 
 
 @for_print
@@ -98,7 +98,7 @@ def _line(axes: Axes, path: Sounding, gauge: str, number: int, *, relative: bool
 def _name_blocks(axes: Axes, names: Sequence[str], width: float) -> None:
     if not names:
         axes.set_xlabel("relative depth")
-    elif (width - _MARGIN) / (len(names) + 1) < _LINE:
+    elif (width - MARGIN) / (len(names) + 1) < UPRIGHT:
         axes.set_xlabel("block")
     else:
         shown = ["input", *(plain(name, 30) for name in names)]

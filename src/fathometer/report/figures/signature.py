@@ -9,6 +9,7 @@ import numpy as np
 from fathometer.compare import two_modes
 from fathometer.compare.aspects import short_name
 from fathometer.compare.gathering import Array
+from fathometer.compare.modes import LEAST
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.depth_axis import mark_blocks, name_depth
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_FEW = 5  # values that two modes can be looked for in
 
 
 @for_print
@@ -158,7 +157,7 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
     axes.tick_params("y", labelleft=False)
     axes.tick_params("x", labelbottom=True)
     axes.set_title("sites")
-    if len(values) >= _FEW:
+    if len(values) >= LEAST:
         modes = two_modes(values)
         for mode in (modes.low, modes.high) if modes.clear else ():
             axes.axhline(mode, color=BUOY, linewidth=0.8, linestyle="--")

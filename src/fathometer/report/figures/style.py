@@ -51,6 +51,11 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 NOTE = 7.0  # points: ticks, legends, notes
 TINY = 6.0  # names that stand close, numbers in cells
 
+UPRIGHT = 1.3 * TINY / 72
+"""Inches that a name under an axis takes, set upright."""
+MARGIN = 0.65
+"""Inches that an axis leaves to its labels."""
+
 _PER_LETTER = 0.52 / 72  # inches that a letter takes for each point of its size
 
 PRINT: Any = {  # keys are a long Literal to a type checker

@@ -14,9 +14,11 @@ from fathometer.errors import InputError
 from fathometer.report.figures.style import (
     FOG,
     INK,
+    MARGIN,
     MIST,
     NOTE,
     TINY,
+    UPRIGHT,
     WIDTHS,
     Columns,
     column_figure,
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_LINE = 1.3 * TINY / 72  # inches that a name takes
-_MARGIN = 0.65
 
 
 def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity") -> pd.DataFrame:
@@ -87,14 +86,14 @@ def plot_years(
     figure = column_figure(columns, 2.8 if columns == 1 else 3.0)
     axes = figure.subplots()
     handles = _ranges(axes, table)
-    _mark_years(axes, [int(year) for year in table["year"]], (WIDTHS[columns] - _MARGIN) / len(table))
+    _mark_years(axes, [int(year) for year in table["year"]], (WIDTHS[columns] - MARGIN) / len(table))
     medians = table.groupby("year")["median"].transform("median").to_numpy()
     edges = [place - 0.5 for place in range(len(table) + 1)]
     axes.stairs(medians, edges, baseline=None, color=FOG, linewidth=1.2, zorder=1)
     axes.set_xlim(-0.5, len(table) - 0.5)
     axes.set_ylabel(words(gauge))
     axes.tick_params("x", length=0)
-    if (WIDTHS[columns] - _MARGIN) / len(table) >= _LINE:
+    if (WIDTHS[columns] - MARGIN) / len(table) >= UPRIGHT:
         names = [plain(name, 26) for name in table.index]
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=TINY)
     else:

@@ -34,7 +34,7 @@ def write_report(
 
     Args:
         results: a sounding; several, to be compared; a Leaky ResNet or a sweep of them; a training's history.
-        path: the file, `.html`; it appears once it is complete.
+        path: the file, `.html`; it appears once it is complete, in place of one that is there.
         title: what to call it, instead of what it is of.
         facts: network × family, accuracy, year and others, for several soundings; else what is known.
         atlas: show several soundings as an atlas, to search and to choose from, not as a comparison.

@@ -17,24 +17,17 @@ from fathometer.report.page.sounding import provenance_facts
 from fathometer.sounding import Sounding
 
 
-def atlas_page(
-    soundings: Soundings,
-    facts: pd.DataFrame | None = None,
-    families: Mapping[str, str] | None = None,
-    *,
-    title: str | None = None,
-) -> Page:
+def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title: str | None = None) -> Page:
     """The report of many soundings; they need not be alike in data, settings or gauges.
 
     Args:
         soundings: by name, or a list.
         facts: network × family, accuracy, parameters, year and other numbers, as far as known; what the
             soundings themselves or torchvision say, if left out.
-        families: network → family; it goes before the facts.
         title: of the page.
     """
     named = by_name(soundings)
-    known = facts_beside(named, facts, families)
+    known = facts_beside(named, facts)
     data = sorted({_data(sounding) for sounding in named.values()})
     count = len(set(members_of(known).values()))
     lead = ", ".join(

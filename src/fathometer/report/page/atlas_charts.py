@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fathometer.report.page.overlay_charts import overlay_charts
-from fathometer.report.page.signature_charts import as_spec, sounding_charts
+from fathometer.report.page.signature_charts import sounding_charts
+from fathometer.report.page.vega import as_spec
 
 if TYPE_CHECKING:
     import altair as alt

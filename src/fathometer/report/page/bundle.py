@@ -10,7 +10,6 @@ from fathometer.errors import MissingExtraError
 @cache
 def chart_library() -> str:
     """JavaScript that defines `vegaEmbed`, of the version that altair writes for; it needs no network."""
-    require_report()
     import altair
     import vl_convert
 

@@ -8,9 +8,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from fathometer.report.page import encoding
-from fathometer.report.page.bundle import chart_library, require_report
+from fathometer.report.page.bundle import chart_library
 from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.items import Chart, Facts, Item, Page, Table, View, Words
+from fathometer.report.words import number
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -22,7 +23,6 @@ _USED = {"atlas": ("overlay",)}  # the programs that a view calls, besides that 
 
 def html(page: Page) -> str:
     """The whole file, as text."""
-    require_report()
     data: dict[str, Any] = {"palette": list(CATEGORIES), "charts": {}, "views": {}}
     sections = []
     for section in page.sections:
@@ -49,7 +49,7 @@ def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(item, Table):
         frame = item.frame
         numeric = [frame[name].dtype.kind in "iuf" for name in frame.columns]
-        rows = zip(*(encoding.column(frame[name]) for name in frame.columns), strict=True)
+        rows = zip(*(_cells(frame[name]) for name in frame.columns), strict=True)
         heads = list(zip(map(str, frame.columns), numeric, strict=True))
         return {"kind": "table", "heads": heads, "rows": list(rows), "caption": item.caption}
     place = "charts" if isinstance(item, Chart) else "views"
@@ -60,6 +60,15 @@ def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
         return {"kind": "chart", "key": key, "caption": item.caption, "half": item.half}
     data[place][key] = {"name": item.name, "data": item.data, "charts": item.charts}
     return {"kind": "view", "key": key}
+
+
+def _cells(column: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Each value of a table as one reads it, and as the page sorts by it."""
+    found = encoding.column(column)
+    shown = [
+        "" if value is None else number(value) if isinstance(value, float) else str(value) for value in found
+    ]
+    return list(zip(shown, found, strict=True))
 
 
 def _views(page: Page) -> Iterable[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.history import History
 from fathometer.report.history_words import cost_words, history_words
-from fathometer.report.page.encoding import column, short
+from fathometer.report.page.encoding import column, short, table
 from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Page, Section, View, Words
 from fathometer.report.page.sounding import provenance_facts, sounding_data
@@ -43,20 +43,20 @@ def history_page(history: History, title: str | None = None) -> Page:
 def film_data(history: History, name: str) -> dict[str, Any]:
     """Everything that the view shows of a training, as plain values; `frames` are step × site."""
     kept = frames_kept(history)
-    tables = {gauge: history.table(gauge).to_numpy(float)[kept] for gauge in history.gauges}
+    values = {gauge: history.table(gauge).to_numpy(float)[kept] for gauge in history.gauges}
     errors = {gauge: _errors(history, gauge, kept) for gauge in history.gauges}
     still = sounding_data(history.soundings[-1], name)
     return {
         **{key: still[key] for key in ("name", "gauges", "sites", "blocks")},
         "steps": [int(history.steps[place]) for place in kept],
         "left_out": len(history.steps) - len(kept),
-        "frames": {gauge: [column(row) for row in table] for gauge, table in tables.items()},
+        "frames": {gauge: [column(row) for row in rows] for gauge, rows in values.items()},
         "errors": {
             gauge: None if error is None else [column(row) for row in error]
             for gauge, error in errors.items()
         },
-        "extent": {gauge: _extent(tables[gauge], errors[gauge]) for gauge in history.gauges},
-        "change": {gauge: _columns(history.change(gauge)) for gauge in history.gauges},
+        "extent": {gauge: _extent(values[gauge], errors[gauge]) for gauge in history.gauges},
+        "change": {gauge: table(history.change(gauge)) for gauge in history.gauges},
         "words": {gauge: history_words(history, gauge) for gauge in history.gauges},
         "metrics": {
             str(metric): _metric(group, [history.steps[place] for place in kept])
@@ -82,11 +82,11 @@ def _errors(history: History, gauge: str, kept: list[int]) -> npt.NDArray[np.flo
 
 
 def _extent(
-    table: npt.NDArray[np.float64], errors: npt.NDArray[np.float64] | None
+    values: npt.NDArray[np.float64], errors: npt.NDArray[np.float64] | None
 ) -> list[float | int | None] | None:
     """The least and the largest value over the film, error bars included; None where there is none."""
     spread = 0.0 if errors is None else np.nan_to_num(errors)
-    both = np.concatenate([table - spread, table + spread])
+    both = np.concatenate([values - spread, values + spread])
     finite = both[np.isfinite(both)]
     if not len(finite):
         return None
@@ -94,10 +94,6 @@ def _extent(
     if low == high:
         low, high = low - 0.5, high + 0.5
     return [short(low), short(high)]
-
-
-def _columns(change: pd.DataFrame) -> dict[str, list[Any]]:
-    return {str(name): column(change[name]) for name in change}
 
 
 def _metric(group: pd.DataFrame, steps: list[int]) -> dict[str, Any]:

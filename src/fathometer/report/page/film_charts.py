@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from fathometer.report.page.axes import PLAIN, powers
 from fathometer.report.page.colours import FAINT, LEGIBLE, WARM
-from fathometer.report.page.signature_charts import PLACES, as_spec
+from fathometer.report.page.vega import PLACES, PLAIN, as_spec, powers
 
 if TYPE_CHECKING:
     import altair as alt

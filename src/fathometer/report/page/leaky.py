@@ -13,7 +13,7 @@ from fathometer.leaky.theory import Statement
 from fathometer.leaky.threads import in_threads
 from fathometer.report.leaky_tables import Results, statements_of, usual_run
 from fathometer.report.leaky_words import name_of, sweep_words
-from fathometer.report.page.encoding import column
+from fathometer.report.page.encoding import table
 from fathometer.report.page.items import Facts, Item, Page, Section, View
 from fathometer.report.page.leaky_charts import run_charts
 from fathometer.report.page.leaky_data import NAMES, NUMBERS, over_the_sweep, run_data, table_row, varied
@@ -22,17 +22,11 @@ from fathometer.report.page.scheme_charts import scheme_items
 from fathometer.report.page.sounding import provenance_facts
 
 
-def leaky_page(runs: Results, title: str | None = None, *, theory: bool = True) -> Page:
-    """The report of one network, or of a sweep.
-
-    Args:
-        runs: what `sweep` or `load_sweep` gave, or one of its runs.
-        title: of the page; what was trained, if left out.
-        theory: whether to check the paper's statements on every network, which takes longest.
-    """
+def leaky_page(runs: Results, title: str | None = None) -> Page:
+    """The report of one network, or of a sweep; its title says what was trained, if none is given."""
     every = (runs,) if isinstance(runs, LeakyRun) else runs.runs
     rows = pd.DataFrame(in_threads(table_row, every))
-    statements = in_threads(lambda run: statements_of(run, every), every) if theory else [[] for _ in every]
+    statements = in_threads(lambda run: statements_of(run, every), every)
     first = every.index(usual_run(runs)) if any(run.diverged is None for run in every) else 0
     view = View("runs", _view_data(every, rows, statements, first), run_charts())
     sections = [Section("", (view,))]
@@ -56,7 +50,7 @@ def _view_data(
         "names": NAMES,
         "varied": names,
         "axes": [name for name in names if name in NUMBERS],
-        "table": {str(name): column(rows[name]) for name in rows},
+        "table": table(rows),
         "panels": {
             "energies": [asdict(panel) for panel in ENERGIES],
             "bottleneck": [asdict(panel) for panel in BOTTLENECK],

@@ -9,16 +9,15 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from fathometer.report.page.axes import PLAIN, powers
+from fathometer.report.leaky_tables import LINEAR
 from fathometer.report.page.colours import ACCENT, FAINT, WARM
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.vega import PLAIN, as_spec, powers
 
 if TYPE_CHECKING:
     import altair as alt
 
 Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
 
-LINEAR = 5.0  # dimensions up to which a symlog axis is about linear
 _TICKS = [-1000, -100, -30, -10, -5, -2, 0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 300, 1000, 10_000]
 
 

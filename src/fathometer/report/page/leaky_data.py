@@ -16,7 +16,7 @@ from fathometer.leaky import LeakyRun
 from fathometer.leaky.compare_schemes import project_paths
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.theory import Statement
-from fathometer.report.leaky_tables import bottleneck_stretches, network_row, sample_paths
+from fathometer.report.leaky_tables import DECADES, bottleneck_stretches, network_row, sample_paths
 from fathometer.report.leaky_words import name_of, run_words
 from fathometer.report.page.encoding import column, short, table
 
@@ -24,8 +24,6 @@ SPECTRA = 12
 """So many singular values are shown."""
 SAMPLES = 20
 """So many samples are followed through the plane."""
-DECADES = 4
-"""Of singular values, below the largest."""
 
 NAMES = {
     "effective_depth": "effective depth L̃",
@@ -123,17 +121,10 @@ def over_the_sweep(every: Sequence[Sequence[Statement]], texts: list[list[str]])
 
 def _facts(run: LeakyRun) -> list[list[Any]]:
     design, found = run.design, run.measure(warn=False).summary
+    chosen = "effective_depth layers width rank_of_task decay scheme sigma maps samples seed".split()
+    values = {**asdict(design), "rank_of_task": run.task.rank}
     pairs = {
-        "effective depth L̃": design.effective_depth,
-        "layers L": design.layers,
-        "width": design.width,
-        "rank of the task k*": run.task.rank,
-        "decay λ₀": design.decay,
-        "steps ρ": design.scheme,
-        "σ": design.sigma,
-        "maps": design.maps,
-        "samples": design.samples,
-        "seed": design.seed,
+        **{NAMES[name]: values[name] for name in chosen},
         "ridge γ₀": run.gamma0,
         "train error": run.train_error,
         "test error": run.test_error,

@@ -13,7 +13,7 @@ import pandas as pd
 from fathometer.compare import facts_of, known_facts
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.colours import CATEGORIES
-from fathometer.report.page.encoding import column
+from fathometer.report.page.sounding import site_columns
 from fathometer.report.words import what_stands_out
 from fathometer.sounding import Sounding
 
@@ -37,19 +37,12 @@ def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[
         words: also what stands out in its first gauge.
     """
     gauges, order = sounding.gauges, [site.name for site in sounding.sites]
-    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(order)
     values = sounding.records.groupby("site", sort=False)[gauges]
     spread = values.std().reindex(order)
     return {
         "name": name,
         "gauges": gauges,
-        "sites": {
-            "site": order,
-            "operator": [site.operator for site in sounding.sites],
-            "call": [site.call for site in sounding.sites],
-            "samples": column(sizes["n"]),
-            "features": column(sizes["d"]),
-        },
+        "sites": site_columns(sounding),
         "blocks": [[block.label, block.start, block.stop, block.name] for block in blocks_of(sounding.sites)],
         "mean": packed(values.mean().reindex(order)),
         "std": packed(spread) if spread.notna().any(axis=None) else None,
@@ -71,23 +64,18 @@ def packed(frame: pd.DataFrame) -> str:
     return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
 
 
-def facts_beside(
-    named: Mapping[str, Sounding],
-    facts: pd.DataFrame | None = None,
-    families: Mapping[str, str] | None = None,
-) -> pd.DataFrame:
+def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
     """What is known of each network, a row for each: `family` (or None), and numbers of which any is known.
 
     Args:
         named: the soundings.
         facts: network × family, accuracy, year and other numbers; what the soundings or torchvision say, if
             left out.
-        families: network → family; it goes before the facts.
     """
     found = (known_facts(named) if facts is None else facts_of(named, facts)).reindex(list(named))
     table = found.select_dtypes("number").dropna(axis="columns", how="all")
     own = found["family"] if "family" in found.columns else pd.Series(dtype=object)
-    members = {str(name): str(family) for name, family in own.dropna().items()} | dict(families or {})
+    members = {str(name): str(family) for name, family in own.dropna().items()}
     table.insert(0, "family", pd.Series({name: members.get(name) for name in named}, dtype=object))
     return table.rename_axis("network")
 

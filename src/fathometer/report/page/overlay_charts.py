@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fathometer.report.page.colours import FAINT
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.vega import as_spec
 
 if TYPE_CHECKING:
     import altair as alt

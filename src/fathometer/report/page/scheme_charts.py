@@ -20,7 +20,7 @@ from fathometer.leaky.plan import Scheme
 from fathometer.report.leaky_tables import comparable_schemes
 from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.vega import as_spec
 
 if TYPE_CHECKING:
     import altair as alt

@@ -20,9 +20,7 @@ from fathometer.compare import (
     statistics,
 )
 from fathometer.compare.aspects import ASPECTS, labels_of
-from fathometer.compare.distance import Metric
 from fathometer.compare.gathering import Soundings
-from fathometer.compare.trees import Method
 from fathometer.errors import InputError
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
@@ -32,54 +30,46 @@ from fathometer.report.page.tree_chart import MOST, tree_chart
 from fathometer.report.words import in_words
 from fathometer.sounding import Sounding
 
-_METRICS: dict[Metric, str] = {"dtw": "DTW", "euclidean": "Euclidean", "wasserstein": "Wasserstein"}
+_GAUGE = "affinity"
 _FEW = 8  # lines that can be told apart; of more networks the first six are shown at first
 
 
 def several_page(
     soundings: Soundings,
     facts: pd.DataFrame | None = None,
-    families: Mapping[str, str] | None = None,
     *,
-    gauge: str = "affinity",
-    metric: Metric = "dtw",
-    linkage: Method = "average",
     anyway: bool = False,
     title: str | None = None,
 ) -> Page:
     """The report of at least two soundings that can be compared.
 
+    Distances and numbers are of affinity scores; the overlay shows every gauge that all hold.
+
     Args:
         soundings: by name, or a list.
         facts: network × family, accuracy, depth, parameters, gflops, year, as far as known; what the
             soundings themselves or torchvision say, if left out.
-        families: network → family; it goes before the facts.
-        gauge: what distances and numbers are taken of. The overlay shows every gauge that all hold.
-        metric: of the distances.
-        linkage: of the tree.
         anyway: also where data, reduction or samples differ; the page says so.
         title: of the page.
     """
-    named, complaints = _comparable(soundings, gauge, anyway)
+    named, complaints = _comparable(soundings, anyway)
     if len(named) < 2:
-        raise InputError(f"expected at least two soundings with {gauge!r}, got {', '.join(named)}; give more")
-    known = facts_beside(named, facts, families)
+        raise InputError(
+            f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
+        )
+    known = facts_beside(named, facts)
     members = members_of(known)
-    sections = [Section("", (*map(Words, complaints), overlay_view(named, members, gauge)))]
+    sections = [Section("", (*map(Words, complaints), overlay_view(named, members)))]
     try:
-        series = signatures(named, gauge)
-        tree = cluster(signature_distances(series, metric, gauge=gauge), linkage)
-    except (
-        InputError
-    ) as error:  # a site without a value: the overlay has gaps, but no distance goes through them
+        tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
+    except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
         sections.append(Section("Distances", (Words(f"No distances: {error}"),)))
     else:
-        numbers = statistics(named, gauge)
+        numbers = statistics(named, _GAUGE)
         sections.append(Section("Distances", _distances(tree, members)))
-        sections.append(Section("Numbers", (_numbers(numbers.loc[list(tree.names)], known, gauge),)))
+        sections.append(Section("Numbers", (_numbers(numbers.loc[list(tree.names)], known),)))
         if "year" in known.columns:
-            chart = years_chart(numbers, known, gauge)
-            sections.append(Section("Over the years", (chart,)))
+            sections.append(Section("Over the years", (years_chart(numbers, known, _GAUGE),)))
         sections += _foretold(numbers, known, members)
     sections.append(Section("Where they came from", (Table(_origins(named)),)))
     lead = f"{len(named)} networks on {_origins(named)['data'].iloc[0]}" + (
@@ -88,8 +78,8 @@ def several_page(
     return Page(title or _title(named), lead, tuple(sections))
 
 
-def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str], gauge: str) -> View:
-    """The networks laid over each other, by one gauge at first; of many, families give the colours."""
+def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str]) -> View:
+    """The networks laid over each other, by their affinity at first; of many, families give the colours."""
     colours, own = hues(sorted(set(members.values()))), hues(named)
     networks = [
         {
@@ -101,14 +91,14 @@ def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str], gaug
         for name, sounding in named.items()
     ]
     shown = len(named) if len(named) <= _FEW else 6
-    return View("overlay", {"networks": networks, "gauge": gauge, "shown": shown}, overlay_charts())
+    return View("overlay", {"networks": networks, "gauge": _GAUGE, "shown": shown}, overlay_charts())
 
 
-def _comparable(soundings: Soundings, gauge: str, anyway: bool) -> tuple[dict[str, Sounding], list[str]]:
+def _comparable(soundings: Soundings, anyway: bool) -> tuple[dict[str, Sounding], list[str]]:
     """The soundings by name, and what was said against comparing them."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        named = comparable(soundings, gauge, anyway=anyway)
+        named = comparable(soundings, _GAUGE, anyway=anyway)
     complaints = [str(warning.message) for warning in said]
     for complaint in complaints:
         warnings.warn(complaint, stacklevel=3)
@@ -118,9 +108,8 @@ def _comparable(soundings: Soundings, gauge: str, anyway: bool) -> tuple[dict[st
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
     found = tree.distances
     agreement = "" if math.isnan(tree.cophenetic) else f" Cophenetic correlation {tree.cophenetic:.3f}: "
-    words = (
-        f"{_METRICS[found.metric]} distances of {in_words(found.gauge)}, {tree.method} linkage.{agreement}"
-        + ("how well the tree tells the distances, 1 is best." if agreement else "")
+    words = f"DTW distances of {in_words(found.gauge)}, {tree.method} linkage.{agreement}" + (
+        "how well the tree tells the distances, 1 is best." if agreement else ""
     )
     if len(set(members.values())) > 1:
         words += _together(family_agreement(found, members))
@@ -139,13 +128,13 @@ def _together(agreement: pd.DataFrame) -> str:
     )
 
 
-def _numbers(numbers: pd.DataFrame, facts: pd.DataFrame, gauge: str) -> Table:
+def _numbers(numbers: pd.DataFrame, facts: pd.DataFrame) -> Table:
     beside = facts.loc[numbers.index]
     table = pd.concat([beside[["family"]], numbers, beside.drop(columns="family")], axis=1)
     if beside["family"].isna().all():
         table = table.drop(columns="family")
     caption = (
-        f"{in_words(gauge)} over the sites of each network, in the order of the tree. low, high, share and "
+        f"{in_words(_GAUGE)} over the sites of each network, in the order of the tree. low, high, share and "
         "ashman are of a fit of two modes; dip and p of Hartigan's test for one mode; bimodal: p below 0.05."
     )
     return Table(table.reset_index(names="network"), caption[0].upper() + caption[1:])

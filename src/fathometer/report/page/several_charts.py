@@ -11,7 +11,7 @@ import pandas as pd
 from fathometer.report.page.colours import ACCENT, WARM
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.vega import as_spec
 from fathometer.report.words import in_words
 
 if TYPE_CHECKING:

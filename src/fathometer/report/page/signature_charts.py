@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fathometer.report.page.colours import ACCENT, FAINT, WARM
+from fathometer.report.page.vega import PLACES, WHOLE, as_spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -17,20 +18,6 @@ def sounding_charts() -> dict[str, dict[str, Any]]:
         "distribution": as_spec(_distribution(), "How many sites have which {gauge}"),
         "batches": as_spec(_batches(), "{gauge} of each batch at the chosen site"),
     }
-
-
-def as_spec(chart: alt.TopLevelMixin, description: str) -> dict[str, Any]:
-    """As plain values; the description is read out where the chart cannot be seen."""
-    spec = chart.to_dict()
-    for name in ("config", "datasets"):
-        spec.pop(name, None)
-    return {**spec, "description": description}
-
-
-WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
-"""Labels of an axis that counts: none between whole numbers."""
-PLACES = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"
-"""Labels of an axis of sites, from 1 as in the table; `nameSites` puts names there where they fit."""
 
 
 def _signature() -> alt.LayerChart:

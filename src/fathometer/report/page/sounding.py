@@ -37,18 +37,12 @@ def sounding_data(sounding: Sounding, name: str, *, batches: bool = False) -> di
         batches: also each batch's values, not only their mean and standard deviation.
     """
     gauges, blocks = sounding.gauges, blocks_of(sounding.sites)
-    order = [site.name for site in sounding.sites]
-    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(order)
     data: dict[str, Any] = {
         "name": name,
         "gauges": gauges,
         "sites": {
-            "site": order,
-            "operator": [site.operator for site in sounding.sites],
-            "call": [site.call for site in sounding.sites],
+            **site_columns(sounding),
             "block": [block.name for block in blocks for _ in range(len(block))],
-            "samples": column(sizes["n"]),
-            "features": column(sizes["d"]),
         },
         "blocks": [[block.label, block.start, block.stop] for block in blocks],
         "mean": {gauge: column(sounding.mean(gauge)) for gauge in gauges},
@@ -56,8 +50,21 @@ def sounding_data(sounding: Sounding, name: str, *, batches: bool = False) -> di
         "words": {gauge: what_stands_out(sounding, gauge) for gauge in gauges},
     }
     if batches:
-        data["batches"] = {gauge: _by_batch(sounding, gauge, order) for gauge in gauges}
+        data["batches"] = {gauge: _by_batch(sounding, gauge) for gauge in gauges}
     return data
+
+
+def site_columns(sounding: Sounding) -> dict[str, list[Any]]:
+    """The sites in order of depth: name, operator, call, samples and features, a column each."""
+    order = [site.name for site in sounding.sites]
+    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(order)
+    return {
+        "site": order,
+        "operator": [site.operator for site in sounding.sites],
+        "call": [site.call for site in sounding.sites],
+        "samples": column(sizes["n"]),
+        "features": column(sizes["d"]),
+    }
 
 
 def provenance_facts(facts: Provenance) -> Facts:
@@ -82,6 +89,7 @@ def _flat(kind: str, values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _by_batch(sounding: Sounding, gauge: str, order: list[str]) -> list[list[float | int | None]]:
+def _by_batch(sounding: Sounding, gauge: str) -> list[list[float | int | None]]:
+    order = [site.name for site in sounding.sites]
     table = sounding.records.pivot(index="site", columns="batch", values=gauge).reindex(order)
     return [[short(float(value)) for value in row] for row in table.to_numpy(float)]

@@ -14,7 +14,7 @@ from fathometer.compare import Clustering
 from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
-from fathometer.report.page.signature_charts import as_spec
+from fathometer.report.page.vega import as_spec
 
 MOST = 100
 """Networks up to which the matrix is drawn: 10,000 cells."""

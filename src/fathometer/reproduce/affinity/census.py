@@ -14,8 +14,7 @@ from fathometer.compare.aspects import has_random_weights
 from fathometer.report.figures.style import note_below, print_style
 from fathometer.reproduce.affinity.zoo import SMALL, network_soundings
 from fathometer.reproduce.claim import Answer
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Item, Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
@@ -46,7 +45,7 @@ def keep_figure(workshop: Workshop, census: Census, figure: Figure) -> None:
     if len(census.trained.soundings) < len(census.soundings):
         with print_style():
             note_below(figure, [*filter(None, [figure.get_supxlabel()]), "random weights, noise"])
-    workshop.figure("figure", figure)
+    workshop.figure(figure)
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,18 @@ class Census:
         return self.only(
             name for name, sounding in self.soundings.items() if not has_random_weights(sounding)
         )
+
+    def by_architecture(self, numbers: pd.DataFrame) -> pd.DataFrame:
+        """Means over the networks of each family and year, which are variations of one thing; by year.
+
+        Args:
+            numbers: a row for each network; those of no known year are left out.
+        """
+        known = self.facts.reindex(columns=["family", "year"]).join(numbers, how="inner")
+        known = known[known["year"].notna()]
+        names = known["family"].fillna("") + " " + known["year"].astype(int).astype(str)
+        means = known[["year", *numbers.columns]].astype(float).groupby(names.to_numpy(), sort=False).mean()
+        return means.sort_values("year").rename_axis("architecture")
 
     def members(self, *families: str) -> list[str]:
         """The networks of some families, whatever their capitals."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from fathometer.reproduce.affinity.census import Census, judged, needs, network_item, take_census
 from fathometer.reproduce.affinity.raw_signatures import keep_signatures
-from fathometer.reproduce.affinity.roles import residual_scores, transitions
 from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.roles import block_roles
 from fathometer.reproduce.workshop import Workshop
 
 STABLE = 0.05  # standard deviation over sites
@@ -85,9 +86,10 @@ def resnets(census: Census) -> pd.DataFrame:
     """Of every ResNet with blocks `layerN.M`: the mean score after the sums, and inside the blocks."""
     rows = {}
     for name in census.members("ResNet"):
-        found = residual_scores(census.soundings[name])
-        if found is not None:
-            rows[name] = {"after": found.after.mean(), "inside": found.inside.mean()}
+        scores = census.soundings[name].signature.to_numpy(float)
+        roles = block_roles(census.soundings[name].sites)
+        if roles.inside.any():
+            rows[name] = {"after": scores[roles.ends].mean(), "inside": scores[roles.inside].mean()}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["after", "inside"])
 
 
@@ -100,7 +102,11 @@ def close_to_one(census: Census) -> Answer:
     """After the sum."""
     after = resnets(census)["after"]
     words = ", ".join(f"{name} {value:.3f}" for name, value in after.items())
-    return Answer(bool((after >= CLOSE).all()), f"mean score after the sum: {words}", _numbers(after))
+    return Answer(
+        bool((after >= CLOSE).all()),
+        f"mean score after the sum: {words}",
+        dict(zip(after.index, after, strict=True)),
+    )
 
 
 def much_lower(census: Census) -> Answer:
@@ -111,14 +117,15 @@ def much_lower(census: Census) -> Answer:
         f"{name} {inside:.3f} inside, lower by {lower:.3f}"
         for name, inside, lower in zip(table.index, table["inside"], gap, strict=True)
     )
-    return Answer(bool((gap >= LOWER).all()), words, _numbers(gap))
+    return Answer(bool((gap >= LOWER).all()), words, dict(zip(gap.index, gap, strict=True)))
 
 
 def linearizers(census: Census) -> Answer:
     """Transitions of DenseNets."""
     words, numbers = [], {}
     for name in census.members("DenseNet"):
-        scores, there = census.soundings[name].signature.to_numpy(), transitions(census.soundings[name])
+        scores = census.soundings[name].signature.to_numpy()
+        there = np.array(["transition" in site.module for site in census.soundings[name].sites])
         if there.any():
             numbers[name] = float(scores[there].mean() - scores[~there].mean())
             words.append(f"{name} {scores[there].mean():.3f} ({scores[~there].mean():.3f} elsewhere)")
@@ -127,10 +134,6 @@ def linearizers(census: Census) -> Answer:
     return Answer(
         all(gap > 0 for gap in numbers.values()), "mean in transitions: " + ", ".join(words), numbers
     )
-
-
-def _numbers(values: pd.Series[float]) -> dict[str, float]:
-    return {str(name): float(value) for name, value in values.items()}
 
 
 FIGURE_10 = network_item(
@@ -170,4 +173,3 @@ FIGURE_10 = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_10,)

@@ -15,9 +15,9 @@ from fathometer.reproduce.affinity.census import (
     network_item,
     take_census,
 )
-from fathometer.reproduce.affinity.permutations import rank_trend
 from fathometer.reproduce.affinity.raw_signatures import keep_signatures
 from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.ranks import rank_trend
 from fathometer.reproduce.workshop import Workshop
 
 LEVEL = 0.05
@@ -100,4 +100,3 @@ FIGURE_11 = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_11,)

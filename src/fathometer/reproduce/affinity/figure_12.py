@@ -86,4 +86,3 @@ FIGURE_12 = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_12,)

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from fathometer.reproduce.affinity.trained_figures import plot_depth
 from fathometer.reproduce.claim import Answer, Claim
@@ -19,12 +18,13 @@ from fathometer.reproduce.images.ensembles import (
     note_accuracy,
     scores_table,
     train_ensembles,
+    trained_item,
 )
 from fathometer.reproduce.images.published import published_files, published_network
 from fathometer.reproduce.images.trained import measured
 from fathometer.reproduce.intervals import mean_interval, pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.ranks import spearman
 from fathometer.reproduce.workshop import Workshop
 
 DEPTHS = (20, 32, 44, 56, 110)
@@ -44,7 +44,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     named |= {f"{group.title}, published": group for group in others.values()}
     workshop.table("signatures", scores_table(named))
     workshop.table("depths", depth_table(named))
-    workshop.figure("figure", plot_depth(groups, others))
+    workshop.figure(plot_depth(groups, others))
     note_accuracy(workshop, dict.fromkeys(kinds, seeds))
     workshop.note(
         "The paper's are ResNet-18, 34, 50, 101 and 152, trained on ImageNet; these are He et al.'s for "
@@ -84,8 +84,8 @@ def depth_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
         {
             "of": name,
             "seed": seed,
-            "end": float(scores[group.ends].mean()),
-            "inside": float(scores[group.inside].mean()),
+            "end": float(scores[group.roles.ends].mean()),
+            "inside": float(scores[group.roles.inside].mean()),
             "gap": float(gap),
         }
         for name, group in groups.items()
@@ -94,16 +94,11 @@ def depth_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def ends_of(group: Ensemble) -> Scores:
-    """For each seed, the mean score at the ends of blocks."""
-    return group.scores[:, group.ends].mean(1)
-
-
 def growth(values: Mapping[int, Scores], what: str) -> Answer:
     """Whether values (depth → one for each seed) rise with the logarithm of the depth."""
     depths, rows = list(values), np.array(list(values.values()))  # [depths, seeds]
     slopes = mean_interval([float(np.polyfit(np.log2(depths), row, 1)[0]) for row in rows.T])
-    ranks = [float(spearmanr(depths, row).statistic) for row in rows.T]
+    ranks = [spearman(depths, row) for row in rows.T]
     words = ", ".join(f"{pm(row)} ({depth} layers)" for depth, row in values.items())
     return Answer(
         slopes.low > 0,
@@ -119,14 +114,14 @@ def separation(groups: Mapping[int, Ensemble]) -> Answer:
 
 def post_residual(groups: Mapping[int, Ensemble]) -> Answer:
     """Of the sites after the sum."""
-    return growth({depth: ends_of(group) for depth, group in groups.items()}, "mean score after the sum")
+    return growth({depth: group.ends for depth, group in groups.items()}, "mean score after the sum")
 
 
 def near_one(groups: Mapping[int, Ensemble]) -> Answer:
     """In the deepest network."""
     deepest = groups[max(groups)]
-    found = mean_interval(ends_of(deepest))
-    highest = deepest.scores[:, deepest.ends].max(1)
+    found = mean_interval(deepest.ends)
+    highest = deepest.scores[:, deepest.roles.ends].max(1)
     return Answer(
         found.low > NEAR_ONE,
         f"{deepest.title}: mean score after the sum {found}; the highest of them {pm(highest)}",
@@ -141,7 +136,7 @@ def grows_strictly(groups: Mapping[int, Ensemble]) -> Answer:
             None, f"not decided: needs --weights with published ResNets of {LEAST} depths, at scale paper"
         )
     gaps = {depth: float(group.gaps.mean()) for depth, group in groups.items()}
-    ends = {depth: float(ends_of(group).mean()) for depth, group in groups.items()}
+    ends = {depth: float(group.ends.mean()) for depth, group in groups.items()}
     both = [list(values.values()) for values in (gaps, ends)]
     words = ", ".join(f"{gaps[depth]:.3f} and {ends[depth]:.3f} ({depth} layers)" for depth in groups)
     return Answer(
@@ -152,7 +147,7 @@ def grows_strictly(groups: Mapping[int, Ensemble]) -> Answer:
     )
 
 
-FIGURE_13 = Item(
+FIGURE_13 = trained_item(
     name="affinity-figure-13",
     title="Figure 13: the impact of depth on the signature of ResNets",
     claims={
@@ -182,8 +177,5 @@ FIGURE_13 = Item(
     seconds=Seconds(3, 100, 330),
     small="digits of 16 pixels, half the width, 20 to 56 layers",
     published="networks trained here on CIFAR-10, ResNet-20 to 110, three seeds each, 24 epochs",
-    sources=("cifar10",),
     optional=("weights",),
-    device="cuda",
 )
-ITEMS = (FIGURE_13,)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fathometer.compare import Distances, distances, family_agreement
 from fathometer.reproduce.affinity.census import Census, judged, keep_figure, network_item, take_census
 from fathometer.reproduce.affinity.figure_5a import LEVEL, lacking_relatives
 from fathometer.reproduce.affinity.network_figures import plot_matrix
-from fathometer.reproduce.affinity.permutations import label_chance
 from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.ranks import auc, label_chance
 from fathometer.reproduce.workshop import Workshop
 
 
@@ -38,16 +39,15 @@ def separation(near: Distances, families: Sequence[object]) -> float:
         >>> separation(near, ["x", "x", "y", "y"]), separation(near, ["x", "y", "x", "y"])
         (1.0, 0.25)
     """
-    from scipy.stats import rankdata
+    found = auc(-near.condensed, same_family(families))
+    return 0.5 if np.isnan(found) else found
 
-    first, second = np.triu_indices(len(near.names), 1)
+
+def same_family(families: Sequence[object]) -> NDArray[np.bool_]:
+    """Of every pair, in the order of condensed distances, whether both are of one family."""
+    first, second = np.triu_indices(len(families), 1)
     labels = pd.factorize(np.array(families, dtype=object))[0]
-    own = labels[first] == labels[second]
-    within, between = int(own.sum()), int((~own).sum())
-    if not within or not between:
-        return 0.5
-    larger = rankdata(-near.condensed)[own].sum() - within * (within + 1) / 2  # Mann and Whitney's U
-    return float(larger / (within * between))
+    return np.asarray(labels[first] == labels[second])
 
 
 def nearer_within(census: Census) -> Answer:
@@ -55,8 +55,7 @@ def nearer_within(census: Census) -> Answer:
     near = distances(census.only(census.families).soundings)
     families = [census.families[name] for name in near.names]
     found = label_chance(families, lambda order: separation(near, order))
-    first, second = np.triu_indices(len(families), 1)
-    own = np.array([families[i] == families[j] for i, j in zip(first, second, strict=True)])
+    own = same_family(families)
     within, between = near.condensed[own], near.condensed[~own]
     return Answer(
         found.value > 0.5 and found.p < LEVEL,
@@ -97,4 +96,3 @@ FIGURE_14 = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_14,)

@@ -13,7 +13,7 @@ from fathometer.errors import InputError
 from fathometer.reproduce.affinity.trained_figures import plot_deviation
 from fathometer.reproduce.affinity.zoo import network_soundings
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.images.ensembles import note_accuracy, title_of, train_ensembles
+from fathometer.reproduce.images.ensembles import note_accuracy, title_of, train_ensembles, trained_item
 from fathometer.reproduce.images.other_pictures import (
     noise_like,
     photographs,
@@ -23,8 +23,7 @@ from fathometer.reproduce.images.other_pictures import (
 from fathometer.reproduce.images.pictures import pictures, size_of
 from fathometer.reproduce.images.trained import Data, Pixels, samples_of, sounding
 from fathometer.reproduce.intervals import mean_interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
@@ -45,7 +44,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     zoo, why = zoo_deviations(workshop)
     if len(zoo):
         workshop.table("imagenet", zoo)
-    workshop.figure("figure", plot_deviation(table, zoo))
+    workshop.figure(plot_deviation(table, zoo))
     note_accuracy(workshop, dict.fromkeys(kinds, seeds))
     return {
         "images": nearer_than_noise(table, "euclidean"),
@@ -77,7 +76,7 @@ def other_data(workshop: Workshop) -> dict[str, Pixels]:
     size, samples = size_of(workshop), samples_of(workshop)
     count = samples * workshop.pick(smoke=1, small=4, paper=4)
     if workshop.scale == "paper" and "imagenet" in workshop.sources:
-        name, images = "ImageNet", shrunk_images(workshop.source("imagenet").expanduser(), count, size)
+        name, images = "ImageNet", shrunk_images(workshop.source("imagenet"), count, size)
         if len(images) < samples:
             raise InputError(f"--imagenet: expected at least {samples} images, got {len(images)}")
         words = f"{len(images)} images of ImageNet, made small"
@@ -176,7 +175,7 @@ def zoo_nearer(table: pd.DataFrame) -> Answer:
     )
 
 
-FIGURE_15 = Item(
+FIGURE_15 = trained_item(
     name="affinity-figure-15",
     title="Figure 15: deviation of the signature on other data",
     claims={
@@ -200,11 +199,8 @@ FIGURE_15 = Item(
     seconds=Seconds(3, 6, 90),
     small="digits of 16 pixels, narrow networks, pieces of two photographs as other images",
     published="networks trained here on CIFAR-10, VGG-16 and ResNet-20, three seeds each, 24 epochs",
-    sources=("cifar10",),
     optional=(
         "imagenet",
         "plan",
     ),
-    device="cuda",
 )
-ITEMS = (FIGURE_15,)

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fathometer.compare import adjusted_rand, cluster, distances, family_agreement, stability_of
-from fathometer.compare.distance import Distances
+from fathometer.compare import Distances, cluster, distances, family_agreement, stability_of
 from fathometer.report.figures.compare import plot_dendrogram
-from fathometer.reproduce.affinity.permutations import label_chance
-from fathometer.reproduce.affinity.ways import LEVEL, PUBLISHED, SMALL, kind_of, seeds_of, way_soundings
+from fathometer.reproduce.affinity.figure_5a import tree_agreement
+from fathometer.reproduce.affinity.ways import LEVEL, kind_of, seeds_of, way_item, way_soundings
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.images.ensembles import ensemble, title_of, train_ensembles
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
@@ -31,7 +29,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     stable = stability_of(tree, ways, clusters=len(set(methods.values())), draws=draws)
     workshop.table("distances", near.frame.reset_index(names="network"))
     workshop.table("merges", stable.merges)
-    workshop.figure("figure", plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))
+    workshop.figure(plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))
     every = distances({**ways, **others})
     workshop.table("architectures", every.frame.reset_index(names="network"))
     workshop.note(
@@ -50,14 +48,11 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 def in_groups(near: Distances, methods: Mapping[str, str]) -> Answer:
     """Does a cut into as many clusters as there are methods find them?"""
-    names = list(near.names)
-    labels = [methods[name] for name in names]
-    cut = cluster(near).cut(len(set(labels)))[names].to_list()
-    found = label_chance(labels, lambda order: adjusted_rand(order, cut))
+    found = tree_agreement(near, methods)
     return Answer(
         found.value > 0 and found.p < LEVEL,
-        f"adjusted Rand index {found.value:.2f} (p = {found.p:.3g}) between a cut into {len(set(labels))} "
-        "and the methods",
+        f"adjusted Rand index {found.value:.2f} (p = {found.p:.3g}) between a cut into "
+        f"{len(set(methods.values()))} and the methods",
         {"adjusted_rand": found.value, "p": found.p},
     )
 
@@ -113,7 +108,7 @@ def _others(workshop: Workshop) -> dict[str, Sounding]:
     }
 
 
-FIGURE_16 = Item(
+FIGURE_16 = way_item(
     name="affinity-figure-16",
     title="Figures 16 and 17: one architecture trained in different ways, clustered by DTW",
     claims={
@@ -140,9 +135,4 @@ FIGURE_16 = Item(
     },
     run=run,
     seconds=Seconds(4, 150, 400),
-    small=SMALL,
-    published=PUBLISHED,
-    sources=("cifar10",),
-    device="cuda",
 )
-ITEMS = (FIGURE_16,)

@@ -15,8 +15,7 @@ from fathometer.gauges import affinity_score
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Item, Seconds
 from fathometer.reproduce.workshop import Workshop
 
 RANGES = ((0.0, 2.0), (-0.5, 2.0), (-1.0, 2.0), (-2.0, 2.0))  # more and more of the bend
@@ -44,7 +43,7 @@ def drawn_scores(
 def run_a(workshop: Workshop) -> Mapping[str, Answer]:
     """ReLU by the range of its inputs."""
     scores = workshop.table("ranges", range_scores(["ReLU"], ranges=RANGES))
-    workshop.figure("figure", plot_ranges(scores))
+    workshop.figure(plot_ranges(scores))
     relu = activation("ReLU")
     draws = [drawn_scores(workshop, "ReLU", relu, *limits) for limits in RANGES]
     values = scores["score"].to_list()
@@ -82,7 +81,7 @@ def run_b(workshop: Workshop) -> Mapping[str, Answer]:
     """ReLU, Tanh and Sigmoid on the same inputs."""
     ranges = [COMMON, (-1.0, 1.0), (-4.0, 4.0), (-8.0, 8.0)]
     scores = workshop.table("activations", range_scores(ranges=ranges))
-    workshop.figure("figure", plot_ranges(scores))
+    workshop.figure(plot_ranges(scores))
     table = scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
     draws = {name: drawn_scores(workshop, name, activation(name), *COMMON) for name in table.columns}
     lowest = table["ReLU"] < table[["Tanh", "Sigmoid"]].min(axis=1)
@@ -106,7 +105,7 @@ def run_b(workshop: Workshop) -> Mapping[str, Answer]:
 def run_c(workshop: Workshop) -> Mapping[str, Answer]:
     """Odd polynomials."""
     scores = workshop.table("polynomials", polynomial_scores())
-    workshop.figure("figure", plot_polynomials(scores))
+    workshop.figure(plot_polynomials(scores))
     values = scores["score"].to_list()
     exact = [1 - (1 - (2 * k + 1) ** 0.5 * 3**0.5 / (k + 2)) ** 0.5 for k in PAPER_DEGREES]
     worst = max(abs(a - b) for a, b in zip(values, exact, strict=True))
@@ -200,4 +199,3 @@ FIGURE_2C = Item(
     seconds=_SECONDS,
     small=SMALL,
 )
-ITEMS = (FIGURE_2A, FIGURE_2B, FIGURE_2C)

@@ -17,13 +17,12 @@ from fathometer.reproduce.affinity.census import (
     judged,
     keep_figure,
     needs,
+    network_item,
     take_census,
 )
-from fathometer.reproduce.affinity.permutations import rank_trend
-from fathometer.reproduce.affinity.zoo import SMALL
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.ranks import rank_trend
 from fathometer.reproduce.workshop import Workshop
 
 VIT_YEAR = 2020
@@ -48,14 +47,8 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def architectures(census: Census) -> pd.DataFrame:
-    """Means over the members of each family and year: those of one family are variations of one thing."""
-    known = census.facts.reindex(columns=["family", "year"]).join(census.statistics, how="inner")
-    known = known[known["year"].notna()]
-    names = known["family"].fillna("") + " " + known["year"].astype(int).astype(str)
-    numbers = known[["year", "min", "median", "max", "spread"]].astype(float)
-    return (
-        numbers.groupby(names.to_numpy(), sort=False).mean().sort_values("year").rename_axis("architecture")
-    )
+    """Statistics of the signatures, by architecture."""
+    return census.by_architecture(census.statistics[["min", "median", "max", "spread"]])
 
 
 def lacking_years(census: Census) -> str:
@@ -119,7 +112,7 @@ def near_early(census: Census) -> Answer:
     )
 
 
-FIGURE_3 = Item(
+FIGURE_3 = network_item(
     name="affinity-figure-3",
     title="Figure 3: median, minimum and maximum scores of networks from 2012 to 2022",
     claims={
@@ -154,9 +147,4 @@ FIGURE_3 = Item(
     },
     run=run,
     seconds=Seconds(5, 290, 40_000),
-    small=SMALL,
-    sources=("imagenet",),
-    optional=("plan",),
-    device="cuda",
 )
-ITEMS = (FIGURE_3,)

@@ -202,4 +202,3 @@ FIGURE_4 = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_4,)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fathometer.compare import Clustering, adjusted_rand, cluster, distances, family_agreement
+from fathometer.compare import Clustering, Distances, adjusted_rand, cluster, distances, family_agreement
 from fathometer.report.figures.compare import plot_dendrogram
 from fathometer.reproduce.affinity.census import (
     EARLY,
@@ -20,8 +20,8 @@ from fathometer.reproduce.affinity.census import (
     network_item,
     take_census,
 )
-from fathometer.reproduce.affinity.permutations import label_chance
 from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.ranks import Chance, label_chance
 from fathometer.reproduce.workshop import Workshop
 
 LEVEL = 0.01  # of the agreement between clusters and families
@@ -52,11 +52,8 @@ def lacking_relatives(census: Census) -> str:
 
 def agreement(census: Census) -> Answer:
     """Does the tree, cut into as many clusters as there are families, agree with them?"""
-    near = distances(_with_family(census).soundings)
-    names = list(near.names)
-    families = [census.families[name] for name in names]
-    cut = cluster(near).cut(len(set(families)))[names].to_list()
-    found = label_chance(families, lambda order: adjusted_rand(order, cut))
+    near = distances(census.only(census.families).soundings)
+    found = tree_agreement(near, census.families)
     same = family_agreement(near, census.families)["same"].dropna().astype(bool)
     return Answer(
         found.value > 0 and found.p < LEVEL,
@@ -66,9 +63,17 @@ def agreement(census: Census) -> Answer:
     )
 
 
+def tree_agreement(near: Distances, groups: Mapping[str, str]) -> Chance:
+    """The adjusted Rand index of groups with the tree, cut into as many clusters; by chance it is 0."""
+    names = list(near.names)
+    labels = [groups[name] for name in names]
+    cut = cluster(near).cut(len(set(labels)))[names].to_list()
+    return label_chance(labels, lambda order: adjusted_rand(order, cut))
+
+
 def own_clusters(census: Census) -> Answer:
     """Is every family one cluster of the tree?"""
-    kept = _with_family(census)
+    kept = census.only(census.families)
     merges = cluster(distances(kept.soundings)).merges
     members = {family: frozenset(kept.members(family)) for family in dict.fromkeys(kept.families.values())}
     wanted = {family: of for family, of in members.items() if len(of) > 1}
@@ -80,7 +85,7 @@ def own_clusters(census: Census) -> Answer:
 
 def swin_neighbours(census: Census) -> Answer:
     """Which other family is nearest to the Swins?"""
-    frame = distances(_with_family(census).soundings).frame
+    frame = distances(census.only(census.families).soundings).frame
     swins = census.members("Swin")
     others = [name for name in frame.columns if name not in swins]
     mean = frame.loc[swins, others].mean().groupby(census.families).mean().sort_values()
@@ -88,10 +93,6 @@ def swin_neighbours(census: Census) -> Answer:
     words = ", ".join(f"{family} {value:.2f}" for family, value in mean.head(4).items())
     wanted = {family.casefold() for family in EARLY}
     return Answer(nearest.casefold() in wanted, f"mean DTW distance from Swins: {words}", mean.to_dict())
-
-
-def _with_family(census: Census) -> Census:
-    return census.only(name for name in census.soundings if name in census.families)
 
 
 def _merges(tree: Clustering) -> pd.DataFrame:
@@ -121,4 +122,3 @@ FIGURE_5A = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_5A,)

@@ -18,8 +18,8 @@ from fathometer.reproduce.affinity.census import (
     take_census,
 )
 from fathometer.reproduce.affinity.network_figures import plot_matrix
-from fathometer.reproduce.affinity.permutations import rank_trend
 from fathometer.reproduce.claim import Answer, Claim
+from fathometer.reproduce.ranks import rank_trend
 from fathometer.reproduce.workshop import Workshop
 
 TREND_LEVEL = 0.05
@@ -51,15 +51,10 @@ def from_early(census: Census) -> pd.DataFrame:
     """Mean distance of each later architecture (a family of one year) from AlexNet and the VGGs, by year."""
     early = census.members(*EARLY)
     later = [name for name in census.soundings if name not in early and name in census.families]
-    later = [name for name in later if pd.notna(census.facts.reindex(columns=["year"]).loc[name, "year"])]
-    years = census.facts.loc[later, "year"].astype(int)
-    table = pd.DataFrame({"year": years})
     metrics: tuple[Metric, ...] = ("dtw", "wasserstein")
-    for metric in metrics:
-        frame = distances(census.soundings, metric=metric).frame
-        table[metric] = frame.loc[later, early].mean(axis=1)
-    names = [f"{census.families[name]} {years[name]}" for name in later]
-    return table.groupby(names, sort=False).mean().sort_values("year").rename_axis("architecture")
+    frames = {metric: distances(census.soundings, metric=metric).frame for metric in metrics}
+    far = {metric: frame.loc[later, early].mean(axis=1) for metric, frame in frames.items()}
+    return census.by_architecture(pd.DataFrame(far))
 
 
 def lacking_years(census: Census) -> str:
@@ -115,4 +110,3 @@ FIGURE_5B = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_5B,)

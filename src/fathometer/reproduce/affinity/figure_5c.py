@@ -99,4 +99,3 @@ FIGURE_5C = network_item(
     },
     run=run,
 )
-ITEMS = (FIGURE_5C,)

@@ -17,10 +17,10 @@ from fathometer.reproduce.images.ensembles import (
     note_accuracy,
     scores_table,
     train_ensembles,
+    trained_item,
 )
 from fathometer.reproduce.intervals import mean_interval, pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 LEVEL = 0.05
@@ -46,7 +46,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
     workshop.table("signatures", scores_table(groups))
     workshop.table("modes", modes_table(groups))
-    workshop.figure("figure", plot_residual(groups))
+    workshop.figure(plot_residual(groups))
     note_accuracy(workshop, {plain_kind: seeds, residual_kind: seeds, deep_kind: few})
     workshop.note(
         "The dip finds two heaps of equal size four standard deviations apart in 24 % of samples of 19 "
@@ -78,8 +78,8 @@ def modes_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
                 {
                     "of": name,
                     "seed": seed,
-                    "end": scores[group.ends].mean(),
-                    "inside": scores[group.inside].mean(),
+                    "end": scores[group.roles.ends].mean(),
+                    "inside": scores[group.roles.inside].mean(),
                     "spread": scores.max() - scores.min(),
                     "dip": modes.dip,
                     "p": modes.p,
@@ -131,7 +131,7 @@ def pooled(residual: Scores, plain: Scores) -> Answer:
 def linear(residual: Ensemble, deep: Ensemble) -> Answer:
     """Where the upper mode stands."""
     upper, deeper_upper = ([two_modes(scores).high for scores in group.scores] for group in (residual, deep))
-    ends = [group.scores[:, group.ends].mean(1) for group in (residual, deep)]
+    ends = [group.ends for group in (residual, deep)]
     found = mean_interval(upper)
     return Answer(
         found.low > LINEAR,
@@ -162,7 +162,7 @@ def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2g}" for value in values)
 
 
-FIGURE_5D = Item(
+FIGURE_5D = trained_item(
     name="affinity-figure-5d",
     title="Figure 5 (D): a network trained with and without residual connections",
     claims={
@@ -202,7 +202,4 @@ FIGURE_5D = Item(
     seconds=Seconds(4, 130, 320),
     small="digits of 16 pixels, networks of half the width, three seeds",
     published="networks trained here on CIFAR-10, ResNet-20 and plain 20, five seeds each, 24 epochs",
-    sources=("cifar10",),
-    device="cuda",
 )
-ITEMS = (FIGURE_5D,)

@@ -15,8 +15,7 @@ from fathometer.progress import progress_bar
 from fathometer.report.figures.activations import plot_atlas
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Item, Seconds
 from fathometer.reproduce.workshop import Workshop
 
 NEAR_ZERO = 0.1
@@ -37,7 +36,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         with progress_bar(f"activations, seed {seed}") as show:
             atlas = activation_atlas(settings=settings, device=workshop.device, progress=show)
         if seed == 0:
-            workshop.figure("figure", plot_atlas(atlas))
+            workshop.figure(plot_atlas(atlas))
         tables.append(atlas.table.assign(seed=seed))
         turned.append(turned_scores(settings, workshop.device).assign(seed=seed))
     scores = workshop.table("scores", pd.concat(tables, ignore_index=True))
@@ -197,10 +196,10 @@ def _least(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _over_seeds(table: pd.DataFrame, names: Sequence[str]) -> str:
-    return ", ".join(f"{name} {pm(table[name].to_list())}" for name in names)
+    return ", ".join(f"{name} {pm(table[name])}" for name in names)
 
 
-ITEM = Item(
+FIGURE_6 = Item(
     name="affinity-figure-6",
     title="Figure 6: affinity scores of nine activation functions on sliding Gaussian inputs",
     claims={
@@ -249,4 +248,3 @@ ITEM = Item(
     seconds=Seconds(3, 105, 250),
     small="the published setting with two seeds",
 )
-ITEMS = (ITEM,)

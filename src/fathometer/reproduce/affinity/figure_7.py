@@ -20,8 +20,8 @@ from fathometer.reproduce.images.pictures import pictures
 from fathometer.reproduce.images.published import published_files, published_network
 from fathometer.reproduce.images.trained import trained
 from fathometer.reproduce.intervals import mean_interval, pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Item, Seconds
+from fathometer.reproduce.ranks import spearman
 from fathometer.reproduce.workshop import Workshop
 from fathometer.transport.moments import CovarianceKind
 
@@ -45,7 +45,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     seeds = range(workshop.pick(smoke=2, small=5, paper=5))
     sites = workshop.table("reductions", _reductions(workshop, seeds))
     widths = workshop.table("widths", _widths(workshop, seeds))
-    workshop.figure("figure", plot(sites, widths))
+    workshop.figure(plot(sites, widths))
     return {
         "sum": answer_sum(sites),
         "flatten": answer_flatten(sites),
@@ -120,7 +120,7 @@ def answer_sum(sites: pd.DataFrame) -> Answer:
 def answer_flatten(sites: pd.DataFrame) -> Answer:
     """The values themselves."""
     difference = sites["flatten"] - sites["mean"]
-    apart = mean_interval(difference.abs().groupby(sites["seed"]).mean().to_numpy())
+    apart = mean_interval(difference.abs().groupby(sites["seed"]).mean())
     first = (sites["flatten"] - sites["mean, pooled first"]).abs().mean()
     return Answer(
         apart.high <= CONSTANT,
@@ -133,7 +133,7 @@ def answer_flatten(sites: pd.DataFrame) -> Answer:
 
 def answer_order(sites: pd.DataFrame) -> Answer:
     """The order of the sites."""
-    found = [float(of["mean"].corr(of["flatten"], method="spearman")) for _, of in sites.groupby("seed")]
+    found = [spearman(of["mean"], of["flatten"]) for _, of in sites.groupby("seed")]
     return Answer(
         sum(found) / len(found) >= ORDER,
         f"rank correlation of the signatures, averaged and flattened, over {sites['number'].max()} sites: "
@@ -169,7 +169,7 @@ def answer_constant(widths: pd.DataFrame, most: float | None) -> Answer:
 
 
 def _course(of: pd.DataFrame, ratios: Sequence[float]) -> str:
-    return ", ".join(f"{pm(of[ratio].to_list())} (d = {ratio:g} n)" for ratio in ratios)
+    return ", ".join(f"{pm(of[ratio])} (d = {ratio:g} n)" for ratio in ratios)
 
 
 @for_print
@@ -206,7 +206,7 @@ def plot(sites: pd.DataFrame, widths: pd.DataFrame) -> Figure:
     return figure
 
 
-ITEM = Item(
+FIGURE_7 = Item(
     name="affinity-figure-7",
     title="Figure 7: robustness to the reduction of dimensions, and the need of shrinkage",
     claims={
@@ -253,4 +253,3 @@ ITEM = Item(
     published="the published ResNet-20 on CIFAR-10 (the paper does not name its network)",
     sources=("cifar10", "weights"),
 )
-ITEMS = (ITEM,)

@@ -10,10 +10,9 @@ from scipy.stats import binomtest
 from fathometer.compare import robustness
 from fathometer.reproduce.affinity.trained_figures import plot_robustness
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.images.ensembles import Scores, ensemble, note_accuracy, scores_table
+from fathometer.reproduce.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from fathometer.reproduce.intervals import mean_interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 SIZES = (128, 256, 384, 512, 640, 768, 896, 1024)
@@ -36,7 +35,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     every = [sounding for group in by_size.values() for sounding in group.soundings.values()]
     workshop.table("robustness", robustness(every, "samples").reset_index())
     scores = {size: group.scores for size, group in by_size.items()}
-    workshop.figure("figure", plot_robustness(scores, trainings.scores))
+    workshop.figure(plot_robustness(scores, trainings.scores))
     note_accuracy(workshop, {"vgg16": seeds})
     workshop.note(
         "All batch sizes see the same images, up to those that do not fill the last batch. With few samples "
@@ -91,7 +90,7 @@ def no_trend(by_size: Mapping[int, Scores]) -> Answer:
     )
 
 
-FIGURE_8 = Item(
+FIGURE_8 = trained_item(
     name="affinity-figure-8",
     title="Figure 8: VGG-16 with varying batch sizes, and retrained from nine seeds",
     claims={
@@ -117,7 +116,4 @@ FIGURE_8 = Item(
     seconds=Seconds(3, 50, 360),
     small="digits of 16 pixels, an eighth of the width; 62, 125, 250, 500 samples in a batch",
     published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
-    sources=("cifar10",),
-    device="cuda",
 )
-ITEMS = (FIGURE_8,)

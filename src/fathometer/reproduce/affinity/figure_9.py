@@ -7,17 +7,16 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from fathometer.reproduce.affinity.trained_figures import plot_training
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.images.ensembles import Scores, ensemble, note_accuracy, scores_table
+from fathometer.reproduce.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from fathometer.reproduce.images.networks import CifarVGG16
 from fathometer.reproduce.images.pictures import size_of
 from fathometer.reproduce.images.trained import measured, width_of
 from fathometer.reproduce.intervals import mean_interval, pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.ranks import spearman
 from fathometer.reproduce.workshop import Workshop
 
 SEEDS = 9
@@ -32,7 +31,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     after = ensemble(workshop, "vgg16", seeds)
     before = ensemble(workshop, "vgg16", seeds, state="initial", gauges="affinity")
     workshop.table("signatures", scores_table({"initial": before, "trained": after}))
-    workshop.figure("figure", plot_training(before.scores, after.scores))
+    workshop.figure(plot_training(before.scores, after.scores))
     note_accuracy(workshop, {"vgg16": seeds})
     _note_initialisation(workshop, seeds[: workshop.pick(smoke=1, small=3, paper=3)])
     workshop.note(
@@ -49,7 +48,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 def rank_correlations(scores: Scores) -> list[float]:
     """Of score and depth, for each seed."""
-    return [float(spearmanr(np.arange(len(row)), row).statistic) for row in scores]
+    return [spearman(np.arange(len(row)), row) for row in scores]
 
 
 def rising(before: Scores) -> Answer:
@@ -124,7 +123,7 @@ def _note_initialisation(workshop: Workshop, seeds: range) -> None:
     )
 
 
-FIGURE_9 = Item(
+FIGURE_9 = trained_item(
     name="affinity-figure-9",
     title="Figure 9: VGG-16 at the beginning and at the end of training",
     claims={
@@ -157,7 +156,4 @@ FIGURE_9 = Item(
     seconds=Seconds(2, 3, 45),
     small="digits of 16 pixels, an eighth of the width",
     published="networks trained here on CIFAR-10, VGG-16, nine seeds, 24 epochs",
-    sources=("cifar10",),
-    device="cuda",
 )
-ITEMS = (FIGURE_9,)

@@ -22,7 +22,7 @@ from fathometer.report.figures.style import (
     look,
     plain,
 )
-from fathometer.reproduce.affinity.roles import kinds_of
+from fathometer.reproduce.roles import kinds_of
 from fathometer.sounding import Sounding
 
 if TYPE_CHECKING:

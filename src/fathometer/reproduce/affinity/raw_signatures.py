@@ -6,7 +6,7 @@ import pandas as pd
 
 from fathometer.reproduce.affinity.census import Census, keep_figure, listed
 from fathometer.reproduce.affinity.network_figures import plot_raw
-from fathometer.reproduce.affinity.roles import kinds_of
+from fathometer.reproduce.roles import kinds_of
 from fathometer.reproduce.workshop import Workshop
 
 

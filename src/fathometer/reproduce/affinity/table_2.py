@@ -11,7 +11,7 @@ from fathometer.compare import correlations
 from fathometer.models.torchvision_facts import torchvision_facts
 from fathometer.reproduce.affinity.census import Census, judged, network_item, take_census
 from fathometer.reproduce.affinity.network_figures import plot_correlations
-from fathometer.reproduce.affinity.published import METRICS, table_2
+from fathometer.reproduce.affinity.printed_tables import METRICS, table_2
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.workshop import Workshop
 
@@ -32,7 +32,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         "which of torchvision's weights it took."
     )
     kind = "measured" if len(census.trained) else "measured, random weights"
-    workshop.figure("figure", plot_correlations({"printed": table_2(), kind: ours}))
+    workshop.figure(plot_correlations({"printed": table_2(), kind: ours}))
     return {
         "printed": reliable(table_2()),
         "measured": judged(census, lacking_families, lambda of: reliable(measured_correlations(of))),
@@ -164,4 +164,3 @@ TABLE_2 = network_item(
         "sign; the claim would not have held with them.",
     ),
 )
-ITEMS = (TABLE_2,)

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from fathometer.reproduce.affinity.trained_figures import plot_criteria
-from fathometer.reproduce.affinity.ways import LEVEL, PUBLISHED, SMALL, way_soundings
+from fathometer.reproduce.affinity.ways import LEVEL, way_item, way_soundings
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
@@ -48,9 +47,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     workshop.table("table", spread.reset_index())
     titles = {**CRITERIA, **LEFT_OUT}
     panels = [("affinity", "cka", "r2"), ("norm", "sparsity_change", "entropy_change")]
-    workshop.figure(
-        "figure", plot_criteria(values, [{name: titles[name] for name in names} for names in panels])
-    )
+    workshop.figure(plot_criteria(values, [{name: titles[name] for name in names} for names in panels]))
     rest = ", ".join(
         f"{LEFT_OUT[str(row.Index)]} {row.mean:.3f} ± {row.std:.3f} ({row.relative:.1%})"
         for row in spread.loc[list(LEFT_OUT)].itertuples()
@@ -123,7 +120,7 @@ def choices_of(values: pd.DataFrame, gauges: Sequence[str], *, relative: bool) -
     return pd.DataFrame(spreads, columns=list(gauges))
 
 
-TABLE_3 = Item(
+TABLE_3 = way_item(
     name="affinity-table-3",
     title="Table 3: which criterion is the steadiest when one architecture is trained in different ways",
     claims={
@@ -144,9 +141,4 @@ TABLE_3 = Item(
         "at scale small.",
     ),
     seconds=Seconds(2, 2, 10),
-    small=SMALL,
-    published=PUBLISHED,
-    sources=("cifar10",),
-    device="cuda",
 )
-ITEMS = (TABLE_3,)

@@ -74,7 +74,7 @@ def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
     figure = column_figure(2, 2.7)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.3, 0.8, 1.3])
     sizes = list(by_size)
-    for colour, (size, scores) in zip(_shades(len(sizes)), by_size.items(), strict=True):
+    for colour, (size, scores) in zip(shades(len(sizes)), by_size.items(), strict=True):
         left.plot(_sites(scores), scores[0], "o-", color=colour, markersize=2.2, label=f"{size} samples")
     left.set_title("one training")
     means = np.array([scores.mean(1) for scores in by_size.values()])
@@ -235,7 +235,8 @@ _METRICS = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
 
 
 def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
-    return dict(zip(_ROLES, (group.ends, group.inside, ~(group.ends | group.inside)), strict=True))
+    ends, inside = group.roles
+    return dict(zip(_ROLES, (ends, inside, ~(ends | inside)), strict=True))
 
 
 def _along(axes: Axes, group: Ensemble) -> None:
@@ -274,7 +275,8 @@ def _std(scores: Scores) -> Scores:
     return scores.std(0, ddof=1) if len(scores) > 1 else np.zeros(scores.shape[1])
 
 
-def _shades(number: int) -> Sequence[Any]:
+def shades(number: int) -> list[tuple[float, float, float, float]]:
+    """From dark to light along the scale; not so light that it is lost on paper."""
     import matplotlib
 
     return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]

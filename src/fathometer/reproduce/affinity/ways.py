@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from fathometer.reproduce.images.ensembles import ensemble, note_accuracy, train_ensembles, way_of
+from functools import partial
+
+from fathometer.reproduce.images.ensembles import (
+    ensemble,
+    note_accuracy,
+    train_ensembles,
+    trained_item,
+    way_of,
+)
 from fathometer.reproduce.images.training import METHODS
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
 LEVEL = 0.05
-SMALL = "digits of 16 pixels, ResNet-20 of half the width"
-PUBLISHED = "networks trained here on CIFAR-10, ResNet-20 in six ways, three seeds each, 24 epochs"
+
+way_item = partial(
+    trained_item,
+    small="digits of 16 pixels, ResNet-20 of half the width",
+    published="networks trained here on CIFAR-10, ResNet-20 in six ways, three seeds each, 24 epochs",
+)
+"""An item about these networks."""
 
 
 def kind_of(workshop: Workshop) -> str:

@@ -17,7 +17,6 @@ from fathometer.survey import (
     Event,
     Family,
     Plan,
-    Settings,
     Store,
     paper_plan,
     parse_plan,
@@ -26,7 +25,7 @@ from fathometer.survey import (
     tasks_of,
 )
 
-Data: TypeAlias = Literal["imagenet", "cifar10", "noise"]
+DataName: TypeAlias = Literal["imagenet", "cifar10", "noise"]
 
 SMALL = "36 networks with random weights on noise, 2 batches of 16; nothing is decided about trained ones"
 _LIGHT = (
@@ -41,7 +40,7 @@ _LIGHT = (
 _NOISE_BATCHES = 20  # where the plan takes all images there are
 
 
-def network_soundings(workshop: Workshop, data: Data = "imagenet") -> Mapping[str, Sounding]:
+def network_soundings(workshop: Workshop, data: DataName = "imagenet") -> Mapping[str, Sounding]:
     """The networks by name, measured now or kept from before in `shared/zoo`.
 
     At scale `paper` these are the networks, weights and images of `--plan`, or else the paper's 36 with
@@ -79,15 +78,18 @@ def network_soundings(workshop: Workshop, data: Data = "imagenet") -> Mapping[st
     return by_name(found)
 
 
-def plan_of(workshop: Workshop, data: Data = "imagenet") -> Plan:
+def plan_of(workshop: Workshop, data: DataName = "imagenet") -> Plan:
     """What is measured at this scale."""
     if workshop.scale != "paper":
         return _untrained(workshop)
     named = workshop.sources.get("plan")
-    plan = read_plan(named) if named else parse_plan(paper_plan(workshop.source("imagenet").expanduser()))
+    plan = read_plan(named) if named else parse_plan(paper_plan(workshop.source("imagenet")))
     plan = _first_of_each(workshop, plan)
-    families = tuple(_on(family, workshop.device) for family in plan.families)
-    return replace(plan, families=families, data=_data(workshop, plan, data))
+    families = []
+    for family in plan.families:
+        device = workshop.device if family.run.device == "auto" else family.run.device  # unless it is named
+        families.append(replace(family, run=replace(family.run, device=device)))
+    return replace(plan, families=tuple(families), data=_data(workshop, plan, data))
 
 
 def _untrained(workshop: Workshop) -> Plan:
@@ -117,28 +119,21 @@ def _first_of_each(workshop: Workshop, plan: Plan) -> Plan:
     return replace(plan, settings={name: settings}, seeds=plan.seeds[:1])
 
 
-def _on(family: Family, device: str) -> Family:
-    """Where the plan leaves the device open, that of the command."""
-    return replace(family, run=replace(family.run, device=device)) if family.run.device == "auto" else family
-
-
-def _data(workshop: Workshop, plan: Plan, data: Data) -> dict[str, str]:
+def _data(workshop: Workshop, plan: Plan, data: DataName) -> dict[str, str]:
     """One of the plan's own data where it has such, else what the user named, or noise."""
     if data in plan.data:
         return {data: plan.data[data]}
     if data == "cifar10":
-        return {data: str(_test_images(workshop.source("cifar10").expanduser()))}
+        return {data: str(_test_images(workshop.source("cifar10")))}
     noise = {name: source for name, source in plan.data.items() if is_noise(source)}
     images = {name: source for name, source in plan.data.items() if name not in noise}
     if data == "noise":
-        return dict([*noise.items()][:1]) or {data: f"random:{_count(next(iter(plan.settings.values())))}"}
+        settings = next(iter(plan.settings.values()))
+        count = settings.samples * (settings.batches or _NOISE_BATCHES)
+        return dict([*noise.items()][:1]) or {data: f"random:{count}"}
     if len(images) > 1:
         workshop.note(f"The plan has several data sets; {next(iter(images))} was taken for ImageNet.")
     return dict([*(images or noise).items()][:1])
-
-
-def _count(settings: Settings) -> int:
-    return settings.samples * (settings.batches or _NOISE_BATCHES)
 
 
 def _test_images(path: Path) -> Path:

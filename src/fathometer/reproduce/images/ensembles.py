@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.capture.sites import Site
 from fathometer.reproduce.images.trained import State, Wanted, sounding, train_all, trained
 from fathometer.reproduce.images.training import Method
+from fathometer.reproduce.item import Item
+from fathometer.reproduce.roles import BlockRoles, block_roles
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
 
 Scores = NDArray[np.float64]
+
+trained_item = partial(Item, sources=("cifar10",), device="cuda")
+"""An item about networks that are trained here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,28 +45,24 @@ class Ensemble:
         return np.array([each.signature.to_numpy(float) for each in self.soundings.values()])
 
     @cached_property
-    def ends(self) -> NDArray[np.bool_]:
-        """Of each site, whether it is the ReLU at the end of a block, which sees the sum if there is one."""
-        return np.array([site.call == 2 for site in self._sites])
+    def roles(self) -> BlockRoles:
+        """Of each site of a ResNet, or of one without its shortcuts."""
+        return block_roles(next(iter(self.soundings.values())).sites)
 
-    @cached_property
-    def inside(self) -> NDArray[np.bool_]:
-        """Of each site, whether it is the ReLU inside a block."""
-        return np.array([site.call == 1 and bool(site.module) for site in self._sites])
+    @property
+    def ends(self) -> Scores:
+        """For each seed, the mean score at the ends of blocks."""
+        return self.scores[:, self.roles.ends].mean(1)
 
     @property
     def gaps(self) -> Scores:
         """For each seed, the mean score at the ends of blocks less that inside them."""
-        return self.scores[:, self.ends].mean(1) - self.scores[:, self.inside].mean(1)
+        return self.ends - self.scores[:, self.roles.inside].mean(1)
 
     @property
     def title(self) -> str:
         """As it is written."""
         return title_of(self.kind)
-
-    @property
-    def _sites(self) -> tuple[Site, ...]:
-        return next(iter(self.soundings.values())).sites
 
 
 def title_of(kind: str) -> str:

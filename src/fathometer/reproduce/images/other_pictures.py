@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SHRUNK = (2, 4)  # times that a photograph is made smaller before it is cut
 
 
-def photographs(count: int, size: int, seed: int = 0) -> Tensor:
+def photographs(count: int, size: int) -> Tensor:
     """Pieces at random places of the two photographs that come with scikit-learn, made smaller.
 
     Example:
@@ -36,7 +36,7 @@ def photographs(count: int, size: int, seed: int = 0) -> Tensor:
         from sklearn.datasets import load_sample_images
     except ImportError as error:
         raise MissingExtraError("scikit-learn", "reproduce", "two photographs") from error
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     large = [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in load_sample_images().images]
     sources = [F.avg_pool2d(image.float(), by) for image in large for by in _SHRUNK]
     pieces = []
@@ -67,16 +67,16 @@ def shrunk_images(folder: Path, count: int, size: int) -> Tensor:
     return torch.stack(read)
 
 
-def noise_like(data: Pictures, count: int, seed: int = 0) -> Tensor:
+def noise_like(data: Pictures, count: int) -> Tensor:
     """Gaussian noise with the mean and standard deviation of each channel, as the network takes it."""
     images = data.normalised()
     mean, std = (images.mean((0, 2, 3)), images.std((0, 2, 3)))
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     noise = torch.randn((count, *images.shape[1:]), generator=generator)
     return noise * std[:, None, None] + mean[:, None, None]
 
 
-def uniform_pixels(count: int, size: int, seed: int = 0) -> Tensor:
+def uniform_pixels(count: int, size: int) -> Tensor:
     """Every pixel any value, independently."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (count, 3, size, size), generator=generator, dtype=torch.uint8)

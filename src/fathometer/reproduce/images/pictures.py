@@ -13,14 +13,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from fathometer.data.array_files import load_arrays
 from fathometer.data.cifar import Cifar
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.inputs import Inputs
+from fathometer.models.images import IMAGENET_MEAN, IMAGENET_STD
 from fathometer.reproduce.workshop import Workshop
 
 Split: TypeAlias = Literal["train", "test"]
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HELD_OUT = 500  # of the 1797 digits
 DIGITS = 16  # pixels that they are enlarged to
 
@@ -31,12 +32,10 @@ class Pictures(NamedTuple):
     Attributes:
         pixels: uint8, `[n, 3, size, size]`.
         labels: int64, `[n]`.
-        name: of the data set.
     """
 
     pixels: Tensor
     labels: Tensor
-    name: str
 
     def normalised(self) -> Tensor:
         """`(pixels / 255 − mean) / std`, float32."""
@@ -45,7 +44,9 @@ class Pictures(NamedTuple):
 
 def normalised(pixels: Tensor) -> Tensor:
     """Of uint8 pixels, with ImageNet's mean and standard deviation."""
-    mean, std = (torch.tensor(v, device=pixels.device).reshape(3, 1, 1) for v in (MEAN, STD))
+    mean, std = (
+        torch.tensor(v, device=pixels.device).reshape(3, 1, 1) for v in (IMAGENET_MEAN, IMAGENET_STD)
+    )
     return (pixels.float() / 255 - mean) / std
 
 
@@ -78,27 +79,24 @@ def digits(split: Split) -> Pictures:
     pixels = (255 * large).round().to(torch.uint8).expand(-1, 3, -1, -1).contiguous()
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(pixels)))
     chosen = order[:HELD_OUT] if split == "test" else order[HELD_OUT:]
-    return Pictures(pixels[chosen], torch.from_numpy(found.target)[chosen].long(), f"digits {split}")
+    return Pictures(pixels[chosen], torch.from_numpy(found.target)[chosen].long())
 
 
 def cifar10(folder: Path, split: Split) -> Pictures:
     """From `cifar10_train.npz` and `cifar10_test.npz` (`x` and `y`), or from the binary version."""
     file = folder / f"cifar10_{split}.npz"
     if file.is_file():
-        with np.load(file, allow_pickle=False) as found:
-            pixels, labels = found["x"], found["y"]
-        if pixels.ndim != 4 or pixels.shape[1:] != (32, 32, 3) or pixels.dtype != np.uint8:
+        pixels, labels = load_arrays(file)
+        if pixels.shape[1:] != (32, 32, 3) or pixels.dtype != np.uint8:
             raise InputError(
                 f"{file}: expected x of uint8, [n, 32, 32, 3], got {pixels.dtype}, {list(pixels.shape)}"
             )
+        if labels is None or labels.shape != pixels.shape[:1]:
+            raise InputError(f"{file}: expected y, a label for each of {len(pixels)} images")
         pixels = pixels.transpose(0, 3, 1, 2)
     else:
         pixels, labels = _from_binaries(folder, split)
-    return Pictures(
-        torch.from_numpy(np.ascontiguousarray(pixels)),
-        torch.from_numpy(labels.astype(np.int64)),
-        f"cifar10 {split}",
-    )
+    return Pictures(torch.from_numpy(np.ascontiguousarray(pixels)), torch.from_numpy(labels.astype(np.int64)))
 
 
 def _from_binaries(folder: Path, split: Split) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,7 @@ from fathometer.progress import progress_bar
 from fathometer.provenance import tensor_hash
 from fathometer.reproduce.images.networks import build
 from fathometer.reproduce.images.pictures import Split, normalised, pictures, size_of
-from fathometer.reproduce.images.training import Method, Recipe, Training, accuracy, train
+from fathometer.reproduce.images.training import Method, Regimen, Training, accuracy, train
 from fathometer.reproduce.scales import Scale
 from fathometer.reproduce.workshop import Workshop
 from fathometer.sounding import Sounding
@@ -52,25 +51,16 @@ class Wanted(NamedTuple):
         return f"{self.kind} {self.method} {self.seed}"
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(NamedTuple):
     """A network after its training.
 
     Attributes:
-        kind: its architecture.
-        seed: of its weights and of the order of the images.
-        method: how it was trained.
         module: itself, in eval mode.
         accuracy: on the test set, per cent.
-        seconds: how long the training took; of several together, their share.
     """
 
-    kind: str
-    seed: int
-    method: Method
     module: nn.Module
     accuracy: float
-    seconds: float
 
 
 def samples_of(workshop: Workshop) -> int:
@@ -78,13 +68,13 @@ def samples_of(workshop: Workshop) -> int:
     return workshop.pick(smoke=250, small=125, paper=500)
 
 
-def recipe_of(workshop: Workshop, kind: str, method: Method = "sgd") -> Recipe:
+def regimen_of(workshop: Workshop, kind: str, method: Method = "sgd") -> Regimen:
     """How networks of a kind are trained at this scale."""
     rate = 0.1 if kind == "vgg16" else 0.3 if kind.startswith("plain") else 0.5
     return workshop.pick(
-        smoke=Recipe(1, 64, rate / 8, flips=False),
-        small=Recipe(15, 64, rate / 8, flips=False),
-        paper=Recipe(24, 512, rate),
+        smoke=Regimen(1, 64, rate / 8, flips=False),
+        small=Regimen(15, 64, rate / 8, flips=False),
+        paper=Regimen(24, 512, rate),
     ).by(method)
 
 
@@ -111,11 +101,10 @@ def trained(workshop: Workshop, kind: str, seed: int = 0, method: Method = "sgd"
     """A network after training: loaded if it is there, else trained and kept."""
     each = Wanted(kind, seed, method)
     train_all(workshop, [each])
-    kept = read_tensors(_network_file(workshop, each), {"accuracy": float, "seconds": float})
+    kept = read_tensors(_network_file(workshop, each), {"accuracy": float})
     network = untrained(workshop, kind, seed)
     network.load_state_dict(kept.tensors)
-    module = network.eval().to(workshop.device)
-    return Trained(kind, seed, method, module, kept.facts["accuracy"], kept.facts["seconds"])
+    return Trained(network.eval().to(workshop.device), kept.facts["accuracy"])
 
 
 def sounding(
@@ -130,19 +119,7 @@ def sounding(
     batches: int | None = None,
     gauges: str = "standard",
 ) -> Sounding:
-    """What a network measures: loaded if it is there, else measured and kept.
-
-    Args:
-        workshop: where.
-        kind: of the network.
-        seed: of its training.
-        method: of its training.
-        state: before or after it.
-        data: the test images, the training images, or others.
-        samples: in a batch.
-        batches: how many; all that the data give if left out.
-        gauges: which.
-    """
+    """The sounding of a network before or after its training; the rest as in `measured`."""
 
     def network() -> nn.Module:
         if state == "initial":
@@ -181,7 +158,7 @@ def measured(
     count = samples or samples_of(workshop)
     what = data if isinstance(data, str) else data.name
     parts = [name, weights, what, count, batches or "all", *([gauges] if gauges != "standard" else [])]
-    file = _sounding_file(workshop, "-".join(map(str, parts)))
+    file = _store(workshop) / "soundings" / f"{'-'.join(map(str, parts)).replace(' ', '_')}.json"
     if file.exists():
         return load(file)
     found = measure(
@@ -200,10 +177,6 @@ def measured(
     return found
 
 
-def _sounding_file(workshop: Workshop, name: str) -> Path:
-    return _store(workshop) / "soundings" / f"{name.replace(' ', '_')}.json"
-
-
 def _inputs(workshop: Workshop, data: Data) -> Tensor:
     tensor = data.tensor if isinstance(data, Pixels) else pictures(workshop, data).pixels
     tensor = tensor.to(workshop.device)
@@ -216,27 +189,26 @@ def _network_file(workshop: Workshop, wanted: Wanted) -> Path:
 
 
 def _store(workshop: Workshop) -> Path:
-    """Where networks and soundings of these images and these recipes are kept, and no others."""
+    """Where networks and soundings of these images and these regimens are kept, and no others."""
     return workshop.shared / "images" / _fingerprint(workshop.scale, workshop.sources.get("cifar10"))
 
 
 @cache
 def _fingerprint(scale: Scale, cifar10: Path | None) -> str:
-    """Of the images, and of the recipes of all architectures."""
+    """Of the images, and of the regimens of all architectures."""
     of_scale = Workshop(scale, "cpu", Path(), Path(), {} if cifar10 is None else {"cifar10": cifar10})
-    recipes = [recipe_of(of_scale, kind) for kind in ("vgg16", "plain20", "resnet20")]
+    regimens = [regimen_of(of_scale, kind) for kind in ("vgg16", "plain20", "resnet20")]
     images = tensor_hash(pictures(of_scale, "test").pixels)
-    return hashlib.sha256(f"{recipes} {images}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{regimens} {images}".encode()).hexdigest()[:12]
 
 
 def _train(workshop: Workshop, wanted: Sequence[Wanted], place: str) -> None:
-    started = time.perf_counter()
     data, test = pictures(workshop, "train"), pictures(workshop, "test")
     trainings = [
         Training(
             untrained(workshop, each.kind, each.seed),
             data,
-            recipe_of(workshop, each.kind, each.method),
+            regimen_of(workshop, each.kind, each.method),
             each.seed + 1000,
             workshop.device,
         )
@@ -244,10 +216,9 @@ def _train(workshop: Workshop, wanted: Sequence[Wanted], place: str) -> None:
     ]
     with progress_bar(f"training {place}: {', '.join(map(str, wanted))}") as show:
         train(trainings, show)
-    seconds = (time.perf_counter() - started) / len(wanted)
     for each, training in zip(wanted, trainings, strict=True):
         found = accuracy(training.network, test, workshop.device)
         file = _network_file(workshop, each)
         file.parent.mkdir(parents=True, exist_ok=True)
         tensors = {name: value.cpu() for name, value in training.network.state_dict().items()}
-        write_tensors(file, tensors, {"accuracy": found, "seconds": round(seconds, 2)})
+        write_tensors(file, tensors, {"accuracy": found})

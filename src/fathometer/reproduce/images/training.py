@@ -28,7 +28,7 @@ PAD = 4
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Regimen:
     """How to train.
 
     Attributes:
@@ -53,14 +53,14 @@ class Recipe:
     augment: bool = True
     flips: bool = True
 
-    def by(self, method: Method) -> Recipe:
+    def by(self, method: Method) -> Regimen:
         """The same with one thing changed.
 
         Example:
-            >>> Recipe().by("label_smoothing").smoothing
+            >>> Regimen().by("label_smoothing").smoothing
             0.1
         """
-        changes: dict[Method, Recipe] = {
+        changes: dict[Method, Regimen] = {
             "sgd": self,
             "adam": replace(self, learning_rate=2e-3, decay=5e-2),
             "mixup": replace(self, mixing=0.8),
@@ -76,11 +76,11 @@ class Recipe:
 class Draws:
     """What is random in an epoch: `[steps, batch]` each, on the device, drawn anew in place."""
 
-    def __init__(self, images: int, recipe: Recipe, seed: int, device: torch.device) -> None:
-        self.steps = max(images // recipe.batch, 1)
-        self._images, self._recipe = images, recipe
+    def __init__(self, images: int, regimen: Regimen, seed: int, device: torch.device) -> None:
+        self.steps = max(images // regimen.batch, 1)
+        self._images, self._regimen = images, regimen
         self._generator = torch.Generator().manual_seed(seed)
-        size = (self.steps, min(recipe.batch, images))
+        size = (self.steps, min(regimen.batch, images))
         self.order, self.partners = (torch.zeros(size, dtype=torch.long, device=device) for _ in range(2))
         self.shifts = torch.zeros(*size, 2, dtype=torch.long, device=device)
         self.flips = torch.zeros(size, dtype=torch.bool, device=device)
@@ -94,9 +94,9 @@ class Draws:
         self.shifts.copy_(torch.randint(0, 2 * PAD + 1, (*size, 2), generator=generator))
         self.flips.copy_(torch.rand(size, generator=generator) < 0.5)
         self.partners.copy_(torch.rand(size, generator=generator).argsort(1))
-        if self._recipe.mixing:
+        if self._regimen.mixing:
             pair = torch._standard_gamma(
-                torch.full((2, self.steps), self._recipe.mixing), generator=generator
+                torch.full((2, self.steps), self._regimen.mixing), generator=generator
             )
             self.shares.copy_(pair[0] / pair.sum(0))  # Beta(α, α)
 
@@ -110,20 +110,20 @@ class Training:
     Args:
         network: trained in place; moved to the device.
         data: images and labels. Those that do not fill a batch at the end of an epoch wait for another.
-        recipe: how.
+        regimen: how.
         seed: of the order of the images, of crops, flips and mixing.
         device: where.
     """
 
     def __init__(
-        self, network: nn.Module, data: Pictures, recipe: Recipe, seed: int, device: str = "cpu"
+        self, network: nn.Module, data: Pictures, regimen: Regimen, seed: int, device: str = "cpu"
     ) -> None:
         where = torch.device(device)
         self.network = network.to(where).train()
         _lay_out(network, torch.channels_last)
-        self._step, self._draws = _step(network, data, recipe, seed, where)
+        self._step, self._draws = _step(network, data, regimen, seed, where)
         self._take = self._step
-        self._done, self.steps = 0, recipe.epochs * self._draws.steps
+        self._done, self.steps = 0, regimen.epochs * self._draws.steps
         self._stream = torch.cuda.Stream(where) if where.type == "cuda" else None
         if self._stream is not None:
             torch.cuda.synchronize()  # what the step reads was made on another stream
@@ -192,16 +192,16 @@ def accuracy(network: nn.Module, data: Pictures, device: str = "cpu") -> float:
 
 
 def _step(
-    network: nn.Module, data: Pictures, recipe: Recipe, seed: int, device: torch.device
+    network: nn.Module, data: Pictures, regimen: Regimen, seed: int, device: torch.device
 ) -> tuple[Callable[[], None], Draws]:
     """One step of training: every choice is read from tensors by a counter, so that it can be a graph."""
     images, labels = data.normalised().to(device), data.labels.to(device)
-    draws = Draws(len(images), recipe, seed, device)
-    rates = _rates(recipe, recipe.epochs * draws.steps).to(device)
+    draws = Draws(len(images), regimen, seed, device)
+    rates = _rates(regimen, regimen.epochs * draws.steps).to(device)
     rate = rates[0].clone()
-    optimiser = _optimiser(network, recipe, rate)
+    optimiser = _optimiser(network, regimen, rate)
     counter = torch.zeros(1, dtype=torch.long, device=device)
-    loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.smoothing)
+    loss_of = nn.CrossEntropyLoss(label_smoothing=regimen.smoothing)
 
     def step() -> None:
         def now(values: Tensor) -> Tensor:
@@ -210,16 +210,16 @@ def _step(
         rate.copy_(now(rates))
         chosen = now(draws.order)
         x, y = images[chosen], labels[chosen]
-        if recipe.augment:
-            x = augmented(x, now(draws.shifts), now(draws.flips) if recipe.flips else None)
+        if regimen.augment:
+            x = augmented(x, now(draws.shifts), now(draws.flips) if regimen.flips else None)
         share, partners = now(draws.shares), now(draws.partners)
-        if recipe.mixing:
+        if regimen.mixing:
             x = share * x + (1 - share) * x[partners]
         x = x.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
             found = network(x)
         loss = loss_of(found.float(), y)
-        if recipe.mixing:
+        if regimen.mixing:
             loss = share * loss + (1 - share) * loss_of(found.float(), y[partners])
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -248,22 +248,23 @@ def augmented(images: Tensor, shifts: Tensor, flips: Tensor | None) -> Tensor:
     return padded[sample, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-def _rates(recipe: Recipe, steps: int, warm: float = 0.2) -> Tensor:
+def _rates(regimen: Regimen, steps: int) -> Tensor:
     """One cycle: a cosine up from 1/25 over the first fifth, and one down to nearly nothing."""
+    warm = 0.2
     place = torch.arange(steps, dtype=torch.float64) / max(steps - 1, 1)
     up = 0.04 + 0.96 * (1 - torch.cos(torch.pi * (place / warm).clamp(max=1))) / 2
     down = (1 + torch.cos(torch.pi * ((place - warm) / (1 - warm)).clamp(min=0))) / 2
-    return (recipe.learning_rate * up * down.clamp(min=1e-6)).float()
+    return (regimen.learning_rate * up * down.clamp(min=1e-6)).float()
 
 
-def _optimiser(network: nn.Module, recipe: Recipe, rate: Tensor) -> torch.optim.Optimizer:
+def _optimiser(network: nn.Module, regimen: Regimen, rate: Tensor) -> torch.optim.Optimizer:
     parameters = list(network.parameters())
-    if recipe.method == "adam":
+    if regimen.method == "adam":
         return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
+            parameters, lr=rate, weight_decay=regimen.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
         )
     return torch.optim.SGD(
-        parameters, lr=rate, momentum=0.9, weight_decay=recipe.decay, nesterov=True, fused=True
+        parameters, lr=rate, momentum=0.9, weight_decay=regimen.decay, nesterov=True, fused=True
     )
 
 

@@ -10,13 +10,13 @@ import pandas as pd
 
 from fathometer.report.figures.style import (
     INK,
-    SCALE,
     column_figure,
     for_print,
     legend_above,
     look,
     note_below,
 )
+from fathometer.reproduce.affinity.trained_figures import shades
 from fathometer.reproduce.intervals import Interval
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def plot_layers(layers: pd.DataFrame, rank: int) -> Figure:
     figure = column_figure(2, 2.4)
     chosen = layers[layers["rank"] == rank]
     depths = sorted(chosen["effective_depth"].unique())
-    colours = _shades(len(depths))
+    colours = shades(len(depths))
     for axes, (name, label) in zip(figure.subplots(1, 3), _PANELS.items(), strict=True):
         for colour, depth in zip(colours, depths, strict=True):
             groups = chosen[chosen["effective_depth"] == depth].groupby("p")
@@ -93,7 +93,7 @@ def plot_finding(
     figure = column_figure(2, 2.7)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.25, 1.25, 0.8])
     depths = sorted(layers["effective_depth"].unique())
-    for colour, depth in zip(_shades(len(depths)), depths, strict=True):
+    for colour, depth in zip(shades(len(depths)), depths, strict=True):
         for inside, face in ((False, "none"), (True, colour)):
             part = layers[(layers["effective_depth"] == depth) & (layers["inside"] == inside)]
             left.scatter(
@@ -101,7 +101,7 @@ def plot_finding(
             )
     left.set(xscale="log", yscale="log", xlabel=r"$\|A_-\|/\|A\|$", ylabel="1 − affinity")
     left.set_title("all layers; filled: bottleneck")
-    scale = ScalarMappable(Normalize(0, len(depths)), ListedColormap(_shades(len(depths))))
+    scale = ScalarMappable(Normalize(0, len(depths)), ListedColormap(shades(len(depths))))
     bar = figure.colorbar(scale, ax=left, ticks=np.arange(len(depths)) + 0.5, aspect=30)
     bar.ax.set_yticklabels([f"{depth:g}" for depth in depths])
     bar.set_label(r"$\tilde{L}$", rotation=0)
@@ -130,13 +130,6 @@ def plot_finding(
     legend_above(figure, handles)
     note_below(figure, ["means with 95 % intervals over seeds", "dashed: without a predictor"], "; ")
     return figure
-
-
-def _shades(number: int) -> list[tuple[float, float, float, float]]:
-    """From dark to light along the scale, one for each depth; not so light that it is lost on paper."""
-    import matplotlib
-
-    return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]
 
 
 def _arms(values: Sequence[Interval]) -> list[list[float]]:

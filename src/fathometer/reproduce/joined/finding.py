@@ -8,12 +8,11 @@ import pandas as pd
 
 from fathometer.reproduce.claim import Answer
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.joined import rivals, where
 from fathometer.reproduce.joined.figures import plot_finding
-from fathometer.reproduce.joined.networks import RIDGES, SMALL, joined_layers
+from fathometer.reproduce.joined.networks import RIDGES, joined_item, joined_layers
 from fathometer.reproduce.joined.prediction import along_path, inner, left_out, over_seeds, same_place
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 _MANY, _HIGH = 0.25, 0.9  # layers with many negative entries that score high nevertheless
@@ -25,9 +24,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     errors = workshop.table("held-out", left_out(layers, rivals.COMPARED))
     workshop.table("along", _correlations(layers))
     shown = {name: over_seeds(errors, errors[name]) for name in rivals.COMPARED}
-    workshop.figure(
-        "figure", plot_finding(layers, rivals.along_by_depth(layers), shown, errors["none"].mean())
-    )
+    workshop.figure(plot_finding(layers, rivals.along_by_depth(layers), shown, errors["none"].mean()))
     workshop.note(
         "The cost of identity knows σ(A), a stable rank does not. Two others are measured beside them: the "
         "ridge rank Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity with A in place of σ(A), which says what the "
@@ -85,7 +82,7 @@ def _words_of_mixing(layers: pd.DataFrame) -> str:
     alone = (1 - off["gap_alone"]).to_list()
     return (
         f"{words} {len(off)} layers with ‖A₋‖/‖A‖ > {_MANY} score above {_HIGH}, "
-        f"{pm(off['affinity'].to_list())}; with a map of each neuron alone they would score {pm(alone)}. "
+        f"{pm(off['affinity'])}; with a map of each neuron alone they would score {pm(alone)}. "
         f"They are at p = {off['p'].min():.2f} to {off['p'].max():.2f}, {off['inside'].sum()} of them "
         "inside the bottleneck."
     )
@@ -102,14 +99,10 @@ def _correlations(layers: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-ITEM = Item(
+FINDING = joined_item(
     name="joined-finding",
     title="Does the affinity score approach 1 exactly where A becomes non-negative, and what foretells it?",
     claims={**where.CLAIMS, **rivals.CLAIMS},
     run=run,
     seconds=Seconds(3, 10, 60),
-    small=SMALL,
-    published="our question, in networks of the size of the paper on Leaky ResNets",
-    device="cuda",
 )
-ITEMS = (ITEM,)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from fathometer.gauges import cost_of_identity
-from fathometer.leaky import Design, LeakyRun, Phase, Recipe, grid, preset
+from fathometer.leaky import LeakyRun, Phase, Recipe, grid, preset
 from fathometer.leaky.measures import BOTTLENECK, CRITICAL
 from fathometer.leaky.threads import in_threads
-from fathometer.reproduce.leaky.networks import depth_plan
+from fathometer.reproduce.item import Item
+from fathometer.reproduce.leaky.networks import Plan, depth_plan, train_networks
 from fathometer.reproduce.workshop import Workshop
 
-SMALL = "networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11"
+joined_item = partial(
+    Item,
+    small="networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11",
+    published="our question, in networks of the size of the paper on Leaky ResNets",
+    device="cuda",
+)
+"""An item about these networks."""
 RIDGES = (1e-1, 1e-2, 1e-4)
 """γ₀ other than the usual 10⁻³, to see what depends on it."""
 _CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
@@ -23,8 +31,7 @@ _CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of
 
 def joined_layers(workshop: Workshop) -> pd.DataFrame:
     """The layers of networks of several ranks, depths and seeds, trained once for all items of this kind."""
-    designs, recipe = _plan(workshop)
-    runs = workshop.sweep("joined", designs, recipe).runs
+    runs = train_networks(workshop, "joined", _plan(workshop)).runs
     layers = pd.concat(in_threads(layers_of, runs), ignore_index=True)
     loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
     workshop.note(
@@ -35,17 +42,18 @@ def joined_layers(workshop: Workshop) -> pd.DataFrame:
     return layers
 
 
-def _plan(workshop: Workshop) -> tuple[list[Design], Recipe]:
+def _plan(workshop: Workshop) -> Plan:
     quick = preset("quick")
     if workshop.scale == "paper":
         depths = [3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
         plan = depth_plan("paper")
-        return grid(plan.designs[0], rank=[2, 3, 5], effective_depth=depths, seeds=5), plan.recipe
+        return Plan(grid(plan.designs[0], rank=[2, 3, 5], effective_depth=depths, seeds=5), plan.recipe)
     if workshop.scale == "small":
         depths = [3.0, 5.0, 8.0, 11.0]
-        return grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe
+        return Plan(grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe)
     tiny = replace(quick.design, width=31, samples=60, test_samples=60)
-    return grid(tiny, rank=[2], effective_depth=[4.0, 11.0], seeds=3), Recipe((Phase("adam", 150, 3e-3),))
+    few = grid(tiny, rank=[2], effective_depth=[4.0, 11.0], seeds=3)
+    return Plan(few, Recipe((Phase("adam", 150, 3e-3),)))
 
 
 def layers_of(run: LeakyRun) -> pd.DataFrame:

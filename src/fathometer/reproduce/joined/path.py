@@ -8,11 +8,11 @@ import pandas as pd
 
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.joined.figures import plot_layers
-from fathometer.reproduce.joined.networks import SMALL, joined_layers
-from fathometer.reproduce.joined.prediction import NETWORK, spearman
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.joined.networks import joined_item, joined_layers
+from fathometer.reproduce.joined.prediction import NETWORK
+from fathometer.reproduce.ranks import spearman
 from fathometer.reproduce.workshop import Workshop
 
 LEAST, BEST = 0.95, 0.98  # inside the bottleneck: of every layer, and of the best one
@@ -26,7 +26,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     layers = workshop.table("layers", joined_layers(workshop)[shown])
     networks = workshop.table("networks", by_network(layers))
     ranks = sorted(layers["rank"].unique())
-    workshop.figure("figure", plot_layers(layers, int(ranks[len(ranks) // 2])))
+    workshop.figure(plot_layers(layers, int(ranks[len(ranks) // 2])))
     deepest = networks[networks["effective_depth"] == networks["effective_depth"].max()]
     return {
         "inside": answer_inside(deepest),
@@ -54,7 +54,7 @@ def answer_inside(deepest: pd.DataFrame) -> Answer:
         bool((least >= LEAST).all() and (best >= BEST).all()),
         f"L̃ = {deepest['effective_depth'].iloc[0]:g}, {len(deepest)} networks with "
         f"{deepest['layers_inside'].min()} to {deepest['layers_inside'].max()} layers inside: lowest score "
-        f"inside {pm(least.to_list())} (least {least.min():.3f}), highest {pm(best.to_list())} "
+        f"inside {pm(least)} (least {least.min():.3f}), highest {pm(best)} "
         f"(least {best.min():.3f})",
         {"lowest": least.min(), "lowest_mean": least.mean(), "best": best.min(), "best_mean": best.mean()},
     )
@@ -68,7 +68,7 @@ def answer_outside(deepest: pd.DataFrame) -> Answer:
     difference = both["inside"] - both["outside"]
     return Answer(
         bool((difference >= LOWER).all()),
-        f"mean inside {pm(both['inside'].to_list())}, outside {pm(both['outside'].to_list())}; difference "
+        f"mean inside {pm(both['inside'])}, outside {pm(both['outside'])}; difference "
         f"{difference.min():.3f} to {difference.max():.3f} over {len(both)} networks",
         {"difference_least": difference.min(), "difference_mean": difference.mean()},
     )
@@ -78,7 +78,7 @@ def answer_trend(networks: pd.DataFrame, name: str, sign: int) -> Answer:
     """A rank correlation with L̃ for each rank and seed."""
     found = [spearman(of["effective_depth"], of[name]) for _, of in networks.groupby(["rank", "seed"])]
     means = networks.groupby("effective_depth")[name]
-    words = ", ".join(f"{pm(of.to_list())} (L̃ = {depth:g})" for depth, of in means)
+    words = ", ".join(f"{pm(of)} (L̃ = {depth:g})" for depth, of in means)
     return Answer(
         min(sign * value for value in found) >= MONOTONE,
         f"{words}; rank correlations {min(found):.2f} to {max(found):.2f}",
@@ -87,7 +87,7 @@ def answer_trend(networks: pd.DataFrame, name: str, sign: int) -> Answer:
     )
 
 
-ITEM = Item(
+PATH = joined_item(
     name="joined-path",
     title="The affinity score of ReLU along a Leaky ResNet's path",
     claims={
@@ -115,8 +115,4 @@ ITEM = Item(
     },
     run=run,
     seconds=Seconds(3, 110, 200),
-    small=SMALL,
-    published="our question, in networks of the size of the paper on Leaky ResNets",
-    device="cuda",
 )
-ITEMS = (ITEM,)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from fathometer.reproduce.intervals import Interval, mean_interval
+from fathometer.reproduce.ranks import spearman
 
 Numbers = npt.NDArray[np.float64]
 
@@ -23,33 +23,6 @@ NETWORK = ["rank", "effective_depth", "seed"]
 TARGET = "gap"
 DIMENSIONS = ("cost_of_identity", "stable_rank", "stable_rank_op", "ridge_rank")
 """What counts dimensions; a cost of identity with another ridge has a name that begins with the first."""
-
-
-def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """The rank correlation; 0 where one side does not vary and so says nothing.
-
-    Example:
-        >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 4]), 3), spearman([1, 2], [5, 5])
-        (0.8, 0.0)
-    """
-    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return 0.0
-    return float(np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1])
-
-
-def auc(score: npt.ArrayLike, positive: npt.ArrayLike) -> float:
-    """The chance that a positive has a higher score than a negative; NaN without both.
-
-    Example:
-        >>> auc([1, 2, 3, 4], [False, True, False, True])
-        0.75
-    """
-    ranks, mask = stats.rankdata(np.asarray(score, dtype=float)), np.asarray(positive, dtype=bool)
-    ones, zeros = int(mask.sum()), int((~mask).sum())
-    if not ones or not zeros:
-        return float("nan")
-    return float((ranks[mask].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 
 def inner(layers: pd.DataFrame) -> pd.DataFrame:
@@ -70,31 +43,31 @@ def middle(layers: pd.DataFrame) -> pd.DataFrame:
     return layers.loc[away.groupby([layers[name] for name in NETWORK]).idxmin()]
 
 
-def along_path(layers: pd.DataFrame, names: Sequence[str], target: str = TARGET) -> pd.DataFrame:
-    """A row for each network: the rank correlation of each predictor with the target over its layers."""
-    return _correlations(layers, NETWORK, names, target)
+def along_path(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """A row for each network: the rank correlation of each predictor with the gap over its layers."""
+    return _correlations(layers, NETWORK, names)
 
 
-def across_networks(layers: pd.DataFrame, names: Sequence[str], target: str = TARGET) -> pd.DataFrame:
+def across_networks(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """A row for each seed: the same over its networks, of any rank and depth, at p = ½, in units of k."""
-    return _correlations(middle(per_rank(layers)), ["seed"], names, target)
+    return _correlations(middle(per_rank(layers)), ["seed"], names)
 
 
-def same_place(layers: pd.DataFrame, names: Sequence[str], target: str = TARGET) -> pd.DataFrame:
+def same_place(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """A row for each layer of each rank and depth: the same over the seeds, the only thing that differs."""
-    return _correlations(layers, ["rank", "effective_depth", "point"], names, target)
+    return _correlations(layers, ["rank", "effective_depth", "point"], names)
 
 
-def _correlations(layers: pd.DataFrame, keys: list[str], names: Sequence[str], target: str) -> pd.DataFrame:
+def _correlations(layers: pd.DataFrame, keys: list[str], names: Sequence[str]) -> pd.DataFrame:
     rows = []
     for values, group in layers.groupby(keys):
-        found = {name: spearman(group[name], group[target]) for name in names}
+        found = {name: spearman(group[name], group[TARGET]) for name in names}
         rows.append({**dict(zip(keys, values, strict=True)), **found})
     return pd.DataFrame(rows)
 
 
-def left_out(layers: pd.DataFrame, names: Sequence[str], target: str = TARGET) -> pd.DataFrame:
-    """A row for each network: the mean absolute error of the target, foretold from each predictor.
+def left_out(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """A row for each network: the mean absolute error of the gap, foretold from each predictor.
 
     A monotone curve (isotonic regression, rising or falling as the data have it) is fitted to the layers of
     all other seeds, dimensions in units of k. `none` foretells their mean.
@@ -103,11 +76,11 @@ def left_out(layers: pd.DataFrame, names: Sequence[str], target: str = TARGET) -
     parts = []
     for seed, held in scaled.groupby("seed"):
         rest = scaled[scaled["seed"] != seed]
-        y = rest[target].to_numpy(float)
+        y = rest[TARGET].to_numpy(float)
         foretold = {"none": np.full(len(held), y.mean())}
         for name in names:
             foretold[name] = monotone(rest[name].to_numpy(float), y, held[name].to_numpy(float))
-        errors = {name: (held[target] - values).abs() for name, values in foretold.items()}
+        errors = {name: (held[TARGET] - values).abs() for name, values in foretold.items()}
         parts.append(held[NETWORK].assign(**errors))
     return pd.concat(parts).groupby(NETWORK, as_index=False).mean()
 
@@ -131,7 +104,7 @@ def over_seeds(table: pd.DataFrame, values: pd.Series) -> Interval:
 
     Student's t over seeds: networks of one seed share teacher and weights, so they are not independent.
     """
-    return mean_interval(values.groupby(table["seed"]).mean().to_numpy())
+    return mean_interval(values.groupby(table["seed"]).mean())
 
 
 def jackknife(layers: pd.DataFrame, statistic: Callable[[pd.DataFrame], pd.Series]) -> dict[str, Interval]:

@@ -70,9 +70,7 @@ def answer_along(layers: pd.DataFrame) -> Answer:
     parts, holds = [], True
     numbers: dict[str, float] = {}
     for label, part in (("inner layers", inner(layers)), ("all layers", layers)):
-        table = _absolute(along_path(part, COMPARED))
-        means = {name: over_seeds(table, table[name]) for name in COMPARED}
-        gains = {name: over_seeds(table, table[COST] - table[name]) for name in RIVALS}
+        means, gains = _against(_absolute(along_path(part, COMPARED)))
         holds &= _ahead(gains)
         parts.append(f"{label}: {_words(means, gains)}")
         numbers |= _numbers(means, gains, label.split()[0])
@@ -82,8 +80,7 @@ def answer_along(layers: pd.DataFrame) -> Answer:
 def answer_held_out(layers: pd.DataFrame) -> Answer:
     """Errors in networks of a seed that was left out."""
     table = left_out(layers, COMPARED)
-    means = {name: over_seeds(table, table[name]) for name in COMPARED}
-    gains = {name: over_seeds(table, table[name] - table[COST]) for name in RIVALS}
+    means, gains = _against(table, -1)
     none = table["none"].mean()
     return Answer(
         _ahead(gains),
@@ -94,9 +91,7 @@ def answer_held_out(layers: pd.DataFrame) -> Answer:
 
 def answer_across(layers: pd.DataFrame) -> Answer:
     """Rank correlations over networks at p = ½."""
-    table = _absolute(across_networks(layers, COMPARED))
-    means = {name: over_seeds(table, table[name]) for name in COMPARED}
-    gains = {name: over_seeds(table, table[COST] - table[name]) for name in RIVALS}
+    means, gains = _against(_absolute(across_networks(layers, COMPARED)))
     return Answer(_ahead(gains), _words(means, gains), _numbers(means, gains, "half"))
 
 
@@ -120,6 +115,12 @@ def along_by_depth(layers: pd.DataFrame) -> dict[str, dict[float, Interval]]:
         float(depth): table[table["effective_depth"] == depth] for depth in table["effective_depth"].unique()
     }
     return {name: {depth: over_seeds(of, of[name]) for depth, of in depths.items()} for name in COMPARED}
+
+
+def _against(table: pd.DataFrame, sign: int = 1) -> tuple[dict[str, Interval], dict[str, Interval]]:
+    """The mean of each predictor, and how far the cost of identity is above its rivals; below for sign −1."""
+    means = {name: over_seeds(table, table[name]) for name in COMPARED}
+    return means, {name: over_seeds(table, sign * (table[COST] - table[name])) for name in RIVALS}
 
 
 def _absolute(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,8 @@ import pandas as pd
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import mean_interval
-from fathometer.reproduce.joined.prediction import NETWORK, along_path, auc, inner, over_seeds, spearman
+from fathometer.reproduce.joined.prediction import NETWORK, along_path, inner, over_seeds
+from fathometer.reproduce.ranks import auc, spearman
 
 TOGETHER = 0.8  # rank correlations along a path
 STRAIGHT = 0.9  # correlation of the logarithms
@@ -133,7 +134,7 @@ def answer_theory(layers: pd.DataFrame) -> Answer:
         return Answer(
             None, f"no area under the curve: no network of L̃ ≥ {DEEP:g} has scores on both sides of {BENT}"
         )
-    found = {name: mean_interval(curves[name].dropna().to_list()) for name in curves}
+    found = {name: mean_interval(curves[name].dropna()) for name in curves}
     failing = int((inside["affinity"] < BENT).sum())
     return Answer(
         failing == 0 and bool(below.all()) and found["extra"].low >= TELLING,

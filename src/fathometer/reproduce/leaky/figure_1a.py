@@ -12,10 +12,9 @@ from fathometer.report.figures.leaky import plot_dimensions
 from fathometer.report.leaky_tables import depth_table
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import mean_interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import RANK, SMALL_DEPTHS, depth_networks
-from fathometer.reproduce.leaky.trends import listed
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import RANK, depth_item, depth_networks
+from fathometer.reproduce.leaky.trends import over_depths
 from fathometer.reproduce.workshop import Workshop
 
 FROM, NEAR = 3.0, 0.3  # L̃ from which on, and how near k* at the largest
@@ -25,7 +24,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     """Both Hamiltonians from below, the cost from above; from L̃ = 3 on, and over the whole range."""
     sweep = depth_networks(workshop)
     table = workshop.table("depths", depth_table(sweep))
-    workshop.figure("figure", plot_dimensions(sweep))
+    workshop.figure(plot_dimensions(sweep))
     whole = [approach(table, "hamiltonian", "below"), approach(table, "cost_of_identity", "above")]
     return {
         "hamiltonian": approach(table, "hamiltonian", "below", FROM),
@@ -39,9 +38,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def approach(
-    table: pd.DataFrame, column: str, side: Literal["below", "above"], start: float = 0.0, rank: int = RANK
-) -> Answer:
+def approach(table: pd.DataFrame, column: str, side: Literal["below", "above"], start: float = 0.0) -> Answer:
     """Whether a column comes to k* from one side: its intervals on that side, nearer and nearer, near.
 
     Args:
@@ -49,21 +46,20 @@ def approach(
         column: what.
         side: from which side.
         start: the least L̃ that counts.
-        rank: k*.
     """
     rows = table[table["effective_depth"] >= start]
     groups = rows.groupby("effective_depth")[column]
-    intervals = [mean_interval(values.to_numpy()) for _, values in groups]
-    inside = [i.low > rank if side == "above" else i.high < rank for i in intervals]
-    gaps = ((1 if side == "above" else -1) * (groups.median() - rank)).to_list()
-    wrong = [] if all(inside) else [f"not {side} {rank} at {inside.count(False)} of {len(inside)} L̃"]
+    intervals = [mean_interval(values) for _, values in groups]
+    inside = [i.low > RANK if side == "above" else i.high < RANK for i in intervals]
+    gaps = ((1 if side == "above" else -1) * (groups.median() - RANK)).to_list()
+    wrong = [] if all(inside) else [f"not {side} {RANK} at {inside.count(False)} of {len(inside)} L̃"]
     if not all(later < earlier for earlier, later in pairwise(gaps)):
         wrong.append("the distance does not always fall")
     if gaps[-1] > NEAR:
         wrong.append(f"{gaps[-1]:.2g} away at the largest L̃")
     return Answer(
         not wrong,
-        listed(rows, column) + (f": {', '.join(wrong)}" if wrong else ""),
+        over_depths(rows, column) + (f": {', '.join(wrong)}" if wrong else ""),
         {f"{column}_{depth:g}": float(values.mean()) for depth, values in groups},
     )
 
@@ -73,7 +69,7 @@ _TEST = (
     "falls from each L̃ to the next, and is .3 at most at the largest."
 )
 
-FIGURE_1A = Item(
+FIGURE_1A = depth_item(
     name="leaky-figure-1a",
     title="Figure 1a: Hamiltonian and cost of identity against the effective depth",
     claims={
@@ -97,6 +93,4 @@ FIGURE_1A = Item(
     },
     run=run,
     seconds=Seconds(3, 55, 140),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -13,9 +13,8 @@ from fathometer.leaky import LeakyRun
 from fathometer.report.figures.leaky import plot_spectra
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import RANK, SMALL_DEPTHS, depth_networks, usual_depth
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import RANK, depth_item, depth_networks, usual_depth
 from fathometer.reproduce.workshop import Workshop
 
 APART, FIRST = 3.0, 10  # s_k/s_{k+1} that stands apart, and the largest of the first so many
@@ -27,7 +26,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     sweep = depth_networks(workshop)
     runs = usual_depth(sweep)
     table = workshop.table("spectra", pd.DataFrame([spectrum_row(run) for run in runs]))
-    workshop.figure("figure", plot_spectra(sweep))
+    workshop.figure(plot_spectra(sweep))
     return answers(table, runs[0].design.effective_depth)
 
 
@@ -95,7 +94,7 @@ def ratios(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return values[:-1] / np.maximum(values[1:], np.finfo(float).tiny)
 
 
-FIGURE_1B = Item(
+FIGURE_1B = depth_item(
     name="leaky-figure-1b",
     title="Figure 1b: bottleneck structure in the spectra, L̃ = 7",
     claims={
@@ -119,6 +118,4 @@ FIGURE_1B = Item(
     },
     run=run,
     seconds=Seconds(1, 5, 15),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -13,10 +13,9 @@ from fathometer.leaky.energy import hamiltonians, in_dimensions
 from fathometer.report.figures.leaky import plot_energies
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import pm
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.leaky.instances import START_DEPTH, followed, solved
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, usual_depth
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks, usual_depth
 from fathometer.reproduce.workshop import Workshop
 
 MUCH_LESS = 0.1  # of a spread
@@ -31,7 +30,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     sweep = depth_networks(workshop)
     runs = usual_depth(sweep)
     table = workshop.table("energies", pd.DataFrame([energy_row(run) for run in runs]))
-    workshop.figure("figure", plot_energies(sweep))
+    workshop.figure(plot_energies(sweep))
     seeds = range(workshop.pick(smoke=1, small=3, paper=5))
     tolerance = workshop.pick(smoke=1e-6, small=1e-9, paper=1e-9)
     drifts = [followed(20, seed, tolerance).drift for seed in seeds]
@@ -64,7 +63,7 @@ def answers(table: pd.DataFrame, depth: float) -> dict[str, Answer]:
         "ends": Answer(
             bool((table[list(ends)] >= LARGE).all(axis=None)),
             "in medians of the middle third: "
-            + ", ".join(f"{words} {pm(table[name].to_numpy(float))}" for name, words in ends.items()),
+            + ", ".join(f"{words} {pm(table[name])}" for name, words in ends.items()),
             {name: table[name].min() for name in ends},
         ),
     }
@@ -112,7 +111,7 @@ def conserved(drifts: Sequence[float], spreads: Sequence[Sequence[float]]) -> An
     )
 
 
-FIGURE_1C = Item(
+FIGURE_1C = depth_item(
     name="leaky-figure-1c",
     title="Figure 1c: Hamiltonian dynamics along the path, L̃ = 7",
     claims={
@@ -142,6 +141,4 @@ FIGURE_1C = Item(
     },
     run=run,
     seconds=Seconds(2, 10, 40),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -10,9 +10,8 @@ from fathometer.leaky.compare_schemes import BASELINE, held_out_errors, paired_d
 from fathometer.report.figures.leaky import plot_errors
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import Interval, bootstrap_interval, mean_interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_SCHEMES, scheme_networks
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import scheme_item, scheme_networks
 from fathometer.reproduce.workshop import Workshop
 
 
@@ -21,7 +20,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     sweep = scheme_networks(workshop)
     errors = workshop.table("errors", held_out_errors(sweep))
     pairs = workshop.table("differences", paired_differences(sweep))
-    workshop.figure("figure", plot_errors(sweep))
+    workshop.figure(plot_errors(sweep))
     differences = seed_differences(sweep)
     usual = errors.loc[errors["scheme"] == BASELINE, "test_error"].mean()
     return {
@@ -61,7 +60,7 @@ def more_layers(errors: pd.DataFrame) -> Answer:
     table = errors.pivot_table(index=["scheme", "seed"], columns="layers", values="test_error")
     change = (table[most] - table[fewest]).dropna()
     found: dict[str, Interval] = {
-        str(scheme): mean_interval(values.to_numpy()) for scheme, values in change.groupby("scheme")
+        str(scheme): mean_interval(values) for scheme, values in change.groupby("scheme")
     }
     return Answer(
         all(interval.high < 0 for interval in found.values()),
@@ -70,7 +69,7 @@ def more_layers(errors: pd.DataFrame) -> Answer:
     )
 
 
-FIGURE_2A = Item(
+FIGURE_2A = scheme_item(
     name="leaky-figure-2a",
     title="Figure 2a: test error against L for three kinds of steps",
     claims={
@@ -96,6 +95,4 @@ FIGURE_2A = Item(
     },
     run=run,
     seconds=Seconds(2, 160, 130),
-    small=SMALL_SCHEMES,
-    device="cuda",
 )

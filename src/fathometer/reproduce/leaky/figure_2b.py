@@ -10,10 +10,9 @@ from fathometer.leaky import LeakyRun
 from fathometer.report.figures.leaky import plot_steps
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.intervals import Interval, mean_interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_SCHEMES, shown_schemes
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.intervals import mean_interval
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import scheme_item, shown_schemes
 from fathometer.reproduce.workshop import Workshop
 
 PLACE = 0.3  # p where W is said to be 6-dimensional
@@ -25,7 +24,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     sweep = shown_schemes(workshop)
     runs = [run for run in trained(sweep) if run.design.scheme == "adaptive"]
     table = workshop.table("steps", pd.DataFrame([steps_row(run) for run in runs]))
-    workshop.figure("figure", plot_steps(sweep))
+    workshop.figure(plot_steps(sweep))
     return answers(table)
 
 
@@ -56,8 +55,8 @@ def answers(table: pd.DataFrame) -> dict[str, Answer]:
     first, middle, last = (table[name] for name in ("first", "middle", "last"))
     thirds = ", ".join(f"{table[name].mean():.3g}" for name in ("first", "middle", "last"))
     where = f"{thirds} layers in the three thirds of p ({table['layers'].iloc[0]} in all)"
-    beginning, end, more = (_interval(a - b) for a, b in ((first, middle), (last, middle), (first, last)))
-    dimension = _interval(table["dimension"])
+    beginning, end, more = (mean_interval(a - b) for a, b in ((first, middle), (last, middle), (first, last)))
+    dimension = mean_interval(table["dimension"])
     return {
         "beginning": Answer(
             beginning.low > 0 and more.low > 0,
@@ -79,11 +78,7 @@ def answers(table: pd.DataFrame) -> dict[str, Answer]:
     }
 
 
-def _interval(values: pd.Series[float]) -> Interval:
-    return mean_interval(values.to_numpy(float))
-
-
-FIGURE_2B = Item(
+FIGURE_2B = scheme_item(
     name="leaky-figure-2b",
     title="Figure 2b: weight spectra and adaptive steps, L = 18",
     claims={
@@ -105,6 +100,4 @@ FIGURE_2B = Item(
     },
     run=run,
     seconds=Seconds(1, 6, 20),
-    small=SMALL_SCHEMES,
-    device="cuda",
 )

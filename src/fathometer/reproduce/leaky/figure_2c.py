@@ -14,9 +14,8 @@ from fathometer.report.figures.leaky import plot_plane
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import mean_interval, pm
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_SCHEMES, shown_schemes
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import scheme_item, shown_schemes
 from fathometer.reproduce.workshop import Workshop
 
 
@@ -24,7 +23,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     """Paths with L = 18 of all schemes, every seed."""
     sweep = shown_schemes(workshop)
     table = workshop.table("unevenness", unevenness_table(sweep))
-    workshop.figure("figure", plot_plane(sweep))
+    workshop.figure(plot_plane(sweep))
     return {"distances": better_spread(table, "distances"), "plane": better_spread(table, "plane")}
 
 
@@ -53,8 +52,8 @@ def unevenness(distances: npt.NDArray[np.float64]) -> float:
 def better_spread(table: pd.DataFrame, column: str) -> Answer:
     """Adaptive less equidistant, within seeds."""
     wide = table.pivot_table(index="seed", columns="scheme", values=column)
-    change = mean_interval((wide["adaptive"] - wide["equidistant"]).dropna().to_numpy())
-    words = ", ".join(f"{name} {pm(wide[name].dropna().to_numpy())}" for name in wide.columns)
+    change = mean_interval((wide["adaptive"] - wide["equidistant"]).dropna())
+    words = ", ".join(f"{name} {pm(wide[name].dropna())}" for name in wide.columns)
     return Answer(
         change.high < 0,
         f"{words}; adaptive less equidistant {change}",
@@ -62,7 +61,7 @@ def better_spread(table: pd.DataFrame, column: str) -> Answer:
     )
 
 
-FIGURE_2C = Item(
+FIGURE_2C = scheme_item(
     name="leaky-figure-2c",
     title="Figure 2c: the representation paths of three kinds of steps, L = 18",
     claims={
@@ -79,6 +78,4 @@ FIGURE_2C = Item(
     },
     run=run,
     seconds=Seconds(1, 6, 30),
-    small=SMALL_SCHEMES,
-    device="cuda",
 )

@@ -10,10 +10,9 @@ from fathometer.report.figures.leaky import plot_bounded
 from fathometer.report.leaky_tables import depth_table
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.intervals import Interval
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks
-from fathometer.reproduce.leaky.trends import listed, power
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks
+from fathometer.reproduce.leaky.trends import over_depths, power
 from fathometer.reproduce.workshop import Workshop
 
 FROM = 5.0  # L̃ from which on a bottleneck stands
@@ -31,7 +30,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     """Momenta and path lengths of all networks."""
     sweep = depth_networks(workshop)
     table = workshop.table("depths", depth_table(sweep))
-    workshop.figure("figure", plot_bounded(sweep))
+    workshop.figure(plot_bounded(sweep))
     return answers(table)
 
 
@@ -51,7 +50,7 @@ def answers(table: pd.DataFrame) -> dict[str, Answer]:
 
 
 def _constant(table: pd.DataFrame, column: str, found: Interval) -> Answer:
-    words = f"as L̃ to the power {found}; {listed(table, column)}"
+    words = f"as L̃ to the power {found}; {over_depths(table, column)}"
     return Answer(abs(found.mean) < ROOT, words, {"power": found.mean})
 
 
@@ -60,7 +59,7 @@ _TEST = (
     "−.5 and .5."
 )
 
-FIGURE_3 = Item(
+FIGURE_3 = depth_item(
     name="leaky-figure-3",
     title="Figure 3: what remains bounded as the effective depth grows",
     claims={
@@ -93,6 +92,4 @@ FIGURE_3 = Item(
         "power of L̃ took its place after the scale small had been seen, and is stricter.",
     ),
     seconds=Seconds(1, 5, 15),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -14,11 +14,10 @@ from fathometer.leaky.theory import linear_flow, middle_term
 from fathometer.leaky.theory.linear import QUADRATURE
 from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Item, Seconds
 from fathometer.reproduce.leaky.instances import SmoothCurve
-from fathometer.reproduce.leaky.networks import name_of
-from fathometer.reproduce.leaky.statements import Seen, every, largest_error, statement_table
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.leaky.networks import Plan, train_networks
+from fathometer.reproduce.leaky.statements import Seen, every, largest_error, seen_in, statement_table
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     integrals = workshop.table("integrals", curve_table(seeds))
     seen = [*_of_curves(seeds), *_of_networks(workshop)]
     workshop.table("sides", statement_table(seen))
-    workshop.figure("figure", _plot(integrals))
+    workshop.figure(_plot(integrals))
     linear, bent = (_spread(integrals, sigma) for sigma in ("identity", "relu"))
     return {
         "integral": every(seen, f"to {largest_error(seen):.0e}"),
@@ -68,11 +67,9 @@ def _of_networks(workshop: Workshop) -> list[Seen]:
     )
     designs = grid(design, effective_depth=[1.0, 2.0, 4.0], seeds=workshop.pick(smoke=1, small=3, paper=5))
     recipe = Recipe((Phase("adam", workshop.pick(smoke=20, small=1000, paper=1000), 3e-3),))
-    runs = workshop.sweep("linear", designs[: workshop.pick(smoke=1, small=9, paper=15)], recipe).runs
-    return [
-        Seen("linear networks", name_of(run), run.design.effective_depth, linear_flow(run.path))
-        for run in runs
-    ]
+    plan = Plan(designs[: workshop.pick(smoke=1, small=9, paper=15)], recipe)
+    runs = train_networks(workshop, "linear", plan).runs
+    return seen_in("linear networks", runs, lambda run: [linear_flow(run.path)])
 
 
 def curve_table(seeds: range) -> pd.DataFrame:

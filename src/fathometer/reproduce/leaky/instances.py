@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -18,6 +19,13 @@ SHAPE = (6, 10)  # of their A: w and N
 def drawn(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
     """Normal numbers."""
     return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def drawn_matrices(shapes: Iterable[tuple[int, int]], draws: int) -> Iterator[tuple[str, Tensor]]:
+    """So many of each shape, with words that tell them apart."""
+    for width, samples in shapes:
+        for seed in range(draws):
+            yield f"{width} × {samples}, seed {seed}", drawn(seed, width, samples)
 
 
 def cost_and_gradient(a: Tensor) -> tuple[Tensor, Tensor]:

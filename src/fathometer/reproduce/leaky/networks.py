@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset
+from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset, sweep
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.threads import in_threads
+from fathometer.progress import progress_bar
 from fathometer.report.leaky_tables import trained, usual_run
+from fathometer.reproduce.item import Item
 from fathometer.reproduce.scales import Scale
 from fathometer.reproduce.workshop import Workshop
 
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
 RANK = 3  # k* of all tasks here
 SHOWN_LAYERS = 18  # L of Figures 2b and 2c
-SMALL_DEPTHS = "w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds"
-SMALL_SCHEMES = "w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds"
+
+depth_item = partial(
+    Item, small="w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds", device="cuda"
+)
+"""An item about `depth_networks`."""
+scheme_item = partial(
+    Item, small="w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds", device="cuda"
+)
+"""An item about `scheme_networks`."""
 
 
 class Plan(NamedTuple):
@@ -67,39 +77,33 @@ def scheme_design(size: Preset) -> Design:
 
 def depth_networks(workshop: Workshop) -> LeakySweep:
     """The networks of `depth_plan`, trained and measured."""
-    return _measured(workshop, _trained(workshop, "depths", depth_plan(workshop.scale)))
+    return _measured(workshop, train_networks(workshop, "depths", depth_plan(workshop.scale)))
 
 
 def scheme_networks(workshop: Workshop) -> LeakySweep:
     """The networks of `scheme_plan`, trained."""
-    return _trained(workshop, "schemes", scheme_plan(workshop.scale))
+    return train_networks(workshop, "schemes", scheme_plan(workshop.scale))
 
 
 def shown_schemes(workshop: Workshop) -> LeakySweep:
     """Those of Figures 2b and 2c, trained and measured: L = 18, or the most layers where there are none."""
-    sweep = scheme_networks(workshop)
-    layers = {run.design.layers for run in sweep.runs}
+    networks = scheme_networks(workshop)
+    layers = {run.design.layers for run in networks.runs}
     shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
-    return _measured(workshop, replace(sweep, runs=tuple(sweep.chosen(layers=shown))))
+    return _measured(workshop, replace(networks, runs=tuple(networks.chosen(layers=shown))))
 
 
-def by_depth(sweep: LeakySweep) -> dict[float, list[LeakyRun]]:
-    """Networks that did not diverge, by L̃."""
-    found: dict[float, list[LeakyRun]] = {}
-    for run in sorted(trained(sweep), key=lambda run: (run.design.effective_depth, run.design.seed)):
-        found.setdefault(run.design.effective_depth, []).append(run)
-    return found
-
-
-def usual_depth(sweep: LeakySweep) -> list[LeakyRun]:
+def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
     """The networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
-    return by_depth(sweep)[usual_run(sweep).design.effective_depth]
+    depth = usual_run(networks).design.effective_depth
+    found = [run for run in trained(networks) if run.design.effective_depth == depth]
+    return sorted(found, key=lambda run: run.design.seed)
 
 
-def by_seed(sweep: LeakySweep) -> dict[int, list[LeakyRun]]:
-    """Networks that did not diverge, by seed."""
+def by_seed(networks: LeakySweep) -> dict[int, list[LeakyRun]]:
+    """Networks that did not diverge, by seed, in the order of L̃."""
     found: dict[int, list[LeakyRun]] = {}
-    for run in sorted(trained(sweep), key=lambda run: (run.design.seed, run.design.effective_depth)):
+    for run in sorted(trained(networks), key=lambda run: (run.design.seed, run.design.effective_depth)):
         found.setdefault(run.design.seed, []).append(run)
     return found
 
@@ -109,24 +113,26 @@ def name_of(run: LeakyRun) -> str:
     return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
 
 
-def _trained(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
-    """Train or load; what would be a warning is a note."""
-    with warnings.catch_warnings(record=True) as said:
+def train_networks(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
+    """Train, or load those of the same name; an interrupted training goes on. A warning becomes a note."""
+    folder = workshop.shared / "leaky" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings(record=True) as said, progress_bar(f"training {name}") as show:
         warnings.simplefilter("always", UserWarning)
-        sweep = workshop.sweep(name, *plan)
+        found = sweep(*plan, device=workshop.device, out=folder, resume=True, progress=show)
     for warning in said:
         if issubclass(warning.category, UserWarning):  # others are of other libraries
             workshop.note(f"{warning.message}.")
-    return sweep
+    return found
 
 
-def _measured(workshop: Workshop, sweep: LeakySweep) -> LeakySweep:
+def _measured(workshop: Workshop, networks: LeakySweep) -> LeakySweep:
     """Measure once, in threads, and say how many networks are not critical."""
-    measures = in_threads(lambda run: run.measure(warn=False), trained(sweep))
+    measures = in_threads(lambda run: run.measure(warn=False), trained(networks))
     loose = sum(found.summary["crit"] > CRITICAL for found in measures)
     if loose:
         workshop.note(
             f"{loose} of {len(measures)} networks are not at a critical point: crit, the median of "
             f"‖W − L̃Bσᵀ‖/‖W‖ over layers, is above {CRITICAL:g}."
         )
-    return sweep
+    return networks

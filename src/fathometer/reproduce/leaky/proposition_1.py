@@ -14,12 +14,11 @@ from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.theory import stable_rank_bound
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.instances import drawn
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
-from fathometer.reproduce.leaky.pictures import plot_sides
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.figures import plot_sides
+from fathometer.reproduce.leaky.instances import drawn, drawn_matrices
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks, name_of
 from fathometer.reproduce.leaky.statements import Seen, every, sides_of, statement_table
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 SHAPES = ((8, 3), (30, 5), (20, 12))  # w × N of drawn matrices
@@ -30,10 +29,12 @@ RANK_ERROR = 1e-6
 def run(workshop: Workshop) -> Mapping[str, Answer]:
     """Matrices that are drawn, and every representation of trained networks."""
     draws = workshop.pick(smoke=5, small=200, paper=1000)
-    seen = [*_of_drawn(draws), *_of_networks(depth_networks(workshop))]
+    matrices = drawn_matrices(SHAPES, draws)
+    seen = [Seen("drawn", where, math.nan, stable_rank_bound(a)) for where, a in matrices]
+    seen += _of_networks(depth_networks(workshop))
     workshop.table("sides", statement_table(seen))
     finite = [one for one in seen if math.isfinite(one.statement.left)]
-    workshop.figure("figure", plot_sides(sides_of(finite), "stable rank: the bound", "cost of identity"))
+    workshop.figure(plot_sides(sides_of(finite), "stable rank: the bound", "cost of identity"))
     least = min(one.statement.left / one.statement.right for one in finite if one.statement.right > 0)
     return {
         "bound": every(
@@ -45,13 +46,6 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         "letter": _letter(draws),
         "ones": _ones(),
     }
-
-
-def _of_drawn(draws: int) -> Iterator[Seen]:
-    for width, samples in SHAPES:
-        for seed in range(draws):
-            a = drawn(seed, width, samples)
-            yield Seen("drawn", f"{width} × {samples}, seed {seed}", math.nan, stable_rank_bound(a))
 
 
 def _of_networks(sweep: LeakySweep) -> Iterator[Seen]:
@@ -107,7 +101,7 @@ def _with_bias(a: Tensor) -> float:
     return exact_cost(a, with_ones(a.relu())).item()
 
 
-PROPOSITION_1 = Item(
+PROPOSITION_1 = depth_item(
     name="leaky-proposition-1",
     title="Proposition 1: the cost of identity is at least the stable rank",
     claims={
@@ -134,6 +128,4 @@ PROPOSITION_1 = Item(
     },
     run=run,
     seconds=Seconds(1, 8, 90),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -16,12 +16,11 @@ from fathometer.leaky.theory.identity import cost_of
 from fathometer.report.figures.style import INK, column_figure, for_print, legend_above
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.instances import cost_and_gradient, drawn
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
-from fathometer.reproduce.leaky.pictures import draw_lines, draw_sides
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.figures import draw_lines, draw_sides
+from fathometer.reproduce.leaky.instances import cost_and_gradient, drawn, drawn_matrices
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks, name_of
 from fathometer.reproduce.leaky.statements import Seen, every, largest_error, sides_of, statement_table
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -50,14 +49,13 @@ class Descent(NamedTuple):
 def run(workshop: Workshop) -> Mapping[str, Answer]:
     """A new neuron at drawn and trained representations; descent on the cost itself."""
     draws = workshop.pick(smoke=3, small=20, paper=50)
-    seen = [
-        *_of_drawn(draws),
-        *_of_networks(depth_networks(workshop), workshop.pick(smoke=4, small=3, paper=5)),
-    ]
+    matrices = [(where, a) for where, a in drawn_matrices(SHAPES, draws) if math.isfinite(cost_of(a))]
+    seen = [Seen("drawn", where, math.nan, added_neuron(a)) for where, a in matrices]
+    seen += _of_networks(depth_networks(workshop), workshop.pick(smoke=4, small=3, paper=5))
     workshop.table("sides", statement_table(seen))
     descents = _descents(workshop)
     table = workshop.table("minima", _ends(descents))
-    workshop.figure("figure", _plot(seen, descents))
+    workshop.figure(_plot(seen, descents))
     falls = [one for one in seen if one.statement.details["decreases"]]
     return {
         "decrease": every(
@@ -69,14 +67,6 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         "minima": minima(table),
         "letter": _letter(workshop.pick(smoke=100, small=10_000, paper=10_000)),
     }
-
-
-def _of_drawn(draws: int) -> Iterator[Seen]:
-    for width, samples in SHAPES:
-        for seed in range(draws):
-            a = drawn(seed, width, samples)
-            if math.isfinite(cost_of(a)):
-                yield Seen("drawn", f"{width} × {samples}, seed {seed}", math.nan, added_neuron(a))
 
 
 def _of_networks(sweep: LeakySweep, every_so_many: int) -> Iterator[Seen]:
@@ -174,7 +164,7 @@ def _plot(seen: list[Seen], descents: Mapping[tuple[int, int], Descent]) -> Figu
     return figure
 
 
-PROPOSITION_2 = Item(
+PROPOSITION_2 = depth_item(
     name="leaky-proposition-2",
     title="Proposition 2: stable minima of the cost of identity are non-negative",
     claims={
@@ -203,6 +193,4 @@ PROPOSITION_2 = Item(
         "rounding as far as could be seen.",
     ),
     seconds=Seconds(2, 8, 60),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

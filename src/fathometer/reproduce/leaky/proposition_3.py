@@ -16,12 +16,11 @@ from fathometer.leaky.theory.statement import Statement, equal
 from fathometer.report.figures.style import column_figure, for_print
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.instances import cost_and_gradient, drawn
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
-from fathometer.reproduce.leaky.pictures import draw_lines
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.figures import draw_lines
+from fathometer.reproduce.leaky.instances import cost_and_gradient, drawn_matrices
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks, name_of
 from fathometer.reproduce.leaky.statements import Seen, every, largest_error, named, statement_table
-from fathometer.reproduce.scales import Seconds
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -35,16 +34,15 @@ SHOWN = 5  # lines in the figure
 def run(workshop: Workshop) -> Mapping[str, Answer]:
     """From drawn matrices, and from a few samples of trained representations."""
     draws = workshop.pick(smoke=2, small=30, paper=100)
-    starts = [*_drawn(draws), *_of_networks(depth_networks(workshop))]
+    starts = [("drawn", where, math.nan, a) for where, a in drawn_matrices(SHAPES, draws)]
+    starts += _of_networks(depth_networks(workshop))
     seen = [
         Seen(kind, where, depth, statement)
         for kind, where, depth, a in starts
         for statement in [*path_to_a_saddle(a), same_gradient(a)]
     ]
     workshop.table("sides", statement_table(seen))
-    workshop.figure(
-        "figure", _plot([a for *_, a in starts[: draws * len(SHAPES) : max(draws // 2, 1)]][:SHOWN])
-    )
+    workshop.figure(_plot([a for *_, a in starts[: draws * len(SHAPES) : max(draws // 2, 1)]][:SHOWN]))
     level = named(seen, "Proposition 3, constant cost")
     zero, falls = named(seen, "Proposition 3, zero rows"), named(seen, "Proposition 3, no minimum")
     gradient = named(seen, "Proposition 3, gradient")
@@ -61,12 +59,6 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
         ),
         "critical": every(gradient, f"to {largest_error(gradient):.0e}"),
     }
-
-
-def _drawn(draws: int) -> Iterator[tuple[str, str, float, Tensor]]:
-    for width, samples in SHAPES:
-        for seed in range(draws):
-            yield "drawn", f"{width} × {samples}, seed {seed}", math.nan, drawn(seed, width, samples)
 
 
 def _of_networks(sweep: LeakySweep) -> Iterator[tuple[str, str, float, Tensor]]:
@@ -118,7 +110,7 @@ def _plot(starts: list[Tensor]) -> Figure:
     return figure
 
 
-PROPOSITION_3 = Item(
+PROPOSITION_3 = depth_item(
     name="leaky-proposition-3",
     title="Proposition 3: a path of constant cost from a negative minimum to a saddle",
     claims={
@@ -140,6 +132,4 @@ PROPOSITION_3 = Item(
     },
     run=run,
     seconds=Seconds(1, 6, 40),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

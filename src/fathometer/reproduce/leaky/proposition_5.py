@@ -12,11 +12,11 @@ from fathometer.leaky.theory import Statement, proposition_5
 from fathometer.leaky.theory.bottleneck import FALLING, VANISHED
 from fathometer.report.figures.style import INK, column_figure, for_print, legend_above
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, by_seed, depth_networks
-from fathometer.reproduce.leaky.pictures import draw_lines
-from fathometer.reproduce.leaky.trends import listed
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.figures import draw_lines
+from fathometer.reproduce.leaky.networks import by_seed, depth_item, depth_networks
+from fathometer.reproduce.leaky.trends import over_depths
+from fathometer.reproduce.ranks import spearman
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     seeds = by_seed(depth_networks(workshop))
     found = {seed: proposition_5([run.path for run in runs]) for seed, runs in seeds.items()}
     table = workshop.table("negative", pd.DataFrame(list(chain(*(_rows(s, f) for s, f in found.items())))))
-    workshop.figure("figure", _plot(table))
-    speeds = listed(table, "boundedness")
+    workshop.figure(_plot(table))
+    speeds = over_depths(table, "boundedness")
     workshop.note(f"‖∂A‖/‖A‖ at the least COI, which the Proposition assumes to be bounded: {speeds}.")
     return {"slow": non_negative(table, "at_least_cost"), "half": non_negative(table, "at_half")}
 
@@ -48,18 +48,13 @@ def _rows(seed: int, statement: Statement) -> list[dict[str, float]]:
 
 def non_negative(table: pd.DataFrame, column: str) -> Answer:
     """In every seed ‖A₋‖/‖A‖ falls with L̃, and is small at the largest."""
-    trends = [_trend(group["effective_depth"], group[column]) for _, group in table.groupby("seed")]
+    trends = [spearman(group["effective_depth"], group[column]) for _, group in table.groupby("seed")]
     last = table[table["effective_depth"] == table["effective_depth"].max()][column]
     return Answer(
         max(trends) <= FALLING and bool((last < VANISHED).all()),
-        f"{listed(table, column)}; rank correlations {', '.join(f'{trend:.2g}' for trend in trends)}",
+        f"{over_depths(table, column)}; rank correlations {', '.join(f'{trend:.2g}' for trend in trends)}",
         {"worst_correlation": max(trends), "largest_share": float(last.max())},
     )
-
-
-def _trend(depths: pd.Series[float], shares: pd.Series[float]) -> float:
-    """Spearman's rank correlation; 0 where all shares are the same."""
-    return float(depths.rank().corr(shares.rank())) if shares.nunique() > 1 else 0.0
 
 
 @for_print
@@ -75,7 +70,7 @@ def _plot(table: pd.DataFrame) -> Figure:
     return figure
 
 
-PROPOSITION_5 = Item(
+PROPOSITION_5 = depth_item(
     name="leaky-proposition-5",
     title="Proposition 5: inside the bottleneck the representation becomes non-negative",
     claims={
@@ -96,6 +91,4 @@ PROPOSITION_5 = Item(
         "small; the paper assumes it, so it became a note.",
     ),
     seconds=Seconds(1, 7, 60),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

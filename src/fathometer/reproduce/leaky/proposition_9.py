@@ -14,11 +14,10 @@ from fathometer.leaky.theory.statement import TRAINED
 from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.leaky.instances import START_DEPTH, bias_growth, followed, growth_factor, solved
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
-from fathometer.reproduce.leaky.statements import Seen, every, largest_error, named, statement_table
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks
+from fathometer.reproduce.leaky.statements import Seen, every, largest_error, named, seen_in, statement_table
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -41,12 +40,12 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     ]
     seen = [
         *_of_solved(seeds, workshop.pick(smoke=LAYERS[:1], small=LAYERS, paper=LAYERS)),
-        *_of_networks(critical),
+        *seen_in("trained", critical, lambda run: balancedness(run.path)),
     ]
     workshop.table("sides", statement_table(seen))
     factors = [growth_factor(found) for found in flows]
     workshop.table("factors", factor_table(factors, seen))
-    workshop.figure("figure", _plot(flows[0], seen))
+    workshop.figure(_plot(flows[0], seen))
     workshop.note(
         "The factor is fitted to ‖W‖² and suffers most from training that has not quite converged: it is "
         "exact along the flow and in networks that are critical to rounding."
@@ -68,13 +67,6 @@ def _of_solved(seeds: Sequence[int], layers: Sequence[int]) -> Iterator[Seen]:
         for count in layers:
             found = balancedness(solved(count, seed), EXACT)
             yield from (Seen("solved", f"L = {count}, seed {seed}", START_DEPTH, s) for s in found)
-
-
-def _of_networks(runs: Sequence[LeakyRun]) -> Iterator[Seen]:
-    for run in runs:
-        yield from (
-            Seen("trained", name_of(run), run.design.effective_depth, s) for s in balancedness(run.path)
-        )
 
 
 def letter(factors: Sequence[float], growth: Sequence[Seen]) -> Answer:
@@ -177,7 +169,7 @@ def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
     return figure
 
 
-PROPOSITION_9 = Item(
+PROPOSITION_9 = depth_item(
     name="leaky-proposition-9",
     title="Proposition 9: balancedness",
     claims={
@@ -208,6 +200,4 @@ PROPOSITION_9 = Item(
     },
     run=run,
     seconds=Seconds(2, 10, 60),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
+from fathometer.leaky import LeakyRun
 from fathometer.leaky.theory import Statement
 from fathometer.reproduce.claim import Answer
+from fathometer.reproduce.leaky.networks import name_of
 
 
 class Seen(NamedTuple):
@@ -25,6 +27,17 @@ class Seen(NamedTuple):
     where: str
     depth: float
     statement: Statement
+
+
+def seen_in(
+    kind: str, runs: Iterable[LeakyRun], statements: Callable[[LeakyRun], Iterable[Statement]]
+) -> list[Seen]:
+    """The statements about each network."""
+    return [
+        Seen(kind, name_of(run), run.design.effective_depth, statement)
+        for run in runs
+        for statement in statements(run)
+    ]
 
 
 def statement_table(seen: Iterable[Seen]) -> pd.DataFrame:

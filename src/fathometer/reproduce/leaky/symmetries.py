@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
-from fathometer.leaky import LeakyRun
-from fathometer.leaky.theory import Statement, integration_range, output_scaling
+from fathometer.leaky.theory import integration_range, output_scaling
 from fathometer.leaky.theory.symmetries import EXACT
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
-from fathometer.reproduce.leaky.pictures import Points, plot_errors
-from fathometer.reproduce.leaky.statements import Seen, every, largest_error, named, statement_table
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.item import Seconds
+from fathometer.reproduce.leaky.figures import Points, plot_differences
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks
+from fathometer.reproduce.leaky.statements import Seen, every, largest_error, named, seen_in, statement_table
 from fathometer.reproduce.workshop import Workshop
-
-StatementsOf: TypeAlias = Callable[[LeakyRun], list[Statement]]
 
 STRETCH = 3.0  # c, of the range
 SHIFT = 0.5  # c, of L̃
@@ -27,8 +22,8 @@ def run_range(workshop: Workshop) -> Mapping[str, Answer]:
     """Every network stretched to [0, 3], and those of one seed to [0, L̃]."""
     runs = trained(depth_networks(workshop))
     least = min(run.design.seed for run in runs)
-    seen = _seen("c = 3", runs, lambda run: integration_range(run.path, STRETCH))
-    unit = _seen(
+    seen = seen_in("c = 3", runs, lambda run: integration_range(run.path, STRETCH))
+    unit = seen_in(
         "c = L̃",
         [run for run in runs if run.design.seed == least],
         lambda run: integration_range(run.path, run.design.effective_depth),
@@ -36,7 +31,7 @@ def run_range(workshop: Workshop) -> Mapping[str, Answer]:
     workshop.table("sides", statement_table([*seen, *unit]))
     kinds = {"network": "network", "flow": "flow", "norm": "parameter norm"}
     found = {label: _of(seen, "integration range", kind) for kind, label in kinds.items()}
-    workshop.figure("figure", plot_errors(_points(found), EXACT))
+    workshop.figure(plot_differences(_points(found), EXACT))
     activations = [*found["network"], *found["flow"]]
     return {
         "activations": every(activations, f"to {largest_error(activations):.0e}"),
@@ -48,10 +43,10 @@ def run_range(workshop: Workshop) -> Mapping[str, Answer]:
 def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
     """Every network with L̃ + .5, and as a plain ResNet; and one with its biases, where the symmetry ends."""
     runs = trained(depth_networks(workshop))
-    shifted = _seen("c = .5", runs, lambda run: output_scaling(run.path, SHIFT))
-    plain = _seen("c = −L̃", runs, lambda run: output_scaling(run.path, -run.design.effective_depth))
+    shifted = seen_in("c = .5", runs, lambda run: output_scaling(run.path, SHIFT))
+    plain = seen_in("c = −L̃", runs, lambda run: output_scaling(run.path, -run.design.effective_depth))
     least = min(run.design.seed for run in runs)
-    biased = _seen(
+    biased = seen_in(
         "with biases",
         [run for run in runs if run.design.seed == least],
         lambda run: output_scaling(run.path, SHIFT, bias=True),
@@ -65,7 +60,7 @@ def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
         r"network, $\kappa$ for $e^{-cp}$": network,
         "flow, biases kept": kept,
     }
-    workshop.figure("figure", plot_errors(_points(found), EXACT))
+    workshop.figure(plot_differences(_points(found), EXACT))
     away = max(one.statement.details["kappa_from_exponential"] for one in network)
     workshop.note(
         "The symmetry is one of the differential equation. In a network of section 3, e^{−cp} is replaced by "
@@ -82,14 +77,6 @@ def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def _seen(kind: str, runs: Sequence[LeakyRun], statements: StatementsOf) -> list[Seen]:
-    return [
-        Seen(kind, name_of(run), run.design.effective_depth, statement)
-        for run in runs
-        for statement in statements(run)
-    ]
-
-
 def _of(seen: Sequence[Seen], symmetry: str, kind: str) -> list[Seen]:
     return named(seen, f"Section 1.2, {symmetry}, {kind}")
 
@@ -101,7 +88,7 @@ def _points(found: Mapping[str, Sequence[Seen]]) -> Points:
     }
 
 
-INTEGRATION_RANGE = Item(
+INTEGRATION_RANGE = depth_item(
     name="leaky-integration-range",
     title="Section 1.2: stretching the range of integration is changing the effective depth",
     claims={
@@ -122,10 +109,8 @@ INTEGRATION_RANGE = Item(
     },
     run=run_range,
     seconds=Seconds(2, 12, 60),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )
-OUTPUT_SCALING = Item(
+OUTPUT_SCALING = depth_item(
     name="leaky-output-scaling",
     title="Section 1.2: scaling the outputs is changing the effective depth",
     claims={
@@ -141,6 +126,4 @@ OUTPUT_SCALING = Item(
     },
     run=run_scaling,
     seconds=Seconds(2, 18, 90),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

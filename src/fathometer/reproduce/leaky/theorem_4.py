@@ -14,12 +14,11 @@ from fathometer.leaky.theory import Statement, solved_path, theorem_4
 from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
 from fathometer.report.leaky_tables import trained
 from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.item import Item
+from fathometer.reproduce.item import Seconds
 from fathometer.reproduce.leaky.instances import START_DEPTH, solved
-from fathometer.reproduce.leaky.networks import SMALL_DEPTHS, depth_networks, name_of
+from fathometer.reproduce.leaky.networks import depth_item, depth_networks, name_of
 from fathometer.reproduce.leaky.statements import Seen, every, named, statement_table
-from fathometer.reproduce.leaky.trends import listed, power
-from fathometer.reproduce.scales import Seconds
+from fathometer.reproduce.leaky.trends import over_depths, power
 from fathometer.reproduce.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     table = workshop.table("sides", statement_table(seen))
     own = [one._replace(statement=_with_own(one.statement)) for one in seen]
     speeds = workshop.table("speeds", speed_table(sweep))
-    workshop.figure("figure", _plot(table[table["kind"] == "trained"]))
+    workshop.figure(_plot(table[table["kind"] == "trained"]))
     paper = [one.statement.details["paper_slack"] for one in named(seen, FIRST[0])]
     return {
         "first": every(named(own, *FIRST), _words(seen, FIRST)),
@@ -124,7 +123,9 @@ def close(table: pd.DataFrame) -> Answer:
     medians = rows.groupby("effective_depth")["distance"].median()
     falls = bool((medians.diff().dropna() < 0).all())
     last = float(medians.iloc[-1])
-    return Answer(falls and last <= NEAR, f"distance {listed(rows, 'distance')}", {"largest_depth": last})
+    return Answer(
+        falls and last <= NEAR, f"distance {over_depths(rows, 'distance')}", {"largest_depth": last}
+    )
 
 
 def timescales(table: pd.DataFrame) -> Answer:
@@ -165,7 +166,7 @@ def _draw(axes: Axes, table: pd.DataFrame, names: tuple[str, str]) -> None:
     axes.set_xlabel(r"effective depth $\tilde{L}$")
 
 
-THEOREM_4 = Item(
+THEOREM_4 = depth_item(
     name="leaky-theorem-4",
     title="Theorem 4: the Hamiltonian, the least cost of identity, and two timescales",
     claims={
@@ -198,6 +199,4 @@ THEOREM_4 = Item(
     },
     run=run,
     seconds=Seconds(1, 8, 60),
-    small=SMALL_DEPTHS,
-    device="cuda",
 )

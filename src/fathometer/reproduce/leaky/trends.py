@@ -24,7 +24,7 @@ def power(table: pd.DataFrame, column: str, start: float = 0.0) -> Interval:
     return mean_interval(fits)
 
 
-def listed(table: pd.DataFrame, column: str) -> str:
+def over_depths(table: pd.DataFrame, column: str) -> str:
     """Mean ± standard deviation over seeds at every L̃, in words."""
     groups = table.groupby("effective_depth")[column]
-    return ", ".join(f"{pm(values.to_numpy(float))} (L̃ = {depth:g})" for depth, values in groups)
+    return ", ".join(f"{pm(values)} (L̃ = {depth:g})" for depth, values in groups)

@@ -47,13 +47,11 @@ class LeakyFigure(NamedTuple):
 
     Attributes:
         draw: gives it from a sweep and `columns`, or raises an InputError that says what the sweep lacks.
-        shows: what is in it.
         needs: which networks the sweep must hold.
         alone: whether a run can show it that is no sweep.
     """
 
     draw: Callable[..., Figure]
-    shows: str
     needs: str
     alone: bool = False
 
@@ -75,23 +73,21 @@ _ONE = "any network; that with L̃ nearest 7 and the least seed is shown"
 _SCHEMES = "equidistant and other steps with the same L and seeds"
 
 FIGURES = {
-    "1a": LeakyFigure(plot_dimensions, "Hamiltonians, COI and stable rank against L̃", _DEPTHS),
-    "1b": LeakyFigure(plot_spectra, "spectra of A_p and W_p along p", _ONE, alone=True),
-    "1c": LeakyFigure(plot_energies, "energies and Hamiltonians along p", f"{_ONE}, L̃ > 0", alone=True),
-    "2a": LeakyFigure(plot_errors, "test error against L for each scheme", f"{_SCHEMES}; test samples"),
-    "2b": LeakyFigure(plot_steps, "spectra of W_p with adaptive steps", "a network with adaptive steps"),
-    "2c": LeakyFigure(plot_plane, "paths of the schemes in a plane", "two schemes with the same L and seed"),
-    "3": LeakyFigure(plot_bounded, "path lengths and momenta against L̃", _DEPTHS),
-    "affinity": LeakyFigure(plot_affinity, "affinity of σ, ‖A₋‖/‖A‖ and COI along p", _ONE, alone=True),
+    "1a": LeakyFigure(plot_dimensions, _DEPTHS),
+    "1b": LeakyFigure(plot_spectra, _ONE, alone=True),
+    "1c": LeakyFigure(plot_energies, f"{_ONE}, L̃ > 0", alone=True),
+    "2a": LeakyFigure(plot_errors, f"{_SCHEMES}; test samples"),
+    "2b": LeakyFigure(plot_steps, "a network with adaptive steps"),
+    "2c": LeakyFigure(plot_plane, "two schemes with the same L and seed"),
+    "3": LeakyFigure(plot_bounded, _DEPTHS),
+    "affinity": LeakyFigure(plot_affinity, _ONE, alone=True),
 }
 """By the paper's numbers, and `affinity`."""
 
 PICTURES = FIGURES | {
-    "ranks": LeakyFigure(plot_ranks, "COI and stable ranks along p", _ONE, alone=True),
-    "training": LeakyFigure(
-        plot_training, "error, weight decay and crit along training", "any network", alone=True
-    ),
-    "projection": LeakyFigure(plot_projection, "the path A_p in a plane", _ONE, alone=True),
+    "ranks": LeakyFigure(plot_ranks, _ONE, alone=True),
+    "training": LeakyFigure(plot_training, "any network", alone=True),
+    "projection": LeakyFigure(plot_projection, _ONE, alone=True),
 }
 """These, and others that the paper has not."""
 

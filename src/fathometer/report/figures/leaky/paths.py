@@ -25,15 +25,13 @@ from fathometer.report.figures.style import (
     legend_above,
     note_below,
 )
-from fathometer.report.leaky_tables import Results, bottleneck_stretches, usual_run
+from fathometer.report.leaky_tables import DECADES, LINEAR, Results, bottleneck_stretches, usual_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
 STEP = "#d5dade"  # places of the layers
-_DECADES = 4  # of singular values shown below the largest
 
 _ENERGIES = {
     "potential": ("potential (COI)", SAND, "s"),
@@ -154,7 +152,7 @@ def draw_spectra(
         )
     top = float(spectra.max()) or 1.0
     axes.set_yscale("log")
-    axes.set_ylim(max(top * 10.0**-_DECADES, float(spectra.min()) / 2), top * 2)
+    axes.set_ylim(max(top * 10.0**-DECADES, float(spectra.min()) / 2), top * 2)
     axes.set_ylabel(label)
     along(axes)
 

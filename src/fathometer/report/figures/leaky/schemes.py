@@ -93,20 +93,12 @@ def plot_steps(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
 
 
 @for_print
-def plot_plane(
-    sweep: LeakySweep, layers: int | None = None, seed: int | None = None, *, columns: Columns = 2
-) -> Figure:
-    """The paths A_p of the schemes of one L and seed in the plane of a joint PCA (Figure 2c).
+def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+    """The paths A_p of the schemes in the plane of a joint PCA, a dot at each layer (Figure 2c).
 
-    A dot stands at each layer.
-
-    Args:
-        sweep: networks that differ in scheme, L and seed alone.
-        layers: L; if left out, the most that two schemes share.
-        seed: if left out, the least.
-        columns: 1 or 2, the width in columns of a page.
+    Of networks that differ in scheme, L and seed alone, those that `comparable_schemes` takes are shown.
     """
-    runs = comparable_schemes(sweep, layers, seed)
+    runs = comparable_schemes(sweep)
     plane = project_paths(runs)
     figure, axes = plane_figure(plane, columns)
     for run, path in zip(runs, plane.paths, strict=True):

@@ -14,12 +14,12 @@ function make(tag, attributes = {}, ...children) {
 }
 
 /** A number as one reads it. */
-function number(value, digits = 3) {
+function number(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2);
-  return Number.isInteger(value) ? String(value) : value.toFixed(size >= 100 ? 1 : digits);
+  return Number.isInteger(value) ? String(value) : value.toFixed(size >= 100 ? 1 : 3);
 }
 
 /** A table that came by columns, as rows. */

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fathometer.compare import dtw_path, signatures
-from fathometer.compare.gathering import Array
+from fathometer.compare.gathering import Array, signatures
+from fathometer.compare.warping import dtw_path
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
 

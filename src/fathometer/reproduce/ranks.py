@@ -1,4 +1,4 @@
-"""Tests that ask how often chance does as well: labels or values in another order."""
+"""Statistics of ranks, and how often chance does as well: labels or values in another order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 _EXACT = 8  # values up to which all orders are tried: 40,320
@@ -24,6 +24,33 @@ class Chance(NamedTuple):
 
     value: float
     p: float
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
+    """The rank correlation; 0 where one side does not vary and so says nothing.
+
+    Example:
+        >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 4]), 3), spearman([1, 2], [5, 5])
+        (0.8, 0.0)
+    """
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+
+def auc(score: ArrayLike, positive: ArrayLike) -> float:
+    """The chance that a positive has a higher score than a negative (Mann and Whitney); NaN without both.
+
+    Example:
+        >>> auc([1, 2, 3, 4], [False, True, False, True])
+        0.75
+    """
+    ranks, mask = rankdata(np.asarray(score, dtype=float)), np.asarray(positive, dtype=bool)
+    ones, zeros = int(mask.sum()), int((~mask).sum())
+    if not ones or not zeros:
+        return float("nan")
+    return float((ranks[mask].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 
 def rank_trend(x: Sequence[float], y: Sequence[float]) -> Chance:

@@ -1,4 +1,4 @@
-"""What an activation does in its block: in ResNets the one after the sum, in DenseNets the transitions."""
+"""What an activation does in its block, by the names of the modules."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fathometer.capture.sites import Site
-from fathometer.sounding import Sounding
 
 _BLOCK = re.compile(r"layer\d+\.\d+(?=\.|$)")
 OTHERS = "others"
 _MANY = 6  # kinds that colours still tell apart
 
 
-class Residual(NamedTuple):
-    """The scores in residual blocks, in order of depth.
+class BlockRoles(NamedTuple):
+    """Of every site, what it is in the blocks `layerN.M` of a ResNet; neither before and after them.
 
     Attributes:
-        after: of the last activation of each block, which sees the sum.
-        inside: of all others.
+        ends: whether it is the last activation of its block, which sees the sum if there is one.
+        inside: whether it is another one of a block.
     """
 
-    after: NDArray[np.float64]
-    inside: NDArray[np.float64]
+    ends: NDArray[np.bool_]
+    inside: NDArray[np.bool_]
 
 
-def residual_scores(sounding: Sounding) -> Residual | None:
-    """Scores after the sums and inside the blocks `layerN.M`; none without such blocks."""
-    blocks = [_block(site) for site in sounding.sites]
+def block_roles(sites: Sequence[Site]) -> BlockRoles:
+    """By the names of the modules.
+
+    Example:
+        >>> names = ["relu", "layer1.0.relu", "layer1.0.relu2"]
+        >>> found = block_roles([Site(name, "relu", 1, order, True) for order, name in enumerate(names)])
+        >>> found.ends.tolist(), found.inside.tolist()
+        ([False, False, True], [False, True, False])
+    """
+    blocks = [match[0] if (match := _BLOCK.match(site.module)) else "" for site in sites]
     last = {block: place for place, block in enumerate(blocks)}
-    scores = sounding.signature.to_numpy(float)
-    after = np.array([bool(block) and last[block] == place for place, block in enumerate(blocks)])
-    inside = np.array([bool(block) for block in blocks]) & ~after
-    return Residual(scores[after], scores[inside]) if inside.any() else None
-
-
-def transitions(sounding: Sounding) -> NDArray[np.bool_]:
-    """Of every site, whether it is in a transition between dense blocks."""
-    return np.array(["transition" in site.module for site in sounding.sites])
+    ends = np.array([bool(block) and last[block] == place for place, block in enumerate(blocks)])
+    return BlockRoles(ends, np.array([bool(block) for block in blocks]) & ~ends)
 
 
 def kinds_of(sites: Sequence[Site]) -> list[str]:
@@ -60,11 +59,6 @@ def kinds_of(sites: Sequence[Site]) -> list[str]:
     often = Counter(names)
     found = [name if often[name] > 1 else OTHERS for name in names]
     return found if 1 < len(set(found)) <= _MANY else [site.operator for site in sites]
-
-
-def _block(site: Site) -> str:
-    match = _BLOCK.match(site.module)
-    return match[0] if match else ""
 
 
 def _kind(site: Site) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of statements: both sides against each other, and several lines along one axis."""
+"""Figures of statements: both sides against each other, and several lines along one axis."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
 
 
 @for_print
-def plot_errors(points: Points, limit: float) -> Figure:
+def plot_differences(points: Points, limit: float) -> Figure:
     """Errors against L̃, with the limit below which a statement counts as exact; 0 is drawn as 1e-17."""
     figure = column_figure(1, 2.6)
     axes = figure.subplots()
@@ -84,7 +84,6 @@ def draw_lines(
     number: int,
     *,
     marker: bool = True,
-    dashed: bool = False,
 ) -> None:
     """One line for each seed or draw in one colour, named once."""
     style = look(number)
@@ -94,7 +93,7 @@ def draw_lines(
             np.asarray(values),
             color=PALETTE[number],
             marker=style["marker"] if marker else None,
-            linestyle="--" if dashed else "-",
+            linestyle="-",
             linewidth=0.8,
             alpha=max(0.35, 1 / len(lines)),
             label=label if which == 0 else None,

@@ -1,0 +1,168 @@
+"""The networks of torchvision, timm and transformers, with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from fathometer.models.sources import import_optional
+from soak.networks.trial import Made, Trial, try_network
+from soak.program import Effort, Outcome, Program, Row
+
+SIDE = 64
+"""Of images, in pixels, where a network takes them."""
+
+_ASKS = (
+    "{what} run plainly and watched, and once more with an exception in the middle. A failure: an "
+    "output{more} that differs in one bit; not as many sites as calls counted below torch's dispatcher; a "
+    "hook, function, attribute or mode that is left behind; a network that does not run."
+)
+
+
+class Candidate(NamedTuple):
+    """A network that is yet to be built."""
+
+    family: str
+    name: str
+    build: Callable[[], Made]
+    gradients: bool = False  # whether to compare those, too
+
+
+def _try_all(candidates: Iterable[Candidate]) -> Outcome:
+    rows: dict[str, Row] = {}
+    failures: list[str] = []
+    for family, name, build, gradients in candidates:
+        mode = torch.enable_grad if gradients else torch.no_grad
+        torch.manual_seed(0)
+        try:
+            made = build()
+            trial = try_network(lambda made=made: made, mode, gradients=gradients)  # type: ignore[misc]
+        except Exception as error:  # of whatever library
+            failures.append(f"{name}: does not run ({error!r:.200})")
+            trial = Trial([], [], ["outputs"], [])
+        else:
+            failures += [f"{name}: {fault}" for fault in trial.faults]
+            if len(trial.sites) != len(trial.counted):
+                failures.append(f"{name}: {len(trial.sites)} sites, {len(trial.counted)} calls counted")
+        row = rows.setdefault(
+            family,
+            {"family": family, "networks": 0, "sites": 0, "counted": 0, "bit for bit": 0, "left behind": 0},
+        )
+        found = (1, len(trial.sites), len(trial.counted), not trial.changed, bool(trial.left))
+        for column, more in zip(list(row)[1:], found, strict=True):
+            row[column] = int(row[column]) + more
+    return Outcome(list(rows.values()), failures)
+
+
+def _on_image(network: nn.Module, own: int, dtype: torch.dtype = torch.float32) -> Made:
+    """With a small image, or of the network's own size if it takes no other."""
+    network.eval()
+    for side in (SIDE, own):
+        image = torch.randn(1, 3, side, side, dtype=dtype)
+        try:
+            with torch.no_grad():
+                network(image)
+        except Exception:  # each library says in its own way that the size is wrong
+            if side == own:
+                raise
+        else:
+            break
+    return Made(network, (image,))
+
+
+def _torchvision(effort: Effort) -> Outcome:
+    from tests.zoo.families import TORCHVISION_LARGE, TORCHVISION_SMOKE
+
+    models = import_optional("torchvision", "models", extra="vision", purpose="this program").models
+
+    def build(name: str) -> Made:
+        dtype = torch.bfloat16 if name in TORCHVISION_LARGE else torch.float32
+        options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        with _default_dtype(dtype):
+            network = models.get_model(name, weights=None, **options)
+        crop = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
+        return _on_image(network, getattr(network, "image_size", crop), dtype)
+
+    names = models.list_models(module=models) if effort == "full" else TORCHVISION_SMOKE
+    families = {name: models.get_model_builder(name).__module__.rpartition(".")[2] for name in names}
+    candidates = (Candidate(families[name], name, lambda name=name: build(name)) for name in names)  # type: ignore[misc]
+    outcome = _try_all(candidates)
+    if effort == "full":
+        outcome.notes.append(f"In bfloat16, for memory: {', '.join(TORCHVISION_LARGE)}.")
+    return outcome
+
+
+def _timm(effort: Effort) -> Outcome:
+    from tests.zoo.families import TIMM, TIMM_LEFT_OUT, TIMM_SMOKE
+
+    timm = import_optional("timm", extra="vision", purpose="this program")
+
+    def build(name: str) -> Made:
+        network = timm.create_model(name, pretrained=False)
+        return _on_image(network, network.default_cfg["input_size"][-1])
+
+    chosen = TIMM if effort == "full" else {family: TIMM[family] for family in TIMM_SMOKE}
+    outcome = _try_all(
+        Candidate(f"{family}: {name}", name, lambda name=name: build(name))  # type: ignore[misc]
+        for family, name in chosen.items()
+    )
+    if effort == "full":
+        outcome.notes.extend(f"Left out: {family} ({why})." for family, why in TIMM_LEFT_OUT.items())
+    return outcome
+
+
+def _transformers(effort: Effort) -> Outcome:
+    from tests.zoo.tiny import TRANSFORMERS, TRANSFORMERS_SMOKE, Tiny
+
+    transformers = import_optional("transformers", extra="language", purpose="this program")
+
+    def build(kind: str, tiny: Tiny) -> Made:
+        config = transformers.AutoConfig.for_model(kind, **tiny.config)
+        network = transformers.AutoModel.from_config(config).eval()
+        return Made(network, (tiny.inputs(),), lambda network, given: network(**given))
+
+    chosen = TRANSFORMERS if effort == "full" else {kind: TRANSFORMERS[kind] for kind in TRANSFORMERS_SMOKE}
+    candidates = (
+        Candidate(kind, kind, lambda kind=kind, tiny=tiny: build(kind, tiny), tiny.trains)  # type: ignore[misc]
+        for kind, tiny in chosen.items()
+    )
+    spoken = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # kernels that are not installed are no news
+    try:
+        return _try_all(candidates)
+    finally:
+        transformers.logging.set_verbosity(spoken)
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+TORCHVISION = Program(
+    "networks-torchvision",
+    "Networks of torchvision",
+    _ASKS.format(what="All image classifiers of torchvision", more=""),
+    _torchvision,
+)
+TIMM = Program(
+    "networks-timm",
+    "Networks of timm",
+    _ASKS.format(what="A small member of each family of timm", more=""),
+    _timm,
+)
+TRANSFORMERS = Program(
+    "networks-transformers",
+    "Networks of transformers",
+    _ASKS.format(what="Small configurations of transformers' families", more=" or a gradient"),
+    _transformers,
+)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.cli.terminal import Terminal, visible
+
+
+def printed(*things: object) -> str:
+    console = Terminal()
+    with console.capture() as caught:
+        for thing in things:
+            console.print(thing, soft_wrap=True)
+    return caught.get()
+
+
+def test_markup_is_text() -> None:
+    table = Table(title="[bold]title[/bold]", caption="[/nothing]")
+    table.add_column("[red]head")
+    table.add_row("[link=https://example.org]cell[/link] :skull:")
+    text = printed("[bold]line[/bold]", table)
+    for word in (
+        "[bold]line[/bold]",
+        "[bold]title[/bold]",
+        "[/nothing]",
+        "[red]head",
+        "[link=https://example.org]",
+    ):
+        assert word in text
+    assert ":skull:" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "\rover", "\x08", "\u202egnp", "\x00"]
+)
+def test_control_characters_are_seen_and_not_obeyed(name: str) -> None:
+    table = Table()
+    table.add_column(Text(name))
+    table.add_row(Text(name), style="bold")
+    text = printed(name, Text(name, "dim"), table)
+    assert text.replace("\n", "").isprintable()
+
+
+def test_what_is_no_text_can_be_sent() -> None:
+    assert printed("a\udce9").encode() == "a\ufffd\n".encode()
+    assert visible("plain, ΣΤ, naïve\n\t") == "plain, ΣΤ, naïve\n\t"

@@ -1,0 +1,217 @@
+"""Activations that are called in unusual ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests.zoo.entry import Awkward
+
+
+class Functional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(x)
+        x = torch.relu(x - 0.1)
+        x = (x - 0.1).relu()
+        x = self.inner(x - 0.1)
+        x = torch.tanh(x)
+        F.leaky_relu_(x, 0.2)
+        return torch.sigmoid(input=x)
+
+
+class Inner(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x = x * 1.0
+        x.relu_()
+        F.silu(x, inplace=True)
+        torch.sigmoid_(x)
+        return F.softmax(x, -1)
+
+
+class Everything(nn.Module):
+    """Every activation that torch has as a module, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all = nn.ModuleList(
+            kind()
+            for kind in (
+                *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
+                *(nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.PReLU, nn.ReLU, nn.ReLU6, nn.RReLU, nn.SELU),
+                *(nn.SiLU, nn.Sigmoid, nn.Softplus, nn.Softshrink, nn.Softsign, nn.Tanh, nn.Tanhshrink),
+            )
+        )
+        self.all.append(nn.Threshold(0.1, 0.0))
+        self.all.append(nn.Softmax(-1))  # which is none: it mixes
+
+    def forward(self, x: Tensor) -> Tensor:
+        for activation in self.all:
+            x = x + activation(x)
+        return x
+
+
+class Reused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.act = nn.Linear(8, 8), nn.Linear(8, 8), nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.act(self.first(x))
+        return x + self.act(self.second(x))
+
+
+class InPlace(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(8, 8), nn.SiLU(inplace=True), nn.Linear(8, 8), nn.Hardswish(inplace=True))
+
+
+class Swish(nn.Module):
+    """Written by a user: x σ(x), and a call within a call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.sigmoid(x)
+
+
+def tanh_and_relu(x: Tensor, *, slope: float = 0.5) -> Tensor:
+    return torch.tanh(x) + slope * torch.relu(x)
+
+
+class Composite(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.act, self.other = nn.Linear(8, 8), Swish(), tanh_and_relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tanh_and_relu(self.act(self.linear(x))) + self.other(x, slope=0.1)
+
+
+class Held(nn.Module):
+    """Keeps its activation as an attribute that is no module."""
+
+    def __init__(self, act: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.linear, self.act = nn.Linear(8, 8), act
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.linear(x))
+
+
+class Looped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+        self.acts = nn.ModuleDict({"odd": nn.Tanh(), "even": nn.ELU()})
+
+    def forward(self, x: Tensor) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            x = self.acts["odd" if i % 2 else "even"](layer(x))
+        return x
+
+
+class Yielding(nn.Module):
+    """Its activations run whenever a generator is asked for the next part."""
+
+    def parts(self, x: Tensor) -> Iterator[Tensor]:
+        for part in x.chunk(2, 1):
+            yield torch.tanh(part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat(list(self.parts(x)), 1)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = torch.zeros_like(x)
+        for _ in range(3):
+            state = torch.tanh(self.cell(state) + x)
+        return state
+
+
+class Recursive(nn.Module):
+    """Calls itself, as a whole."""
+
+    def forward(self, x: Tensor, depth: int = 2) -> Tensor:
+        return torch.relu(x if depth == 0 else self(x - 0.1, depth - 1))
+
+
+class Conditional(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x) if x.sum() > 0 else torch.tanh(x)
+
+
+class Bent(torch.autograd.Function):
+    """With a derivative of its own."""
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:  # noqa: ARG004
+        return torch.relu(x)
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:  # noqa: ARG004
+        return gradient
+
+
+def into_memory(x: Tensor) -> Tensor:
+    with torch.no_grad():  # torch gives no gradient through `out=`
+        return torch.sigmoid(x, out=torch.empty_like(x))
+
+
+def below(x: Tensor) -> Tensor:
+    gelu: Tensor = torch.ops.aten.gelu.default(torch.ops.aten.tanh(x))
+    return gelu
+
+
+CALLS = {
+    "functional": Awkward(
+        "functions, methods and keywords, in place or not",
+        Functional,
+        [
+            *["/relu", "/relu#2", "/relu#3", "inner/relu", "inner/silu", "inner/sigmoid"],
+            *["/tanh", "/leaky_relu", "/sigmoid"],
+        ],
+        trains=False,
+    ),
+    "everything": Awkward("every activation of torch.nn", Everything, [f"all.{i}" for i in range(23)]),
+    "reused": Awkward("one activation, called twice", Reused, ["act", "act#2"]),
+    "in place": Awkward("the input is overwritten", InPlace, ["1", "3"]),
+    "composite, unnamed": Awkward(
+        "an activation made of several functions",
+        Composite,
+        ["act/sigmoid", "/tanh", "/relu", "/tanh#2", "/relu#2"],
+        becomes="these are seen, or the whole if `activations` names it",
+    ),
+    "lambda": Awkward("an activation in a lambda", lambda: Held(lambda x: torch.relu(x)), ["/relu"]),
+    "partial": Awkward(
+        "functools.partial", lambda: Held(partial(F.leaky_relu, negative_slope=0.3)), ["/leaky_relu"]
+    ),
+    "operator": Awkward(
+        "torch.ops.aten, as exported graphs call it", lambda: Held(below), ["/tanh", "/gelu"]
+    ),
+    "out": Awkward(
+        "written into memory of one's own (out=)", lambda: Held(into_memory), ["/sigmoid"], trains=False
+    ),
+    "autograd function": Awkward("inside torch.autograd.Function", lambda: Held(Bent.apply), ["/relu"]),
+    "looped": Awkward("ModuleList and ModuleDict", Looped, ["acts.even", "acts.odd", "acts.even#2"]),
+    "yielding": Awkward("inside a generator", Yielding, ["/tanh", "/tanh#2"]),
+    "recurrent": Awkward("a loop over time", Recurrent, ["/tanh", "/tanh#2", "/tanh#3"]),
+    "recursive": Awkward(
+        "the network calls itself",
+        Recursive,
+        ["/relu", "/relu#2", "/relu#3"],
+        becomes="each round is a call of its own",
+    ),
+    "conditional": Awkward("the way depends on the data", Conditional, ["/relu"]),
+    "activation alone": Awkward("the network is an activation", nn.Tanh, ["tanh"]),
+}

@@ -1,0 +1,212 @@
+"""Modules that are put together, named or written in unusual ways."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests.zoo.calls import Inner, Reused
+from tests.zoo.entry import Awkward
+
+
+class Shared(nn.Module):
+    """One block under two names, one weight in two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+        self.two = self.one
+        self.tied = nn.Linear(8, 8)
+        self.tied.weight = self.one[0].weight  # type: ignore[assignment]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.tied(self.two(self.one(x))))
+
+
+class Outputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.split = Split()
+
+    def forward(self, x: Tensor) -> dict[str, object]:
+        low, (high, _) = self.split(x)
+        return {"low": F.relu(low), "more": [F.relu(high)], "name": "of a network"}
+
+
+class Split(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, int]]:
+        return x[:, :4].tanh(), (x[:, 4:].tanh(), 1)
+
+
+class Catching(nn.Module):
+    """Goes on after a part has failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bad, self.good = Failing(), Inner()
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            x = self.bad(x)
+        except ValueError:
+            x = self.good(x)
+        return F.relu(x)
+
+
+class Failing(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(x)
+        raise ValueError("meant")
+
+
+class Selfmade(nn.Module):
+    """Makes a module while it runs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.ReLU()(x)
+
+
+class Slotted(nn.Module):
+    __slots__ = ("scale",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 2.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.scale * x)
+
+
+class Direct(nn.ReLU):
+    """A `__call__` that goes past all hooks."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.forward(x)
+
+
+class Delegating(nn.Module):
+    """What it does not have is looked up in the module that it wraps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Reused()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.second(self.inner(x)))
+
+
+class Derived(nn.ReLU):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - 0.1) + 0.1
+
+
+def patched() -> nn.Module:
+    network = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    network[1].forward = torch.tanh
+    return network
+
+
+def pickled() -> nn.Module:
+    file = io.BytesIO(pickle.dumps(nn.Sequential(Reused(), nn.GELU())))
+    network: nn.Module = pickle.load(file)
+    return network
+
+
+class Gated(nn.Module):
+    """A learned gate is no activation of data, nor is a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x) * torch.sigmoid(self.gate) * torch.tanh(x.mean())
+
+
+class Tables(nn.Module):
+    """Gates and tables of weights alone, as matrices; data that are written into one count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(8))
+        self.register_buffer("table", torch.randn(8, 8))
+        self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = self.mlp(self.table) + torch.sigmoid(self.gate.view(1, -1) + torch.arange(8))
+        held = torch.zeros(len(x), 8)
+        held[:, :4] = x[:, :4]
+        return torch.tanh(held) + bias.mean(0) + torch.relu(x)
+
+
+class PerSample(nn.Module):
+    """One number for each sample is data."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.sigmoid(x.mean(1))[:, None]
+
+
+class Noisy(nn.Module):
+    """Noise is data, too, also in memory that was there before."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.tanh(torch.randn(len(x), 8)) + torch.relu(torch.empty(len(x), 8).normal_())
+
+
+MODULES = {
+    "shared": Awkward("one block under two names, tied weights", Shared, ["one.1", "one.1#2", "/gelu"]),
+    "outputs": Awkward("nested outputs", Outputs, ["split/tanh", "split/tanh#2", "/relu", "/relu#2"]),
+    "catching": Awkward(
+        "goes on after a part has raised an exception",
+        Catching,
+        ["bad/tanh", "good/relu", "good/silu", "good/sigmoid", "/relu"],
+        trains=False,
+    ),
+    "selfmade": Awkward(
+        "a module made in forward", Selfmade, ["/relu"], becomes="goes by the module around it: `/relu`"
+    ),
+    "slotted": Awkward("a module with __slots__", lambda: nn.Sequential(Slotted()), ["0/relu"]),
+    "direct": Awkward(
+        "a __call__ of its own, past all hooks",
+        lambda: nn.Sequential(Direct()),
+        ["/relu"],
+        becomes="goes by the module around it: `/relu`",
+    ),
+    "delegating": Awkward(
+        "a __getattr__ of its own", Delegating, ["inner.act", "inner.act#2", "inner.act#3"]
+    ),
+    "derived": Awkward("a subclass of nn.ReLU", lambda: nn.Sequential(Derived()), ["0/relu"]),
+    "patched": Awkward("a forward that was replaced", patched, ["1"]),
+    "copied": Awkward(
+        "copied by copy.deepcopy", lambda: copy.deepcopy(Shared()), ["one.1", "one.1#2", "/gelu"]
+    ),
+    "pickled": Awkward("come out of a pickle", pickled, ["0.act", "0.act#2", "1"]),
+    "lazy": Awkward(
+        "shaped by its first input",
+        lambda: nn.Sequential(nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.ReLU()),
+        ["2"],
+        becomes="seen, also in the first pass",
+    ),
+    "gated": Awkward("a gate of weights, and one number for all", Gated, ["/relu"], becomes="no site"),
+    "tables": Awkward(
+        "tables of weights alone, and one filled with data",
+        Tables,
+        ["/tanh", "/relu"],
+        inputs=(8, 8),
+        becomes="only the latter is a site",
+    ),
+    "per sample": Awkward("one number for each sample", PerSample, ["/sigmoid"]),
+    "noisy": Awkward("noise", Noisy, ["/tanh", "/relu"], trains=False, becomes="a site, as data are"),
+}

@@ -1,0 +1,227 @@
+"""Networks that are run in an unusual way, or change while they run."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
+
+from tests.zoo.calls import Reused
+from tests.zoo.entry import Awkward
+from tests.zoo.modules import Tables
+
+
+def on_other_weights(network: nn.Module, x: Tensor) -> Any:
+    weights = {name: 2 * value for name, value in network.state_dict().items()}
+    return functional_call(network, weights, (x,))
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, *, reentrant: bool) -> None:
+        super().__init__()
+        self.inner, self.reentrant = Reused(), reentrant
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = checkpoint(self.inner, x.clone().requires_grad_(), use_reentrant=self.reentrant)
+        return F.gelu(result)
+
+
+class Mapped(nn.Module):
+    """One sample at a time, all at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.vmap(lambda row: torch.tanh(self.linear(row)))(x)
+
+
+class Differentiated(nn.Module):
+    """Its output is a gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.vmap(torch.func.grad(lambda row: torch.tanh(row).sum()))(x)
+
+
+class Replacing(nn.Module):
+    """Changes its activation after every pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.act = nn.Linear(8, 8), nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.act(self.linear(x))
+        self.act = nn.Tanh() if isinstance(self.act, nn.ReLU) else nn.ReLU()  # type: ignore[assignment]
+        return y
+
+
+class Growing(nn.Module):
+    """Gets one more layer in every pass, and counts them."""
+
+    passes: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.ReLU()])
+        self.register_buffer("passes", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.layers.append(nn.Sequential(nn.Linear(8, 8), nn.Tanh()))
+        self.passes += 1
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Threaded(nn.Module):
+    """One half runs on a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = (
+            nn.Sequential(nn.Linear(8, 8), nn.Tanh()),
+            nn.Sequential(nn.Linear(8, 8), nn.ReLU()),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        with ThreadPoolExecutor(1) as pool, torch.no_grad():
+            left = pool.submit(self.left, x)
+            return left.result().detach() + self.right(x)
+
+
+class Autocast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Reused()
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.inner(x) + self.inner(x)
+
+
+class Frozen(nn.Module):
+    """Parts without gradients, in inference mode, and with a mode of the user's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Reused()
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = self.inner(x)
+        with torch.inference_mode():
+            y = torch.tanh(x)
+        with Doubling():
+            return torch.relu(x + y)
+
+
+class Doubling(TorchFunctionMode):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        return 2 * result if function is torch.relu else result
+
+
+def hooked() -> nn.Module:
+    """Hooks of the user's own: before and after, with keywords, that replace what comes in or out."""
+    network = Reused()
+    network.act.inplace = False
+
+    def halved(_: Any, args: Any) -> Any:
+        return (args[0] / 2,)
+
+    def shifted(_: Any, args: Any, kwargs: Any) -> Any:
+        return args, {"input": torch.sigmoid(kwargs["input"] if kwargs else args[0])} if kwargs else kwargs
+
+    def bent(_: Any, __: Any, output: Tensor) -> Tensor:
+        return torch.tanh(output)
+
+    def counted(module: Any, _: Any, __: Any, output: Tensor | None) -> Tensor | None:
+        module.calls = getattr(module, "calls", 0) + 1
+        return None if output is None else output + 1  # none after an exception
+
+    network.register_forward_pre_hook(halved)
+    network.first.register_forward_pre_hook(shifted, with_kwargs=True)
+    network.first.register_forward_hook(bent)
+    network.second.register_forward_hook(counted, with_kwargs=True, always_call=True)
+    network.act.register_forward_hook(lambda _, __, output: output * 2)
+    return network
+
+
+def doubled(_: Any, given: Any, __: Any) -> Any:
+    return tuple(None if gradient is None else 2 * gradient for gradient in given)
+
+
+def hooked_backward() -> nn.Module:
+    network = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+    for layer in network:
+        layer.register_full_backward_pre_hook(lambda _, gradient: gradient)
+        layer.register_full_backward_hook(doubled)
+    return network
+
+
+WAYS = {
+    "functional_call": Awkward(
+        "torch.func.functional_call, on other weights",
+        Tables,
+        ["/tanh", "/relu"],
+        inputs=(8, 8),
+        run=on_other_weights,
+        trains=False,
+        becomes="seen",
+    ),
+    "checkpointed": Awkward(
+        "torch.utils.checkpoint",
+        lambda: Checkpointed(reentrant=False),
+        ["inner.act", "inner.act#2", "/gelu"],
+        becomes="seen once; what the backward pass runs again does not count",
+    ),
+    "checkpointed, reentrant": Awkward(
+        "torch.utils.checkpoint, reentrant",
+        lambda: Checkpointed(reentrant=True),
+        ["inner.act", "inner.act#2", "/gelu"],
+        trains=False,
+    ),
+    "mapped": Awkward("torch.vmap in forward", Mapped, ["/tanh"], becomes="seen, for all samples together"),
+    "differentiated": Awkward("torch.func.grad in forward", Differentiated, ["/tanh"]),
+    "replacing": Awkward(
+        "replaces its activation in forward",
+        Replacing,
+        ["act"],
+        becomes="seen; the new one goes by the module around it until the watch ends",
+    ),
+    "growing": Awkward("adds a layer in forward", Growing, ["layers.0", "/tanh"]),
+    "threaded": Awkward(
+        "a half that runs on another thread", Threaded, ["right.1"], trains=False, becomes="not seen"
+    ),
+    "autocast": Awkward(
+        "torch.autocast in forward",
+        Autocast,
+        ["inner.act", "inner.act#2", "inner.act#3", "inner.act#4"],
+    ),
+    "frozen": Awkward(
+        "no_grad, inference_mode and a mode of one's own",
+        Frozen,
+        ["inner.act", "inner.act#2", "/tanh", "/relu"],
+        trains=False,
+    ),
+    "hooked": Awkward(
+        "forward hooks of the user's own",
+        hooked,
+        ["/tanh", "act", "act#2"],
+        becomes="what a hook calls is seen, too",
+    ),
+    "hooked backward": Awkward(
+        "backward hooks of the user's own",
+        hooked_backward,
+        ["1"],
+        inputs=lambda: (torch.randn(6, 8, requires_grad=True),),
+    ),
+}
