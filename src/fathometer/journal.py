@@ -14,7 +14,7 @@ from fathometer.files import WriteError, complete_file, remove_leftovers
 from fathometer.locks import locked
 
 _SCHEMA = "fathometer.journal/1"
-_SITE = {"module": str, "operator": str, "call": int, "own": bool}
+_SITE = {"module": str, "operator": str, "call": int, "own": bool, "order": int}
 
 
 class JournalError(InputError):

@@ -141,6 +141,8 @@ class SweepFolder:
         try:
             net.load_state_dict(tensors)
             given(net.steps)
+            if facts["diverged"] is None and not all(t.isfinite().all() for t in net.state_dict().values()):
+                raise ValueError("weights that are not finite")
             if facts["diverged"] is not None and facts["diverged"] < 0:
                 raise ValueError(f"diverged at epoch {facts['diverged']}")
             return LeakyRun(design, task, net, history_table(facts["history"]), facts["diverged"])

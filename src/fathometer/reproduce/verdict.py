@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,6 +135,8 @@ def read_verdict(path: str | Path) -> Verdict:
         }
         if head["scale"] not in SCALES:
             raise InputError(f"{path}: expected a scale of {', '.join(SCALES)}, got {head['scale']!r}")
+        if not 0 <= float(head["seconds"]) < math.inf:
+            raise InputError(f"{path}: expected seconds from 0, got {head['seconds']!r}")
         return Verdict(
             item=str(head["item"]),
             title=str(head["title"]),
