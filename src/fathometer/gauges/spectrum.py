@@ -34,7 +34,9 @@ def nuclear_norm(a: Tensor) -> Tensor:
     tall = a.reshape(-1, *a.shape[-2:])
     tall = tall.mT if a.shape[-2] < a.shape[-1] else tall
     size = torch.linalg.matrix_norm(tall)
-    unit = tall / torch.where(size > 0, size, 1.0)[:, None, None]
+    some = torch.eye(*tall.shape[-2:], dtype=tall.dtype, device=tall.device)  # zeros have no polar factor
+    divisor = torch.where(size > 0, size, 1.0)[:, None, None]
+    unit = torch.where((size > 0)[:, None, None], tall / divisor, some)
     factor = polar_factor(unit, torch.full_like(size, _SMALLEST))
     return ((factor * unit).sum((-2, -1)) * size).reshape(a.shape[:-2])
 
