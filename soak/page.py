@@ -16,7 +16,8 @@ _HEAD = """\
 
 Programs in `soak/` try to break fathometer: awkward networks, awkward numbers, killed processes, full disks,
 broken files. They write this page, from what they put on record in `docs/reliability/`. `make soak` runs them
-all again, `python -m soak NAME` one of them; a small version of each runs with the tests.
+all again, `python -m soak NAME` one of them. A small version of each runs with the tests, but for `ray`,
+which needs a cluster, and `gauges-cuda`, which needs a GPU.
 """
 
 
@@ -50,9 +51,13 @@ def _section(record: Record) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     parts.append(
         f"<small>`python -m soak {record.name}`, {_duration(record.seconds)} on {record.device}, "
-        f"{record.date}; {versions}.</small>"
+        f"{record.date}; {_source(record)}{versions}.</small>"
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _source(record: Record) -> str:
+    return f"source {record.source}, " if record.source else ""
 
 
 def _missing(program: Program) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -12,7 +13,9 @@ import torch
 from fathometer.provenance import describe_device, now, versions
 from soak.program import Effort, Program, Row
 
-FOLDER = Path(__file__).parents[1] / "docs" / "reliability"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "fathometer"
+FOLDER = ROOT / "docs" / "reliability"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Record:
     date: str
     device: str
     versions: dict[str, str]
+    source: str = ""
 
     def write(self, folder: Path = FOLDER) -> Path:
         """Save as `NAME.json`."""
@@ -55,7 +59,16 @@ def carry_out(program: Program, effort: Effort) -> Record:
         now(),
         describe_device(torch.device("cuda" if program.gpu else "cpu")),
         versions(),
+        source_hash(),
     )
+
+
+def source_hash() -> str:
+    """Of all that the package is made of: by it a record tells which code it is of."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCE.rglob("*.py")):
+        digest.update(f"{path.relative_to(SOURCE)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def read_records(folder: Path = FOLDER) -> dict[str, Record]:

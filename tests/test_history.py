@@ -168,6 +168,15 @@ def test_numbers_that_json_has_not_are_refused(history: History, tmp_path: Path)
         load_history(path)
 
 
+def test_text_is_no_number(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    for text in ("1_0e-2", "0.5", " inf", "Infinity"):
+        path.write_text(json.dumps({**good, "metrics": {"loss": {"step": [1], "value": [text]}}}))
+        with pytest.raises(InputError, match="broken, the parts do not fit"):
+            load_history(path)
+
+
 def test_parts_that_do_not_belong_together(history: History) -> None:
     first, second, _ = history.soundings
     with pytest.raises(InputError, match="got 2 steps and 1 soundings"):

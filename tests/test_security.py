@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from soak.security.command import command
 from soak.security.scan import ALLOWED, suspicious
 from soak.security.shown import elements
 from soak.security.trial import Trap
@@ -54,6 +55,14 @@ def test_an_element_more_is_seen() -> None:
     assert elements("<p>a</p>") == elements("<p>&lt;b&gt;</p>")
     assert elements("<p>a</p>") != elements("<p><b></p>")
     assert elements('<p id="a">') != elements('<p id="a" onclick="b">')
+
+
+def test_a_command_ends_as_for_a_user(tmp_path: Path) -> None:
+    assert command("--version") == (0, f"fathometer {fathometer.__version__}\n")
+    ran = command("show", str(tmp_path / "\x1b[2J.json"))
+    assert ran.code == 2
+    assert ran.text.startswith("error: ")
+    assert "\u241b[2J" in ran.text
 
 
 def test_an_archive_larger_than_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

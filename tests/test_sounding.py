@@ -72,6 +72,10 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
     path.write_text(json.dumps({**good, "version": 2}))
     with pytest.raises(InputError, match="written by a newer fathometer"):
         load(path)
+    for version in (0, -3, True, "1", None):
+        path.write_text(json.dumps({**good, "version": version}))
+        with pytest.raises(InputError, match="no format that ever was"):
+            load(path)
     mangled = [
         {"sites": good["sites"][:1]},
         {"sites": [{**good["sites"][0], "order": "first"}, good["sites"][1]]},
@@ -90,6 +94,15 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         {"records": {**good["records"], "batch": [0, 0, 0, 0]}},  # a site twice in a batch
         {"records": {**good["records"], "affinity": [1.5, 1, 1, 1]}},
         {"records": {**good["records"], "cka": ["inf", 1, 1, 1]}},
+        {"records": {**good["records"], "affinity": [None, 1, 1, 1]}},
+        {"records": {**good["records"], "affinity": ["nan", 1, 1, 1]}},
+        {"records": {**good["records"], "affinity": ["1_0e-2", 1, 1, 1]}},
+        {"records": {**good["records"], "affinity": ["0.5", 1, 1, 1]}},
+        {"records": {**good["records"], "norm": ["inf", 1, 1, 1]}},
+        {"records": {**good["records"], "r2_heldout": ["-inf", 1, 1, 1]}},
+        {"records": {**good["records"], "cost_of_identity": ["-inf", 1, 1, 1]}},
+        {"records": {**good["records"], "stable_rank_x": [19, 1, 1, 1]}},
+        {"records": {**good["records"], "stable_rank_y": [4, 1, 1, 1], "d": [3, 6, 6, 6]}},
         {"sites": [{**good["sites"][0], "call": 0}, good["sites"][1]]},
         {"provenance": {**good["provenance"], "seconds": 10**400}},
         {"provenance": {**good["provenance"], "seconds": -1}},
@@ -99,6 +112,13 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         path.write_text(json.dumps({**good, **change}))
         with pytest.raises(InputError, match="broken, the parts do not fit"):
             load(path)
+
+
+def test_an_infinite_cost_is_one(sounding: Sounding, tmp_path: Path) -> None:
+    dead = Sounding(
+        sounding.sites, sounding.records.assign(cost_of_identity=float("inf")), sounding.provenance
+    )
+    assert load(dead.save(tmp_path / "s.json")).records.equals(dead.records)
 
 
 def test_numbers_that_json_has_not_are_refused(sounding: Sounding, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def _listing(path: str) -> str:
     if not (ROOT / path).is_file():
         raise PluginError(f"a link leads to {path}, which is no file of the repository")
     code = (ROOT / path).read_text("utf-8")
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {path}\n\n~~~~~{language}\n{code}\n~~~~~\n"
+    return f"---\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n~~~~~{language}\n{code}\n~~~~~\n"
 
 
 def _commands() -> str:

@@ -1,4 +1,4 @@
-"""What befalls a process: killed before an operation on a file or in a write, no space, another clock.
+"""What befalls a process: killed before an operation on a file or in a write, no space, no locks, a clock.
 
 All of it is done from inside the process, without a change to the package: an audit hook sees the operations
 on files, a limit of the system cuts a write.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fathometer.locks
 import fathometer.provenance
 from fathometer.leaky import sweeping, training
 from soak.faults import marks
@@ -36,7 +37,8 @@ class Order:
         kill_past: the byte past which a write to any file kills it.
         full_past: the byte past which no file can grow.
         clock: seconds by which its clock is off.
-        clock_from: the number of the operation from which on.
+        clock_from: the number of the operation from which on; 0 from the beginning.
+        has_locks: whether its file system has any.
         user: whose permissions it has.
         delay: seconds before it begins.
         limit: seconds after which it is taken to hang.
@@ -49,16 +51,17 @@ class Order:
     full_past: int | None = None
     clock: float = 0.0
     clock_from: int = 0
+    has_locks: bool = True
     user: int | None = None
     delay: float = 0.0
     limit: int = 60
 
 
 class Counters:
-    """What a process did."""
+    """What a process did, and how often its clock was set."""
 
     def __init__(self) -> None:
-        self.work, self.files = Counter(), Counter()
+        self.work, self.files, self.clocks = Counter(), Counter(), Counter()
 
 
 def afflict(order: Order, counters: Counters) -> None:
@@ -68,7 +71,9 @@ def afflict(order: Order, counters: Counters) -> None:
     signal.alarm(order.limit)
     time.sleep(order.delay)
     _note_segments()
-    _watch_files(order, counters.files)
+    _watch_files(order, counters)
+    if not order.has_locks:
+        fathometer.locks.fcntl = None
     if order.kill_past is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python has it ignored
     size = order.kill_past if order.kill_past is not None else order.full_past
@@ -86,14 +91,14 @@ def _note_segments() -> None:
     advance = training.Training.advance
 
     def noted(self: training.Training) -> None:
-        marks.mark_work()
-        advance(self)
+        with marks.working():
+            advance(self)
 
     training.Training.advance = noted  # type: ignore[method-assign]
     sweeping.CHECKPOINT_EVERY, sweeping.RARELY = 0.0, 0
 
 
-def _watch_files(order: Order, counter: Counter) -> None:
+def _watch_files(order: Order, counters: Counters) -> None:
     area = Path(order.folder).resolve()
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -104,15 +109,15 @@ def _watch_files(order: Order, counter: Counter) -> None:
             paths = arguments[: _CHANGES[event]]
         if not any(_is_below(path, area) for path in paths):
             return
-        count = counter.add()
+        count = counters.files.add()
         if count == order.kill_before:
             os.kill(os.getpid(), signal.SIGKILL)
-        if count - 1 == order.clock_from and order.clock:
-            _set_clock(order.clock)
+        if count == order.clock_from and order.clock:
+            _set_clock(order.clock, counters)
 
     sys.addaudithook(hook)
     if order.clock and not order.clock_from:
-        _set_clock(order.clock)
+        _set_clock(order.clock, counters)
 
 
 def _is_below(path: Any, area: Path) -> bool:
@@ -121,8 +126,9 @@ def _is_below(path: Any, area: Path) -> bool:
     return str(area) == os.path.commonpath((area, os.path.abspath(os.fsdecode(path))))
 
 
-def _set_clock(shift: float) -> None:
+def _set_clock(shift: float, counters: Counters) -> None:
     """The clock of this process, as Python and fathometer read it; the file system keeps its own."""
+    counters.clocks.add()
     seconds, nanoseconds = time.time, time.time_ns
     time.time = lambda: seconds() + shift
     time.time_ns = lambda: nanoseconds() + int(shift * 1e9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,12 +28,19 @@ class Ended(NamedTuple):
         printed: what it had to say.
         work: forward passes, or segments of training.
         files: operations on files.
+        clocks: how often its clock was set.
     """
 
     code: int
     printed: str
     work: int
     files: int
+    clocks: int = 0
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it was killed as ordered: before an operation, or by a write past the limit."""
+        return self.code in (-signal.SIGKILL, -signal.SIGXFSZ)
 
     @property
     def is_plain_error(self) -> bool:

@@ -50,7 +50,10 @@ class Command:
         again: the arguments that go on after an interruption.
         out: what it writes.
         units: what a result holds.
-        may_repeat: how much work may be done twice after an interruption: what was under way.
+        may_repeat: how much work may be done twice after an interruption: the batch, or the segments, under
+            way.
+        unwritten: how much after a full disk: the batch, or in a sweep a segment of each network, that there
+            was no space for.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Command:
     out: str
     units: Callable[[Path], Units]
     may_repeat: int
+    unwritten: int
 
     def prepare(self, folder: Path) -> None:
         """What it needs in its folder, and an earlier result."""
@@ -128,7 +132,7 @@ _MEASURE += ["--samples", "16", "--batch-size", "5", "--gauges", "affinity,norm"
 _SWEEP = ["leaky", "sweep", "--depths", "1,2", "--ranks", "2", "--seeds", "2", *_LAB, "--out", "sweep"]
 _TRAIN = ["leaky", "train", "--depth", "2", "--rank", "2", "--second-order", "6", *_LAB, "--out", "run"]
 
-MEASURE = Command("measure", _MEASURE, [*_MEASURE, "--resume", "--force"], "sounding.json", sounding_units, 4)
+MEASURE = Command("measure", _MEASURE, [*_MEASURE, "--resume"], "sounding.json", sounding_units, 4, 4)
 SURVEY = Command(
     "survey",
     ["survey", "plan.toml", "--out", "results"],
@@ -136,9 +140,10 @@ SURVEY = Command(
     "results",
     survey_units,
     4,
+    4,
 )
-SWEEP = Command("leaky sweep", _SWEEP, [*_SWEEP, "--resume"], "sweep", sweep_units, 2)
-TRAIN = Command("leaky train", _TRAIN, [*_TRAIN, "--resume"], "run", sweep_units, 1)
+SWEEP = Command("leaky sweep", _SWEEP, [*_SWEEP, "--resume"], "sweep", sweep_units, 2, 4)
+TRAIN = Command("leaky train", _TRAIN, [*_TRAIN, "--resume"], "run", sweep_units, 1, 1)
 REPORT = Command(
     "report",
     ["report", _EARLIER, "--out", "page.html"],
@@ -146,7 +151,10 @@ REPORT = Command(
     "page.html",
     page_units,
     0,
+    0,
 )
 _FIGURE = ["reproduce", "affinity-figure-2a", "--scale", "smoke"]
-REPRODUCE = Command("reproduce", _FIGURE, _FIGURE, "reproduction/smoke/affinity-figure-2a", verdict_units, 0)
+REPRODUCE = Command(
+    "reproduce", _FIGURE, _FIGURE, "reproduction/smoke/affinity-figure-2a", verdict_units, 0, 0
+)
 COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN)

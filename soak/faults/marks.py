@@ -6,6 +6,8 @@ import mmap
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MARKS, NODE = "SOAK_MARKS", "SOAK_NODE"
@@ -33,10 +35,22 @@ work: Counter | None = None
 """That of this process, if its work is to be counted."""
 
 
-def mark_work() -> None:
-    """A forward pass, or a segment of training. A worker of Ray takes its time, so that it can be killed."""
+@contextmanager
+def working() -> Iterator[None]:
+    """For as long as a forward pass, or a segment of training, lasts.
+
+    In a worker of Ray its mark is there meanwhile, and it takes its time, so that it can be killed.
+    """
     if work is not None:
         work.add()
-    elif folder := os.environ.get(MARKS):
-        Path(folder, str(os.getpid())).write_text(os.environ.get(NODE, ""))
+    folder = os.environ.get(MARKS)
+    if work is not None or not folder:
+        yield
+        return
+    mark = Path(folder, str(os.getpid()))
+    mark.write_text(os.environ.get(NODE, ""))
+    try:
         time.sleep(0.1)
+        yield
+    finally:
+        mark.unlink()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.inputs import Inputs
-from soak.faults.marks import mark_work
+from soak.faults.marks import working
 
 _IMAGE = Inputs("image", (3, 8, 8))
 
@@ -15,10 +15,10 @@ class _Noted(nn.Sequential):
     """Every forward pass is counted."""
 
     def forward(self, x: Tensor) -> Tensor:
-        mark_work()
-        for layer in self:
-            x = layer(x)
-        return x
+        with working():
+            for layer in self:
+                x = layer(x)
+            return x
 
 
 def small() -> tuple[nn.Module, Inputs]:
@@ -35,10 +35,10 @@ class _Mood(nn.Module):
     """Which sites there are depends on the data, and so on the batch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        mark_work()
-        for place, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
-            x = function(x) if float(x[0, 0, place, 0]) > 0.3 else x
-        return torch.sigmoid(x)
+        with working():
+            for place, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
+                x = function(x) if float(x[0, 0, place, 0]) > 0.3 else x
+            return torch.sigmoid(x)
 
 
 def moody() -> tuple[nn.Module, Inputs]:

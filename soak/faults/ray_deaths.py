@@ -30,8 +30,8 @@ def _run(effort: Effort) -> Outcome:
                 _trial(tally, deaths, number, Path(folder))
     notes = [
         "Two nodes of one CPU on this machine (`ray.cluster_utils.Cluster`), three networks, a task for "
-        "each batch. The process of the worker is sent `kill -9` from outside while it is in a forward "
-        "pass; the node is removed without a word. Lost and doubled: values against those of one process "
+        "each batch. A worker is stopped in a forward pass, and sent `kill -9` there; or the node of such a "
+        "worker is removed without a word. Lost and doubled: values against those of one process "
         "without Ray."
     ]
     return outcome(tallies, notes)

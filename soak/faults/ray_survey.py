@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +55,26 @@ def _kill(
     end = time.monotonic() + _LONG
     while time.monotonic() < end:
         finished = len(list(there.glob("pending/[!.]*.json"))) + len(list(there.glob("*.json")))
-        busy = [mark for mark in marks.iterdir() if mark.read_text() == "second"]
+        busy = [mark for mark in marks.iterdir() if _node_of(mark) == "second"]
         if finished >= after and busy:
-            if what == "node":
-                nodes.remove_node(second, allow_graceful=False)
-            else:
-                os.kill(int(busy[0].name), signal.SIGKILL)
-            killed.append(what)
-            return
-        time.sleep(0.02)
+            worker = int(busy[0].name)
+            os.kill(worker, signal.SIGSTOP)
+            if busy[0].exists():  # it is in a forward pass, and stays there
+                if what == "node":
+                    nodes.remove_node(second, allow_graceful=False)
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                killed.append(what)
+                return
+            os.kill(worker, signal.SIGCONT)
+        time.sleep(0.005)
+
+
+def _node_of(mark: Path) -> str:
+    try:
+        return mark.read_text()
+    except FileNotFoundError:  # the pass has ended
+        return ""
 
 
 if __name__ == "__main__":

@@ -51,25 +51,28 @@ class Tally:
 
 
 def outcome(tallies: Iterable[Tally], notes: Iterable[str] = ()) -> Outcome:
-    """What the program found; of many failures of one kind, the first five."""
+    """What the program found."""
     known = list(tallies)
-    failures = [failure for tally in known for failure in tally.failures[:5]]
+    failures = [failure for tally in known for failure in tally.failures]
     return Outcome([tally.row for tally in known], failures, list(notes))
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a command comes to when nothing happens to it."""
+    """What a command comes to when nothing happens to it, and where that is."""
 
     command: Command
+    folder: Path
     units: Units
     files: frozenset[str]
     ended: Ended
 
-    def compare(self, tally: Tally, where: str, folder: Path, last: Ended, work: int) -> None:
+    def compare(
+        self, tally: Tally, where: str, folder: Path, last: Ended, work: int, *, may_repeat: int = 0
+    ) -> None:
         """Add a trial whose last process should have ended as if nothing had happened.
 
-        `work` is that of all its processes together.
+        `work` is that of all its processes together; `may_repeat` what of it was interrupted.
         """
         if last.code != 0:
             tally.add(where, [f"exit code {last.code} in the end ({last.last_words})"])
@@ -79,7 +82,7 @@ class Undisturbed:
         except (FathometerError, OSError, ValueError) as error:
             tally.add(where, [f"the result cannot be read ({error})"], lost=self.units.total())
             return
-        again = max(0, work - self.ended.work - self.command.may_repeat)
+        again = max(0, work - self.ended.work - may_repeat)
         left = files_in(folder) - self.files
         tally.add(
             where,
@@ -88,13 +91,26 @@ class Undisturbed:
             doubled=(found - self.units).total() + again,
         )
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest file that it leaves."""
+        found = self.folder / self.command.out
+        return max(path.stat().st_size for path in (found, *found.rglob("*")) if path.is_file())
+
+    def is_there(self, folder: Path) -> bool:
+        """Whether the whole result is there."""
+        try:
+            return self.command.found(folder) == self.units
+        except (FathometerError, OSError, ValueError):
+            return False
+
 
 def undisturbed(command: Command, processes: Children) -> Undisturbed:
     """Run it once, with nothing in its way."""
     folder = fresh(command, processes)
     ended = processes.run(command.first, folder)
     assert ended.code == 0, ended.printed
-    return Undisturbed(command, command.found(folder), files_in(folder), ended)
+    return Undisturbed(command, folder, command.found(folder), files_in(folder), ended)
 
 
 def fresh(command: Command, processes: Children) -> Path:

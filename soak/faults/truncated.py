@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from fathometer import load, measure
 from fathometer.errors import FathometerError
-from fathometer.history import Cost, History, metrics_frame
 from fathometer.history_file import load as load_history
-from fathometer.history_file import save as save_history
-from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep
+from fathometer.leaky import load_sweep, sweep
 from fathometer.leaky.run_files import SweepFolder
 from fathometer.leaky.training import Training
+from fathometer.reproduce import read_verdict
 from fathometer.sounding_file import to_json
-from fathometer.survey import Store, parse_plan, run_survey, tasks_of
+from fathometer.survey import Failure, Store, parse_plan, run_survey, tasks_of
+from fathometer.survey.ranges import Range
+from fathometer.survey.tasks import measure_task
 from soak.faults.commands import PLAN
 from soak.faults.tally import Tally, outcome
+from soak.files.kinds import DESIGN, KINDS, RECIPE, network
 from soak.program import Effort, Outcome, Program
 
 SEED = 20240607
@@ -41,6 +42,7 @@ class Case:
         head: where its head is, which says what follows; at the end of a `.parquet`.
         read: what is read from it, in a form that can be compared; a `FathometerError` if it is broken.
         may_go_on: whether a file cut short may be read, since what is missing is made again.
+        may_be_none: whether it may read as nothing at all, since it is made again then.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Case:
     head: range
     read: Callable[[], Any]
     may_go_on: bool = False
+    may_be_none: bool = False
 
 
 def _run(effort: Effort) -> Outcome:
@@ -62,8 +65,9 @@ def _run(effort: Effort) -> Outcome:
         shutil.rmtree(folder)
     notes = [
         "Survived: an error in one line (`FathometerError`), or, where what is missing is made again (a "
-        "journal, a sounding of a survey), the whole result bit for bit. Lost: something read that is less "
-        "than what was there. A file that lacks no more than its last line break is whole."
+        "journal, a sounding of a survey), the whole result bit for bit; a failure or a range of a survey "
+        "may count as not there, and is made again. Lost: something read that is less than what was there. "
+        "A file that lacks no more than its last line break is whole."
     ]
     return outcome(tallies, notes)
 
@@ -83,62 +87,95 @@ def _cut(case: Case, step: int, at_random: int) -> Tally:
             tally.add(f"byte {place}", [f"{type(error).__name__}: {error}"])
         else:
             is_whole = found == expected and (case.may_go_on or not whole[place:].strip())
+            is_whole |= found is None and case.may_be_none
             tally.add(f"byte {place}", lost=not is_whole)
         case.path.write_bytes(whole)
     return tally
 
 
 def _cases(folder: Path) -> Iterator[Case]:
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh())
-    x = torch.randn(60, 4)
-    yield from _soundings(folder, net, x)
-    yield _journal(folder / "run.journal", net, x)
-    yield _survey(folder / "results")
+    yield from _soundings(folder)
+    yield _history(folder)
+    yield _journal(folder / "run.journal")
+    yield from _survey(folder / "results")
     yield from _sweeps(folder / "sweep")
+    yield _verdict(folder)
 
 
-def _soundings(folder: Path, net: nn.Module, x: torch.Tensor) -> Iterator[Case]:
-    sounding = measure(net, x, samples=20, gauges="affinity")
-    for ending in (".json", ".parquet"):
-        path = sounding.save(folder / f"sounding{ending}")
+def _made(name: str, folder: Path) -> Path:
+    """A file as the program `fuzz-files` makes it."""
+    (kind,) = (kind for kind in KINDS if kind.name == name)
+    kind.make(folder)
+    return folder / kind.file
+
+
+def _soundings(folder: Path) -> Iterator[Case]:
+    for ending, name in ((".json", "sounding, JSON"), (".parquet", "sounding, Parquet")):
+        path = _made(name, folder)
         content = path.read_bytes()
         footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
         head = range(content.find(b'"records"')) if ending == ".json" else range(footer, len(content))
         yield Case(f"a sounding, `{ending}`", path, head, lambda path=path: to_json(load(path)))  # type: ignore[misc]
-    history = History((0, 5), (sounding, sounding), metrics_frame({"loss": [(0, 1.0), (5, 0.5)]}), Cost(1, 2))
-    path = save_history(history, folder / "history.json")
-    head = range(path.read_bytes().find(b'"soundings"'))
-    yield Case("a history", path, head, lambda: [to_json(entry) for entry in load_history(path).soundings])
 
 
-def _journal(path: Path, net: nn.Module, x: torch.Tensor) -> Case:
+def _history(folder: Path) -> Case:
+    path = _made("history of a training", folder)
+
+    def read() -> list[object]:
+        found = load_history(path)
+        soundings = [to_json(entry) for entry in found.soundings]
+        return [found.steps, soundings, found.metrics.to_csv(), found.cost, found.missed]
+
+    return Case("a history", path, range(path.read_bytes().find(b'"soundings"')), read)
+
+
+def _verdict(folder: Path) -> Case:
+    path = _made("verdict", folder)
+    return Case("a verdict", path, range(path.stat().st_size), lambda: read_verdict(path))
+
+
+def _journal(path: Path) -> Case:
+    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+
     def records() -> str:
-        return str(measure(net, x, samples=20, gauges="affinity", journal=path).records.to_csv())
+        return str(measure(network(), x, samples=20, gauges="affinity", journal=path).records.to_csv())
 
     records()
     head = range(path.read_bytes().find(b"\n") + 1)
     return Case("a journal, gone on with", path, head, records, may_go_on=True)
 
 
-def _survey(folder: Path) -> Case:
-    (task, *_) = tasks_of(parse_plan(PLAN))
+def _survey(folder: Path) -> Iterator[Case]:
+    (task, other, *_) = tasks_of(parse_plan(PLAN))
     run_survey([task], folder)
+    store = Store(folder)
 
     def records() -> str:
         run_survey([task], folder)
-        found = Store(folder).sounding(task)
+        found = store.sounding(task)
         return "" if found is None else str(found.records.to_csv())
 
     path = folder / f"{task.stem}.json"
     head = range(path.read_bytes().find(b'"records"'))
-    return Case("a sounding of a survey, gone on with", path, head, records, may_go_on=True)
+    yield Case("a sounding of a survey, gone on with", path, head, records, may_go_on=True)
+    store.fail(other, Failure.of(ValueError("why"), other))
+    path = folder / "failed" / f"{other.stem}.json"
+    size = range(path.stat().st_size)
+    yield Case("a failure of a survey", path, size, lambda: store.failure(other), may_be_none=True)
+    part = Range(1, 1)
+    store.keep_part(other, part, to_json(measure_task(other, first_batch=1, batches=1)))
+    (path,) = (folder / "pending").glob("*.json")
+    head = range(path.read_bytes().find(b'"records"'))
+
+    def kept() -> str | None:
+        found = store.part(other, part)
+        return None if found is None else to_json(found)
+
+    yield Case("a range of batches of a survey", path, head, kept, may_be_none=True)
 
 
 def _sweeps(folder: Path) -> Iterator[Case]:
-    design = Design(2.0, 4, 8, teacher=Teacher((4, 1, 4)), samples=20, test_samples=20)
-    recipe = Recipe((Phase("adam", 12),))
-    sweep(design, recipe, out=folder)
+    sweep(DESIGN, RECIPE, out=folder)
 
     def loaded() -> list[object]:
         (run,) = load_sweep(folder).runs
@@ -151,7 +188,7 @@ def _sweeps(folder: Path) -> Iterator[Case]:
         size = int.from_bytes(content[:8], "little") + 8 if name.endswith("safetensors") else len(content)
         yield Case(f"`{name}` of a leaky sweep", path, range(size), loaded)
     opened = SweepFolder.open(folder)
-    training = Training([design], opened.tasks, recipe, torch.device("cpu"))
+    training = Training([DESIGN], opened.tasks, RECIPE, torch.device("cpu"))
     training.advance()
     opened.write_checkpoint([0], training.state())
     path = folder / "checkpoint-000.safetensors"

@@ -43,7 +43,8 @@ def _ended(child: int, reading: int, counters: Counters) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with open(reading, "rb", buffering=0) as file:
         printed = (file.read(_ROOM) or b"").decode(errors="replace")
-    return {"code": code, "printed": printed, "work": counters.work.value, "files": counters.files.value}
+    counted = {"work": counters.work.value, "files": counters.files.value, "clocks": counters.clocks.value}
+    return {"code": code, "printed": printed, **counted}
 
 
 def _obey(order: Order, printing: int, counters: Counters) -> None:

@@ -7,12 +7,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from soak.files.kinds import KINDS, Kind
+from soak.files.kinds import KINDS, RESULTS, Kind
 from soak.files.limits import Finding, tried
 from soak.files.mutations import mutate
 from soak.program import Effort, Outcome, Program, Row
 
-_EACH = {"smoke": 8, "full": 500}  # of each kind, times its share
+_EACH = {"smoke": 5, "full": 500}  # of each kind, times its share
 _FATES = ("loaded", "refused", "crashed", "out of range")
 
 
@@ -25,8 +25,12 @@ def run(effort: Effort) -> Outcome:
         counts = Counter(finding.fate for finding in findings)
         rows.append({"kind": kind.name, "files": len(findings), **{fate: counts[fate] for fate in _FATES}})
         failures += _told(kind, findings)
-    total: Row = {"kind": "all", **{key: sum(int(row[key]) for row in rows) for key in ("files", *_FATES)}}
-    return Outcome([*rows, total], failures)
+    total = _total("all plans and results", rows[: len(RESULTS)]), _total("all", rows)
+    return Outcome([*rows, *total], failures)
+
+
+def _total(name: str, rows: list[Row]) -> Row:
+    return {"kind": name, **{key: sum(int(row[key]) for row in rows) for key in ("files", *_FATES)}}
 
 
 def fuzzed(kind: Kind, count: int) -> list[Finding]:
@@ -63,15 +67,11 @@ def _seed(kind: Kind, number: int) -> str:
 
 
 def _told(kind: Kind, findings: list[Finding]) -> list[str]:
-    """Failures of one cause together, with the first few mutants."""
-    causes: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.fate in ("crashed", "out of range"):
-            causes.setdefault(finding.words.rpartition(": ")[2][:40], []).append(finding)
+    """Every failure, by the seed that makes its mutant again."""
     return [
-        f"{kind.name}, {len(alike)} {alike[0].fate}, e.g. seed {finding.number}: {finding.words}"
-        for alike in causes.values()
-        for finding in alike[:1]
+        f"{kind.name}, seed {finding.number}: {finding.fate}: {finding.words}"
+        for finding in findings
+        if finding.fate in ("crashed", "out of range")
     ]
 
 

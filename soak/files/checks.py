@@ -15,13 +15,14 @@ from torch import Tensor
 from fathometer import History, Sounding
 from fathometer.cli.show import show
 from fathometer.errors import FathometerError
+from fathometer.gauges.ranges import INFINITE, column_ranges
 from fathometer.history_file import load as load_history
 from fathometer.leaky import LeakySweep
 from fathometer.report.page import page_of
 from fathometer.sounding_file import load
 from soak.files.limits import OutOfRangeError
 
-SHARES = ("affinity", "cka", "sparsity_before", "nonnegativity_energy")
+_ROUNDING = 1e-6
 
 
 def require(condition: bool, words: str) -> None:
@@ -36,10 +37,13 @@ def check_sounding(sounding: Sounding, path: Path) -> None:
     for name, least in (("n", 1), ("d", 1), ("batch", 0)):
         require(records[name].dtype.kind == "i" and records[name].min() >= least, f"{name} below {least}")
     require(not records.duplicated(["site", "batch"]).any(), "a site twice in a batch")
-    for gauge in SHARES:
+    for gauge, bounds in column_ranges().items():
         if gauge in sounding.gauges:
-            values = records[gauge].dropna()
-            require(bool(values.between(-1e-6, 1 + 1e-6).all()), f"{gauge} beyond 0 … 1")
+            for value, n, d in zip(records[gauge], records["n"], records["d"], strict=True):
+                low, high = (bound(n, d) if callable(bound) else bound for bound in bounds)
+                inside = low - _ROUNDING <= value <= high + _ROUNDING
+                finite = math.isfinite(value) or gauge in INFINITE
+                require(inside and finite, f"{gauge} of {value} where n = {n}, d = {d}")
     repr(sounding)
     sounding._repr_html_()
     page_of(sounding)

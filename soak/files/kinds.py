@@ -338,19 +338,25 @@ def _facts(folder: Path) -> Reader:
     return read
 
 
-KINDS: tuple[Kind, ...] = (
+RESULTS: tuple[Kind, ...] = (
     Kind("sounding, JSON", "s.json", "json", _sounding(".json"), 2.0),
     Kind("sounding, Parquet", "s.parquet", "bytes", _sounding(".parquet")),
     Kind("history of a training", "h.json", "json", _history),
-    Kind("journal of a measurement", "s.journal", "jsonl", _journal),
-    Kind("plan of a survey", "plan.toml", "toml", _plan, 2.0),
+    Kind("journal of a measurement", "s.journal", "jsonl", _journal, 0.5),
+    Kind("plan of a survey", "plan.toml", "toml", _plan, 5.0),
     Kind("sounding in a results folder", f"out/s-{_task().address}.json", "json", _store("")),
-    Kind("failure in a results folder", f"out/failed/s-{_task().address}.json", "json", _store("failed")),
-    Kind("plan of a leaky sweep", "run/sweep.json", "json", _leaky),
+    Kind(
+        "failure in a results folder", f"out/failed/s-{_task().address}.json", "json", _store("failed"), 2.0
+    ),
+    Kind("plan of a leaky sweep", "run/sweep.json", "json", _leaky, 2.0),
     Kind("task of a leaky sweep", "run/task-000.safetensors", "safetensors", _leaky),
     Kind("network of a leaky sweep", "run/network-000.safetensors", "safetensors", _leaky),
     Kind("checkpoint of a leaky sweep", "run/checkpoint-000.safetensors", "safetensors", _checkpoint, 0.5),
-    Kind("verdict", "verdict.json", "json", _verdict),
+    Kind("verdict", "verdict.json", "json", _verdict, 3.0),
+)
+"""Plans, and what fathometer wrote itself."""
+
+INPUTS: tuple[Kind, ...] = (
     Kind("array, .npy", "a.npy", "bytes", _array("a.npy", IMAGES)),
     Kind("arrays, .npz", "a.npz", "bytes", _array("a.npz", IMAGES)),
     Kind("token ids, .npy", "t.npy", "bytes", _array("t.npy", TOKENS)),
@@ -364,3 +370,6 @@ KINDS: tuple[Kind, ...] = (
     Kind("weights, safetensors", "w.safetensors", "safetensors", _weights(".safetensors")),
     Kind("facts of networks, CSV", "networks.csv", "bytes", _facts),
 )
+"""Data, weights and tables that others wrote."""
+
+KINDS = (*RESULTS, *INPUTS)

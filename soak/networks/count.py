@@ -2,14 +2,7 @@
 
 This shares nothing with `fathometer.capture`, which sees functions and modules from above. Here are only the
 operators that reach a kernel, their tensors' memory, and the Python frames that they were called from. A site
-is defined above, though, so four rules lead from operators to sites:
-
-1. An operator counts if its input holds data: floating-point numbers that depend on what the network was
-   given (or on noise), dense, in two or more axes or one for each sample. Gates of weights alone do not.
-2. What a library wrote in Python as one activation is one: a `forward` in timm's and transformers' files of
-   activations, `softsign` and `tanhshrink` of torch.
-3. The gates inside torch's recurrent layers are no calls of the network.
-4. A transformer layer that is run by one kernel has one activation in it.
+is defined above, though, so rules lead from operators to sites: `RULES`, which the page shows.
 """
 
 from __future__ import annotations
@@ -29,6 +22,20 @@ OPERATORS = frozenset(
     "log_sigmoid_forward mish prelu relu relu6 rrelu rrelu_with_noise selu sigmoid silu softplus softshrink "
     "special_expit tanh threshold".split()
 )
+RULES = (
+    "Calls are counted by a mode below torch's dispatcher, in a run of its own without a watch. It shares no "
+    "code with fathometer, which sees functions and modules from above; it sees the operators that reach a "
+    "kernel, the memory of their tensors, and the Python frames that they come from. "
+    f"{len(OPERATORS)} operators of torch are activations.",
+    "Rule 1: such an operator counts if its input holds data: floating-point numbers that depend on what the "
+    "network was given, or on noise, dense, in two or more axes or one for each sample. Gates of weights "
+    "alone do not count.",
+    "Rule 2: what a library wrote in Python as one activation is one call: a `forward` in the files of "
+    "activations of timm and transformers, and torch's `softsign` and `tanhshrink`.",
+    "Rule 3: the gates inside torch's recurrent layers are no calls of the network.",
+    "Rule 4: a transformer layer that runs as one kernel has one activation in it.",
+)
+"""How calls are counted, in words."""
 _FUSED = "_transformer_encoder_layer_fwd"
 _ACTIVATION_FILES = (
     "transformers/activations.py",

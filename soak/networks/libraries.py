@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
+from tests.zoo import families, tiny
 from torch import nn
 
 from fathometer.models.sources import import_optional
@@ -18,9 +19,13 @@ SIDE = 64
 
 _ASKS = (
     "{what} run plainly and watched, and once more with an exception in the middle. A failure: an "
-    "output{more} that differs in one bit; not as many sites as calls counted below torch's dispatcher; a "
-    "hook, function, attribute or mode that is left behind; a network that does not run."
+    "output{more} that differs in one bit; not as many sites as calls counted below torch's dispatcher; an "
+    "exception that did not come; a hook, function, attribute or mode that is left behind; a network that "
+    "does not run."
 )
+
+_COLUMNS = ("networks", "sites", "counted", "bit for bit", "interrupted", "left behind")
+_COUNTED = "How calls are counted, and by which rules: [awkward networks](#awkward-networks)."
 
 
 class Candidate(NamedTuple):
@@ -50,12 +55,13 @@ def _try_all(candidates: Iterable[Candidate]) -> Outcome:
                 failures.append(f"{name}: {len(trial.sites)} sites, {len(trial.counted)} calls counted")
         row = rows.setdefault(
             family,
-            {"family": family, "networks": 0, "sites": 0, "counted": 0, "bit for bit": 0, "left behind": 0},
+            {"family": family} | dict.fromkeys(_COLUMNS, 0),
         )
-        found = (1, len(trial.sites), len(trial.counted), not trial.changed, bool(trial.left))
-        for column, more in zip(list(row)[1:], found, strict=True):
+        alike, left = not trial.changed, bool(trial.left)
+        found = (1, len(trial.sites), len(trial.counted), alike, trial.interrupted, left)
+        for column, more in zip(_COLUMNS, found, strict=True):
             row[column] = int(row[column]) + more
-    return Outcome(list(rows.values()), failures)
+    return Outcome(list(rows.values()), failures, [_COUNTED])
 
 
 def _on_image(network: nn.Module, own: int, dtype: torch.dtype = torch.float32) -> Made:
@@ -75,60 +81,58 @@ def _on_image(network: nn.Module, own: int, dtype: torch.dtype = torch.float32) 
 
 
 def _torchvision(effort: Effort) -> Outcome:
-    from tests.zoo.families import TORCHVISION_LARGE, TORCHVISION_SMOKE
-
     models = import_optional("torchvision", "models", extra="vision", purpose="this program").models
 
     def build(name: str) -> Made:
-        dtype = torch.bfloat16 if name in TORCHVISION_LARGE else torch.float32
+        dtype = torch.bfloat16 if name in families.TORCHVISION_LARGE else torch.float32
         options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
         with _default_dtype(dtype):
             network = models.get_model(name, weights=None, **options)
         crop = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
         return _on_image(network, getattr(network, "image_size", crop), dtype)
 
-    names = models.list_models(module=models) if effort == "full" else TORCHVISION_SMOKE
-    families = {name: models.get_model_builder(name).__module__.rpartition(".")[2] for name in names}
-    candidates = (Candidate(families[name], name, lambda name=name: build(name)) for name in names)  # type: ignore[misc]
+    names = models.list_models(module=models) if effort == "full" else families.TORCHVISION_SMOKE
+    files = {name: models.get_model_builder(name).__module__.rpartition(".")[2] for name in names}
+    candidates = (Candidate(files[name], name, lambda name=name: build(name)) for name in names)  # type: ignore[misc]
     outcome = _try_all(candidates)
     if effort == "full":
-        outcome.notes.append(f"In bfloat16, for memory: {', '.join(TORCHVISION_LARGE)}.")
+        outcome.notes.append(f"In bfloat16, for memory: {', '.join(families.TORCHVISION_LARGE)}.")
     return outcome
 
 
 def _timm(effort: Effort) -> Outcome:
-    from tests.zoo.families import TIMM, TIMM_LEFT_OUT, TIMM_SMOKE
-
     timm = import_optional("timm", extra="vision", purpose="this program")
 
     def build(name: str) -> Made:
         network = timm.create_model(name, pretrained=False)
         return _on_image(network, network.default_cfg["input_size"][-1])
 
-    chosen = TIMM if effort == "full" else {family: TIMM[family] for family in TIMM_SMOKE}
+    chosen = families.TIMM
+    if effort == "smoke":
+        chosen = {family: chosen[family] for family in families.TIMM_SMOKE}
     outcome = _try_all(
         Candidate(f"{family}: {name}", name, lambda name=name: build(name))  # type: ignore[misc]
         for family, name in chosen.items()
     )
     if effort == "full":
-        outcome.notes.extend(f"Left out: {family} ({why})." for family, why in TIMM_LEFT_OUT.items())
+        outcome.notes.extend(f"Left out: {family} ({why})." for family, why in families.TIMM_LEFT_OUT.items())
     return outcome
 
 
 def _transformers(effort: Effort) -> Outcome:
-    from tests.zoo.tiny import TRANSFORMERS, TRANSFORMERS_SMOKE, Tiny
-
     transformers = import_optional("transformers", extra="language", purpose="this program")
 
-    def build(kind: str, tiny: Tiny) -> Made:
-        config = transformers.AutoConfig.for_model(kind, **tiny.config)
+    def build(kind: str, entry: tiny.Tiny) -> Made:
+        config = transformers.AutoConfig.for_model(kind, **entry.config)
         network = transformers.AutoModel.from_config(config).eval()
-        return Made(network, (tiny.inputs(),), lambda network, given: network(**given))
+        return Made(network, (entry.inputs(),), lambda network, given: network(**given))
 
-    chosen = TRANSFORMERS if effort == "full" else {kind: TRANSFORMERS[kind] for kind in TRANSFORMERS_SMOKE}
+    chosen = tiny.TRANSFORMERS
+    if effort == "smoke":
+        chosen = {kind: chosen[kind] for kind in tiny.TRANSFORMERS_SMOKE}
     candidates = (
-        Candidate(kind, kind, lambda kind=kind, tiny=tiny: build(kind, tiny), tiny.trains)  # type: ignore[misc]
-        for kind, tiny in chosen.items()
+        Candidate(kind, kind, lambda kind=kind, entry=entry: build(kind, entry), entry.trains)  # type: ignore[misc]
+        for kind, entry in chosen.items()
     )
     spoken = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # kernels that are not installed are no news

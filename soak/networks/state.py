@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._functorch import vmap
 from torch.nn.modules import module as module_file
 from torch.nn.parameter import is_lazy
 from torch.utils import _python_dispatch
@@ -26,6 +27,7 @@ _NAMESPACES = (
     Tensor,
     torch._C.TensorBase,
     nn.Module,
+    vmap,
 )
 _CACHES = ("__abstractmethods__", "__annotations__", "__doc__")  # made when they are asked for
 _MISSING = object()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+from tests.zoo.entry import Made as Made
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,14 +19,7 @@ from soak.networks.count import Count, is_called_from
 from soak.networks.state import World, differences, network_state, random_state
 
 SEED = 1
-
-
-class Made(NamedTuple):
-    """A network, what it is given, and how it is run."""
-
-    network: nn.Module
-    given: tuple[Any, ...]
-    run: Callable[..., Any] = lambda network, *given: network(*given)
+_FOR_PAIRS = ("fathometer/capture/reduction.py", "fathometer/capture/transforms.py")
 
 
 @dataclass(frozen=True)
@@ -36,11 +30,13 @@ class Trial:
     counted: list[str]
     changed: list[str]
     left: list[str]
+    interrupted: bool = False  # the exception in the middle came, plainly and watched
 
     @property
     def faults(self) -> list[str]:
         """All that a record says."""
         found = [f"{what} differ" for what in self.changed]
+        found += [] if self.interrupted else ["the exception in the middle did not come"]
         return found + ([f"left behind: {', '.join(self.left)[:200]}"] if self.left else [])
 
 
@@ -72,17 +68,19 @@ def try_network(
         changed.append("sites and pairs")
 
     middle = count.operators // 2
-    broken = _Run(made := make(), mode, inside=_Stopping(middle), fails=True)
+    stops = _Stopping(middle), _Stopping(middle)
+    broken = _Run(made := make(), mode, inside=stops[0], fails=True)
     again = _Run(made, mode, fails=True)  # a lazy layer, say, is lost when it is interrupted
     made = make()
     world, before = World(made.network), network_state(made.network)
     with watch(made.network):
-        watched_broken = _Run(made, mode, inside=_Stopping(middle), fails=True)
+        watched_broken = _Run(made, mode, inside=stops[1], fails=True)
         watched_again = _Run(made, mode, fails=True)
     left += _left(before, again, made.network) + world.changes()
     changed += [f"after an exception, {what}" for what in broken.differences(watched_broken)]
     changed += [f"after an exception, in the next pass, {what}" for what in again.differences(watched_again)]
-    return Trial(names, count.calls, changed, list(dict.fromkeys(left)))
+    interrupted = all(stop.has_stopped for stop in stops)
+    return Trial(names, count.calls, changed, list(dict.fromkeys(left)), interrupted)
 
 
 def _left(before: dict[str, Any], plain: _Run, network: nn.Module) -> list[str]:
@@ -102,10 +100,12 @@ class _Stopping(TorchDispatchMode):
     def __init__(self, after: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._left = after
+        self.has_stopped = False
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._left -= not is_called_from("fathometer/capture/reduction.py")
+        self._left -= not any(is_called_from(file) for file in _FOR_PAIRS)
         if self._left < 0:
+            self.has_stopped = True
             raise InterruptionError
         return function(*args, **(kwargs or {}))
 

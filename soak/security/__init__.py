@@ -13,8 +13,9 @@ from soak.security.evil import NAMES, PATHS
 from soak.security.pickles import nothing_is_unpickled
 from soak.security.places import a_survey_stays_in_its_folder, names_become_files
 from soak.security.scan import ALLOWED, no_call_runs_code_from_data
-from soak.security.shown import pages_hold_no_element_from_a_name, the_terminal_is_not_commanded
+from soak.security.shown import pages_hold_no_element_from_a_name
 from soak.security.trial import Point
+from soak.security.verbs import the_terminal_is_not_commanded
 
 
 def run(effort: Effort) -> Outcome:
@@ -27,7 +28,7 @@ def run(effort: Effort) -> Outcome:
         lambda folder: a_survey_stays_in_its_folder(folder, paths),
         names_become_files,
         lambda _: pages_hold_no_element_from_a_name(names),
-        lambda folder: the_terminal_is_not_commanded(folder, names),
+        lambda folder: the_terminal_is_not_commanded(folder, names if full else names[1:]),
         user_code_runs_only_when_named,
         bombs_are_refused,
     ]

@@ -1,22 +1,17 @@
-"""Evil names on pages and in the terminal: they are shown, and nothing else comes of them."""
+"""Evil names on pages: they are shown, and nothing else comes of them."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from unittest import mock
 
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
 from fathometer import History, Site, Sounding, measure
-from fathometer.cli import app
-from fathometer.cli.terminal import Terminal
 from fathometer.history import Cost, metrics_frame
 from fathometer.report.page import page_of
 from fathometer.report.page.document import html
@@ -24,12 +19,6 @@ from fathometer.sounding_file import from_json, to_json
 from soak.security.trial import Point
 
 PLAIN = "plain"
-_CONTROLS = {
-    *map(chr, range(0x20)),
-    *map(chr, range(0x7F, 0xA0)),
-    *"\u200e\u200f\u202a\u202b\u202c\u202d\u202e",
-}
-_CONTROLS -= {"\n", "\t"}
 
 
 def sounding(name: str, seed: int = 0) -> Sounding:
@@ -109,44 +98,3 @@ def _pages(name: str) -> dict[str, str]:
         }
         found = {kind: html(page) for kind, page in pages.items()}
     return {**found, "a notebook": one._repr_html_(), "a notebook, a history": film._repr_html_()}
-
-
-def the_terminal_is_not_commanded(folder: Path, names: Sequence[str]) -> Point:
-    """What verbs print of such soundings, and errors and warnings that name them."""
-    point = Point("no control character or markup of a name reaches the terminal")
-    for place, name in enumerate(names):
-        files = [sounding(name, seed).save(folder / f"s{place}-{seed}.json") for seed in (0, 1)]
-        for verb in (
-            ["show", str(files[0])],
-            ["compare", *map(str, files), "--anyway"],
-            ["compare", *map(str, files), "--over", "weights", "--anyway"],
-        ):
-            _judge(point, name, verb[0], _printed(verb))
-        _judge(point, name, "an error", _written(f"error: {name}: no such file"))
-    return point
-
-
-def _printed(arguments: list[str]) -> str:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        result = CliRunner().invoke(app, arguments)
-    failed = "" if result.exception is None else f"\x1b{result.exception!r}"  # which is judged as broken
-    if isinstance(result.exception, SystemExit):
-        failed = ""
-    return result.output + failed + "".join(_written(str(warning.message)) for warning in told)
-
-
-def _written(line: str) -> str:
-    with mock.patch.dict(os.environ, {"COLUMNS": "200"}):
-        console = Terminal()
-        with console.capture() as caught:
-            console.print(line, soft_wrap=True)
-    return caught.get()
-
-
-def _judge(point: Point, name: str, verb: str, text: str) -> None:
-    found = sorted(_CONTROLS & set(text))
-    point.note(not found, f"{verb} printed {found[:3]} of {name!r}")
-    if name.startswith("[") and verb == "an error":
-        point.note(name in text, f"{verb} took {name!r} as markup")
-    text.encode()  # a terminal can be sent it

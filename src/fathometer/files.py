@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.errors import InputError
-from fathometer.locks import hold, is_abandoned
+from fathometer.locks import hold, remove_abandoned
 
 _DIGITS = 12  # in the name of a part, so that two writers have two, and nothing else is taken for one
 _TOKEN = "[0-9a-f]" * _DIGITS
+_PROBE = 4096  # bytes
 
 
 class WriteError(InputError):
@@ -30,7 +31,9 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
     if not isinstance(head, dict) or head.get("schema") != schema:
         raise InputError(f"{path}: not {what}")
     found = head.get("version")
-    if not isinstance(found, int) or found > version:
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise InputError(f"{path}: broken, it has no format that ever was ({found!r})")
+    if found > version:
         raise InputError(
             f"{path}: written by a newer fathometer (format {found}, this one reads up to {version}); "
             "update with pip install -U fathometer"
@@ -65,13 +68,19 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
             held.release()
 
 
+def try_writing(path: Path) -> None:
+    """Write a little, of which nothing is left: a disk that is full has names, but no space."""
+    with complete_file(path, keep=False, durable=True) as probe:
+        probe.write_bytes(bytes(_PROBE))
+
+
 def remove_leftovers(folder: Path, path: Path | None = None) -> None:
     """Remove what `complete_file` left of writers that were killed: of all files, or of one."""
     name = "*" if path is None else glob.escape(path.stem)
     for part in folder.glob(f".{name}.{_TOKEN}.part*"):
         with suppress(OSError):
-            if part.is_file() and is_abandoned(part):
-                part.unlink()
+            if part.is_file():
+                remove_abandoned(part)
 
 
 def _flush(path: Path) -> None:

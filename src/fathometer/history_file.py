@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
@@ -15,8 +14,8 @@ from fathometer.errors import InputError
 from fathometer.files import check_format, complete_file
 from fathometer.history import Cost, History, metrics_frame
 from fathometer.sounding_file import from_json as sounding_from_json
-from fathometer.sounding_file import strict_json
 from fathometer.sounding_file import to_json as sounding_to_json
+from fathometer.standard_json import as_json_number, json_number, strict_json
 
 SCHEMA = "fathometer.history"
 VERSION = 1
@@ -98,9 +97,9 @@ def _assembled(content: dict[str, Any], name: str) -> History:
         tuple(soundings),
         _frame(content["metrics"]),
         Cost(
-            _number(cost["seconds"]),
-            _number(cost["in_all"]),
-            None if cost["bound"] is None else _number(cost["bound"]),
+            json_number(cost["seconds"]),
+            json_number(cost["in_all"]),
+            None if cost["bound"] is None else json_number(cost["bound"]),
         ),
         tuple((_whole(step), str(reason)) for step, reason in content["missed"]),
     )
@@ -140,7 +139,7 @@ def _columns(metrics: pd.DataFrame) -> dict[str, dict[str, list[Any]]]:
     return {
         str(name): {
             "step": [int(step) for step in group["step"]],
-            "value": [value if math.isfinite(value) else str(value) for value in map(float, group["value"])],
+            "value": [as_json_number(float(value)) for value in group["value"]],
         }
         for name, group in metrics.groupby("name", sort=False)
     }
@@ -149,7 +148,7 @@ def _columns(metrics: pd.DataFrame) -> dict[str, dict[str, list[Any]]]:
 def _frame(columns: dict[str, dict[str, list[Any]]]) -> pd.DataFrame:
     return metrics_frame(
         {
-            name: zip(map(_whole, column["step"]), map(_number, column["value"]), strict=True)
+            name: zip(map(_whole, column["step"]), map(json_number, column["value"]), strict=True)
             for name, column in columns.items()
         }
     )
@@ -159,9 +158,3 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"step {value!r}")
     return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"number {value!r}")
-    return float(value)

@@ -25,6 +25,7 @@ class Inputs:
         vocabulary: for tokens, how many there are.
         preprocess: for images, from an RGB image to a tensor of `shape`.
         tokenize: for tokens, from a text to its tokens.
+        positions: for tokens, how many a sample may have at most.
     """
 
     kind: InputKind
@@ -32,3 +33,4 @@ class Inputs:
     vocabulary: int | None = None
     preprocess: Callable[[Image], Tensor] | None = None
     tokenize: Callable[[str], list[int]] | None = None
+    positions: int | None = None

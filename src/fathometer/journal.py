@@ -71,7 +71,7 @@ class Journal:
                 "measure as then, or remove it to begin anew"
             )
         for line in lines:
-            batch: Any = None
+            batch: Any = None  # not by `strict_json`: gauges may be inf or NaN
             with suppress(ValueError, RecursionError):
                 batch = json.loads(line) if line.endswith("\n") else None
             if not _is_batch(batch) or batch["batch"] != self._first + len(self.batches):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 from fathometer.errors import InputError
 
 OLD = 3600.0  # seconds, after which nobody is at work any more on a file that is not complete
+PATIENCE = 0.05  # seconds, since who merely asks about a file has it for a moment
+_PAUSE = 0.002
 
 fcntl: Any
 try:
@@ -58,20 +61,17 @@ def hold(path: Path) -> Hold | None:
         return None
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
-        is_locked = False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-        except BlockingIOError:
+            is_mine = _lock(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
+        if is_mine is False:
             os.close(descriptor)
             return None
-        except OSError as error:
-            if error.errno not in _WITHOUT_LOCKS:
-                os.close(descriptor)
-                raise
-        if not is_locked or _is_the_file(descriptor, path):
+        if is_mine is None or _is_the_file(descriptor, path):
             _held.add(descriptor)
-            return Hold(descriptor, is_locked, os.getpid())
+            return Hold(descriptor, is_mine is True, os.getpid())
         os.close(descriptor)  # whoever held it has removed it: once more, with a new one
 
 
@@ -105,34 +105,62 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the file."""
-    return _is_held(path) is True
-
-
-def is_abandoned(path: Path) -> bool:
-    """Whether nobody holds a file that is there; where there are no locks, whether it is old."""
-    held = _is_held(path)
-    return not held if held is not None else time.time() - path.stat().st_mtime > OLD
-
-
-def _is_held(path: Path) -> bool | None:
-    """Whether a process holds the file; none where that cannot be told."""
+    """Whether a process holds the file, where that can be told."""
     if fcntl is None:
-        return None
+        return False
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:
-        return None
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    else:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(descriptor)
+    return False
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove a file that nobody holds; where there are no locks, one that is old.
+
+    It is locked meanwhile, so that nobody can begin to write what is about to be removed.
+    """
+    if fcntl is None:
+        if _age(path) > OLD:
+            path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        is_mine = _lock(descriptor)
+        if (is_mine and _is_the_file(descriptor, path)) or (is_mine is None and _age(path) > OLD):
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Whether the open file is ours from now on; none where the file system has no locks."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(_PAUSE)
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                raise
+            return None
+        else:
+            return True
+
+
+def _age(path: Path) -> float:
+    """In seconds of the file system, whose clock is not always that of this process."""
+    with tempfile.TemporaryFile(dir=path.parent) as fresh:
+        return os.fstat(fresh.fileno()).st_mtime - path.stat().st_mtime
 
 
 def _is_the_file(descriptor: int, path: Path) -> bool:

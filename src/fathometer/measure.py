@@ -253,7 +253,7 @@ class _Loop:
             for (site, (_, y)), found in zip(pairs.items(), values, strict=True)
         ]
         if not rows and not self.finished:
-            raise _nothing_to_measure(self._seen)
+            raise _nothing_to_measure(self._seen, self._network)
         self._seen.clear()
         self.finished.append({"batch": number, "rows": rows})
         if self._log is not None:
@@ -368,11 +368,13 @@ def _sites_and_records(
     return tuple(ordered), records
 
 
-def _nothing_to_measure(seen: Watch) -> InputError:
+def _nothing_to_measure(seen: Watch, network: nn.Module) -> InputError:
     known = ", ".join(site.name for site in seen.called[:8]) or "none"
+    recurrent = any(isinstance(module, nn.RNNBase) for module in network.modules())
+    gates = "; gates inside nn.LSTM and nn.GRU cannot be seen" if recurrent else ""
     return InputError(
-        f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, and name classes "
-        "and functions of your own by `activations`; gates inside nn.LSTM and nn.GRU cannot be seen"
+        f"no site to measure; the activation calls seen are: {known}. Choose by sites=… (--sites), and name "
+        "classes and functions of your own by activations=[…] (--activation package.module:name)" + gates
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fathometer.terminal import Terminal, visible
 
 
 class Show(Protocol):
@@ -19,19 +20,19 @@ class Show(Protocol):
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Show]:
-    """A function that moves the bar; it may be called from several threads."""
+    """A function that moves the bar; it may be called from several threads. Notes are text, not markup."""
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Terminal(stderr=True),
         transient=True,
     ) as bar:
-        task = bar.add_task(what, total=None, note="")
+        task = bar.add_task(visible(what), total=None, note="")
 
         def show(done: int, total: int | None, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, note=note)
+            bar.update(task, completed=done, total=total, note=visible(note))
 
         yield show

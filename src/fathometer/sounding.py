@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -106,7 +107,9 @@ class Sounding:
 
     def _by_site(self, gauge: str) -> Any:
         if gauge not in self.gauges:
-            raise InputError(f"{gauge!r} was not measured here, but {', '.join(self.gauges)}")
+            near = get_close_matches(gauge, self.gauges, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(f"{gauge!r} was not measured here, but {', '.join(self.gauges)}{hint}")
         return self.records.groupby("site", sort=False)[gauge]
 
     def __repr__(self) -> str:

@@ -14,15 +14,13 @@ import pandas as pd
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.files import check_format, complete_file
-from fathometer.gauges.ranges import column_ranges
+from fathometer.gauges.ranges import fault_of
 from fathometer.provenance import Provenance
 from fathometer.sounding import KEYS, Sounding
+from fathometer.standard_json import as_json_number, json_number, strict_json
 
 SCHEMA = "fathometer.sounding"
 VERSION = 1
-
-_ROUNDING = 1e-6
-_HALF = r"\ud"  # how one begins in JSON; a whole character may, too
 
 
 def save(sounding: Sounding, path: Path) -> Path:
@@ -46,19 +44,8 @@ def load(path: str | Path) -> Sounding:
 
 def to_json(sounding: Sounding) -> str:
     """The text of a `.json` file."""
-    columns = {key: [_plain(value) for value in values] for key, values in _columns(sounding).items()}
+    columns = {key: [as_json_number(value) for value in values] for key, values in _columns(sounding).items()}
     return json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n"
-
-
-def strict_json(text: str | bytes) -> Any:
-    """JSON as its standard has it: `NaN` and `Infinity` are no numbers, and could not be written again.
-
-    Halves of characters, which no table and no page can hold, become question marks.
-    """
-    found = json.loads(text, parse_constant=_refuse_constant)
-    if _HALF in (text if isinstance(text, str) else text.decode()).lower():
-        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
-    return found
 
 
 def from_json(text: str, name: str = "sounding") -> Sounding:
@@ -102,15 +89,13 @@ def _fault(records: pd.DataFrame) -> str | None:
     """What cannot be, if anything."""
     if records.duplicated(["site", "batch"]).any():
         return "a site has two rows for one batch"
-    for gauge, bounds in column_ranges().items():
-        if gauge not in records:
-            continue
-        samples = int(records["n"].max())  # the width of Y may be another than that of X, which is known
-        low, high = (bound(samples, math.inf) if callable(bound) else bound for bound in bounds)
-        wrong = records.loc[(records[gauge] < low - _ROUNDING) | (records[gauge] > high + _ROUNDING), gauge]
-        if len(wrong):
-            return f"{gauge}: expected values from {low:g} to {high:g}, got {wrong.iloc[0]:g}"
-    return None
+    shapes = records["n"], records["d"]  # d is of both sides: the gauges of the package take no other pair
+    found = (fault_of(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in _gauges(records))
+    return next((fault for fault in found if fault), None)
+
+
+def _gauges(records: pd.DataFrame) -> list[str]:
+    return [str(column) for column in records if column not in KEYS]
 
 
 def _provenance(entry: dict[str, Any]) -> Provenance:
@@ -147,14 +132,8 @@ def _whole(value: Any, least: int) -> int:
     return int(value)
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
-        raise TypeError(f"number {value!r}")
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else json_number(value)
 
 
 def _head(sounding: Sounding) -> dict[str, Any]:
@@ -175,11 +154,6 @@ def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
     columns["site"] = [places[name] for name in columns["site"]]
     return columns
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no inf and no NaN."""
-    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
 def _write_json(sounding: Sounding, path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -317,7 +318,7 @@ def test_rows_of_a_map_are_samples() -> None:
     with watch(twice, reduction="flatten") as seen:
         twice(images)
     (pair,) = seen.pairs.values()
-    assert torch.equal(pair.x, images.transpose(1, 2).flatten(1))
+    assert torch.equal(pair.x, images.flatten(1))
 
 
 def test_weights_that_pass_through_a_composite_are_no_site() -> None:
@@ -488,3 +489,33 @@ def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
         pytest.raises(InputError, match="0: pooling first"),
     ):
         model(x)
+
+
+def test_what_is_compiled_for_the_first_time_runs_as_it_was_written_without_a_word() -> None:
+    script = """
+import sys, warnings, torch
+from torch import nn
+from fathometer.capture import watch
+
+class Net(nn.Module):
+    def forward(self, x):
+        with warnings.catch_warnings():
+            return torch.compile(lambda x: torch.relu(x - 1), backend=refused)(x) + self.more(x)
+
+    def more(self, x):
+        return torch.compile(nn.Tanh(), backend=refused)(x)
+
+def refused(*_):
+    raise RuntimeError("this was compiled")
+
+net, filters = Net(), list(warnings.filters)
+with watch(net) as seen:
+    assert "torch._dynamo" not in sys.modules
+    net(torch.randn(4, 3))
+assert torch._dynamo.eval_frame._stance.stance == "default"
+assert [f for f in warnings.filters if "global hooks" in str(f)] == []
+print([site.name for site in seen.sites])
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=120)
+    assert told.stderr == ""
+    assert told.stdout.split("\n")[0] == "['/relu', '/tanh']"

@@ -182,6 +182,38 @@ def test_an_interrupted_run_is_resumed_to_the_same_result(folder: Path, refusal:
     pd.testing.assert_frame_equal(resumed.records, load(folder / "s.json").records, rtol=1e-6, atol=1e-6)
 
 
+def test_a_run_that_was_killed_when_all_was_done_is_finished(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "nets", raising=False)
+    arguments = ["measure", "nets:small", "--data", "random:40", "--samples", "40", "--out", "s.json"]
+
+    def ended(*more: str) -> tuple[int | str | None, str]:
+        monkeypatch.setattr(sys, "argv", ["fathometer", *arguments, *more])
+        try:
+            main()
+        except SystemExit as end:
+            return end.code, " ".join("".join(capsys.readouterr()).split())
+        return 0, " ".join("".join(capsys.readouterr()).split())
+
+    assert ended()[0] in (0, None)
+    before = (folder / "s.json").read_bytes()
+    (folder / ".s.json.lock").touch()  # the last thing that goes
+    code, said = ended("--resume")
+    assert code in (0, None)
+    assert "affinity over 2 sites" in said
+    assert "s.json is finished; --force measures it anew" in said
+    assert (folder / "s.json").read_bytes() == before
+    assert contents(folder) == ["nets.py", "s.json"]
+    code, said = ended("--resume", "--samples", "20", "--seed", "1")
+    assert code == 2
+    assert "exists, with other samples, seed" in said
+    code, said = ended()
+    assert code == 2
+    assert "exists; give another name" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

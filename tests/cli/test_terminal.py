@@ -4,7 +4,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.terminal import Terminal, visible
+from fathometer.progress import progress_bar
+from fathometer.terminal import Terminal, visible
 
 
 def printed(*things: object) -> str:
@@ -45,3 +46,17 @@ def test_control_characters_are_seen_and_not_obeyed(name: str) -> None:
 def test_what_is_no_text_can_be_sent() -> None:
     assert printed("a\udce9").encode() == "a\ufffd\n".encode()
     assert visible("plain, ΣΤ, naïve\n\t") == "plain, ΣΤ, naïve\n\t"
+
+
+def test_notes_of_a_progress_bar_are_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # so that rich draws the bar, and would colour it
+    monkeypatch.setenv("COLUMNS", "200")
+    evil = "[red]bold[/red] \x1b]0;owned\x07\u2028line"
+    with progress_bar(evil) as show:
+        show(1, 2, evil)
+    text = capsys.readouterr().err
+    assert text.count(visible(evil)) >= 2
+    assert "\x1b]0;" not in text
+    assert "\x07" not in text

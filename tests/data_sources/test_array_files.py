@@ -101,7 +101,7 @@ def test_ids_for_tokens(tmp_path: Path) -> None:
         (IDS[:1, 0], TOKENS, "expected at least 2 tokens, got 1"),
         (IDS[..., None], TOKENS, r"of shape \[9, 7, 1\]"),
         (FLOATS[:, :4], TENSOR, r"expected \[5\] for this network, got \[4\]"),
-        (FLOATS, IMAGES, r"expected \[3, 2, 2\] for this network, got \[5\]"),
+        (FLOATS, IMAGES, r"expected images \[3, height, width\] for this network, got \[5\]"),
         (PIXELS / 255, RAW, r"got \[4, 6, 3\]; move the channels to the front"),
         (PIXELS, TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
         (PIXELS[..., :2], RAW, r"expected images .* got shape \[9, 4, 6, 2\]"),

@@ -123,7 +123,7 @@ def test_differing_shapes_are_named(tmp_path: Path, batch_size: int, workers: in
     ("result", "message"),
     [
         (torch.zeros(3, 2, 2, dtype=torch.uint8), "expected a float tensor from preprocess, got torch.uint8"),
-        (torch.zeros(1, 3, 2, 2), r"expected \[3, 2, 2\] for this network, got \[1, 3, 2, 2\]"),
+        (torch.zeros(1, 3, 2, 2), r".*images \[3, height, width\] for this network, got \[1, 3, 2, 2\]"),
         (torch.zeros(2, 2, 3), r".* got \[2, 2, 3\]; move the channels to the front"),
         ([1.0], "expected a tensor from preprocess, got list"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from fathometer.reproduce import (
     reproduce,
 )
 from fathometer.reproduce.page import page_of, read_verdicts, write_page
-from fathometer.reproduce.running import missing_sources, record_not_run
+from fathometer.reproduce.running import missing_sources, record_not_run, settle
 from fathometer.reproduce.workshop import Source
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -92,6 +93,75 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
     assert (folder / "old.png").exists()
     reproduce(ONE, out=tmp_path)
     assert not (folder / "old.png").exists()
+
+
+def test_who_is_refused_leaves_the_work_of_the_other_alone(tmp_path: Path) -> None:
+    def shared(workshop: Workshop) -> Mapping[str, Answer]:
+        answers = run(workshop)
+        with pytest.raises(InputError, match="another process is at work on it"):
+            reproduce(ONE, out=tmp_path)
+        assert (workshop.folder / "numbers.csv").exists()
+        settle(ONE, "small", tmp_path)
+        assert (workshop.folder / "numbers.csv").exists()
+        return answers
+
+    reproduce(replace(ONE, run=shared), out=tmp_path)
+    folder = tmp_path / "small" / ONE.name
+    assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
+
+
+class KilledError(BaseException):
+    """As a kill leaves it: nothing is put in order."""
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_one_result_is_there_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    folder = tmp_path / "small" / ONE.name
+    reproduce(ONE, out=tmp_path)
+    (folder / "of-the-old-one").touch()
+    rename = Path.rename
+    done: list[Path] = []
+
+    def killed(self: Path, target: Path) -> Path:
+        if len(done) == renames:
+            raise KilledError
+        done.append(target)
+        return rename(self, target)
+
+    def not_removed(*_: object, **__: object) -> None:
+        if len(done) == renames:
+            raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        patch.setattr(shutil, "rmtree", not_removed if renames else shutil.rmtree)
+        with pytest.raises(KilledError):
+            reproduce(ONE, out=tmp_path)
+    settle(ONE, "small", tmp_path)
+    assert read_verdict(folder / "verdict.json").outcome == "holds"
+    assert (folder / "of-the-old-one").exists() == (renames == 0)
+    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
+
+
+def test_a_result_that_cannot_take_its_place_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce(ONE, out=tmp_path)
+    folder, rename = tmp_path / "small" / ONE.name, Path.rename
+    before = (folder / "verdict.json").read_text("utf-8")
+
+    def refused(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(InputError, match="cannot be written"):
+        reproduce(ONE, out=tmp_path)
+    assert (folder / "verdict.json").read_text("utf-8") == before
+    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
 
 
 def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from soak.faults.tally import Tally, outcome
 from torch import nn
 
 from fathometer import measure
 from fathometer.cli.outputs import check_writable
 from fathometer.errors import InputError
-from fathometer.files import WriteError, complete_file
+from fathometer.files import WriteError, complete_file, remove_leftovers
 from fathometer.leaky import Phase, Recipe, sweep
 from fathometer.leaky.run_files import SweepFolder, claimed
 from fathometer.leaky.training import Training
 from fathometer.locks import locked
 from fathometer.survey import Failure, Store, run_survey, tasks_of
-from fathometer.survey.folders import FolderError
+from fathometer.survey.folders import FolderError, LocalFolder
 from fathometer.survey.tasks import measure_task
 from tests.leaky.networks import SHORT, SMALL
 from tests.survey.making import plan
 
+ROOT = Path(__file__).parents[2]
 NET = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
 X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
 
@@ -162,3 +167,117 @@ def test_a_broken_network_is_told_before_the_others_are_trained(tmp_path: Path) 
     with pytest.raises(InputError, match=r"network-000.*broken"):
         sweep(designs, SHORT, out=tmp_path, resume=True)
     assert not (tmp_path / "network-001.safetensors").exists()
+
+
+def python(code: str, *arguments: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_process_that_merely_asks_keeps_nobody_from_work(tmp_path: Path) -> None:
+    file, stop = tmp_path / "a.lock", tmp_path / "stop"
+    code = (
+        "import sys; from pathlib import Path; from fathometer.locks import is_locked\n"
+        "print('ready', flush=True); file, stop = map(Path, sys.argv[1:]); asked = held = 0\n"
+        "while asked % 1000 or not stop.exists(): asked += 1; held += is_locked(file)\n"
+        "print(asked, held)"
+    )
+    other = python(code, str(file), str(stop))
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    end, mine = time.monotonic() + 1.5, []
+    while time.monotonic() < end:
+        with locked(file) as is_mine:
+            mine.append(is_mine)
+    stop.touch()
+    asked, held = map(int, other.communicate()[0].split())
+    assert len(mine) > 100
+    assert all(mine)
+    assert 0 < held <= asked  # it saw the lock, and did ask meanwhile
+
+
+def test_a_part_is_not_removed_from_under_a_writer_that_begins(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from fathometer.files import remove_leftovers\n"
+        "print('ready', flush=True); folder = Path(sys.argv[1])\n"
+        "while not (folder / 'stop').exists(): remove_leftovers(folder)"
+    )
+    other = python(code, str(tmp_path))
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    end, number = time.monotonic() + 1.5, 0
+    try:
+        while time.monotonic() < end:
+            number += 1
+            with complete_file(tmp_path / "a.json") as part:
+                part.write_text(str(number))
+            assert (tmp_path / "a.json").read_text() == str(number)
+    finally:
+        (tmp_path / "stop").touch()
+        other.communicate()
+
+
+def test_what_is_old_is_known_by_the_clock_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, old = (tmp_path / f".{age}.0123456789ab.part.json" for age in ("new", "old"))
+    for file in (new, old):
+        file.write_text("half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    now = time.time()
+    monkeypatch.setattr("fathometer.locks.fcntl", None)
+    for shift in (-86400.0, 86400.0):
+        monkeypatch.setattr(time, "time", lambda shift=shift: now + shift)
+        remove_leftovers(tmp_path)
+        assert [file.exists() for file in (new, old)] == [True, False]
+
+
+@pytest.mark.parametrize("scheme", ["", "local://"])
+def test_the_probe_of_a_survey_that_was_killed_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    store = Store(f"{scheme}{tmp_path}")
+    with monkeypatch.context() as patch:  # a kill: what is to be removed stays
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        patch.setattr(type(store.folder), "remove", lambda *_: None)
+        store.check_writable()
+    (left,) = (tmp_path / "pending").iterdir()
+    os.utime(left, (time.time() - 7200,) * 2)
+    store.tidy([])
+    assert not left.exists()
+    store.check_writable()
+    assert not list((tmp_path / "pending").iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(FolderError, match="No space left on device"):
+        LocalFolder(tmp_path).try_writing()
+    assert not list((tmp_path / "pending").iterdir())
+
+
+@pytest.mark.parametrize("begin", [0, 2])
+def test_a_clock_is_set_once_and_by_as_much_as_was_ordered(tmp_path: Path, begin: int) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from soak.faults.afflict import Counters, Order, _watch_files; counters = Counters()\n"
+        "_watch_files(Order([], sys.argv[1], clock=-86400.0, clock_from=int(sys.argv[2])), counters)\n"
+        "for name in 'ab': Path(sys.argv[1], name).write_text(name)\n"
+        "print(counters.clocks.value, counters.files.value, time.time())"
+    )
+    said, _ = python(code, str(tmp_path), str(begin)).communicate()
+    clocks, files, found = said.split()
+    assert (clocks, files) == ("1", "2")
+    assert float(found) - time.time() == pytest.approx(-86400, abs=60)
+
+
+def test_no_failure_is_left_out() -> None:
+    tally = Tally("a trial")
+    for place in range(9):
+        tally.add(f"at {place}", ["broken"])
+    assert len(outcome([tally]).failures) == 9

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 from soak.files import limits
-from soak.files.limits import OutOfRangeError, tried
+from soak.files.checks import check_sounding
+from soak.files.kinds import RESULTS, Kind, sounding
+from soak.files.limits import Finding, OutOfRangeError, tried
 from soak.files.mutations import mutate
+from soak.gauges.fuzz import by_hypothesis, pair_of
 
-from fathometer import InputError
+from fathometer import InputError, Sounding
+from soak import files
 
 
 def trial(number: int) -> None:
@@ -48,3 +53,35 @@ def test_a_mutant_is_another_file_and_can_be_made_again(form: str) -> None:
     assert mutants == [mutate(content, form, str(seed)) for seed in range(200)]
     assert sum(mutant.content.strip() != content.strip() for mutant in mutants) > 170
     assert all(mutant.words for mutant in mutants)
+
+
+def test_enough_plans_and_results_are_tried() -> None:
+    assert sum(round(kind.share * files._EACH["full"]) for kind in RESULTS) >= 10**4
+
+
+def test_every_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_crash(kind: Kind, count: int) -> list[Finding]:
+        return [Finding(number, "crashed", f"{kind.name}: KeyError") for number in range(count)]
+
+    monkeypatch.setattr(files, "fuzzed", all_crash)
+    outcome = files.run("smoke")
+    assert len(outcome.failures) == outcome.rows[-1]["crashed"] == outcome.rows[-1]["files"]
+    assert int(outcome.rows[-2]["files"]) < int(outcome.rows[-1]["files"])
+
+
+@pytest.mark.parametrize(
+    ("gauge", "value"),
+    [("affinity", float("nan")), ("norm", float("inf")), ("stable_rank_y", 7.0), ("entropy_change", 9.0)],
+)
+def test_a_value_that_cannot_be_is_seen(tmp_path: Path, gauge: str, value: float) -> None:
+    whole = sounding()
+    odd = Sounding(whole.sites, whole.records.assign(**{gauge: value}), whole.provenance)
+    with pytest.raises(OutOfRangeError, match=gauge):
+        check_sounding(odd, tmp_path / "s.json")
+
+
+def test_a_pair_of_hypothesis_can_be_drawn_again() -> None:
+    seen: list[tuple[object, object]] = []
+    by_hypothesis(lambda x, y, _: seen.append((x.tolist(), y.tolist())), 12)
+    x, y = pair_of(7, 12)
+    assert (x.tolist(), y.tolist()) == seen[7]

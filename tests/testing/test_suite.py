@@ -95,15 +95,41 @@ class KeepsState:
             self.here.release()
 
 
+class RemembersTheLast:
+    """A part of the value of the batch before, so that it matters which that was."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __call__(self, x: Tensor, y: Tensor) -> float:
+        found = float(gap(x, y))
+        self.last, before = found, self.last
+        return found + 1e-3 * before
+
+
+def refuses_few_samples(x: Tensor, y: Tensor) -> Tensor:
+    """Without fault: that it needs more samples than features is its right."""
+    if x.shape[-2] <= x.shape[-1]:
+        raise InputError("expected more samples than features")
+    if not (x.isfinite().all() and y.isfinite().all()):
+        raise InputError("expected finite values")
+    return (y.double() - x.double()).square().mean((-2, -1)).sqrt()
+
+
+def refuses_few_samples_in_float64(x: Tensor, y: Tensor) -> Tensor:
+    return refuses_few_samples(x, y) if x.dtype == torch.float64 else gap(x, y)
+
+
 BROKEN: list[tuple[Callable[..., object], str, Promises]] = [
     (writes_into_its_input, "inputs_left_alone", Promises()),
     (depends_on_order, "order_of_samples", Promises()),
-    (depends_on_order, "order_of_merging", Promises()),
+    (RemembersTheLast(), "order_of_merging", Promises()),
     (gives_nan_of_constants, "constant_channels", Promises()),
     (leaves_its_range, "usual", Promises(range=(0, 1))),
     (computes_in_the_dtype_that_came, "bfloat16", Promises()),
     (computes_in_the_dtype_that_came, "float16", Promises()),
     (raises_value_error, "few_samples", Promises()),
+    (refuses_few_samples_in_float64, "float32", Promises()),
     (swallows_nan, "not_a_number", Promises()),
     (swallows_nan, "infinity", Promises()),
     (overflows, "huge_values", Promises()),
@@ -145,6 +171,14 @@ def test_a_gauge_without_fault_passes() -> None:
     assert set(CHECKS) - made == {"shift", "scale", "batches"}  # nothing is promised of these
 
 
+def test_a_gauge_may_refuse_few_samples() -> None:
+    promises = Promises(translate="both", rotate="both", batches=True, gradients=True)
+    assert {finding.verdict for finding in check_gauge(refuses_few_samples, promises)} <= {
+        "passed",
+        "skipped",
+    }
+
+
 def test_one_error_names_every_check_that_failed() -> None:
     with pytest.raises(GaugeError) as caught:
         check_gauge(swallows_nan)
@@ -181,6 +215,11 @@ class TestExpectedFailures:
     def test_of_checks_that_there_are_not(self) -> None:
         with pytest.raises(InputError, match=r"expected_failures: expected some of usual, .*; got nan"):
             gauge_checks(gap, Promises(expected_failures={"nan": "why"}))
+
+    @pytest.mark.parametrize("name", ["batches", "rotate", "derivatives"])
+    def test_of_checks_that_are_not_made(self, name: str) -> None:
+        with pytest.raises(InputError, match=f"expected_failures: {name}: not tried, since nothing"):
+            gauge_checks(gap, Promises(expected_failures={name: "why"}))
 
 
 class TestForARunner:

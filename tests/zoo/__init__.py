@@ -4,6 +4,7 @@ from tests.zoo.calls import CALLS, Composite, Conditional, Inner, Reused, Swish,
 from tests.zoo.entry import Awkward
 from tests.zoo.graphs import GRAPHS
 from tests.zoo.layers import LAYERS
+from tests.zoo.maps import MAPS
 from tests.zoo.modules import MODULES
 from tests.zoo.numbers import NUMBERS
 from tests.zoo.ways import WAYS
@@ -14,6 +15,7 @@ GROUPS = {
     "what torch puts around layers": LAYERS,
     "other numbers and tensors": NUMBERS,
     "run in unusual ways, or changing": WAYS,
+    "torch.vmap and torch.func": MAPS,
     "traced, exported, compiled, scripted": GRAPHS,
 }
 ZOO: dict[str, Awkward] = {name: entry for group in GROUPS.values() for name, entry in group.items()}

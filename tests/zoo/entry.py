@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from soak.networks.trial import Made
 from torch import Tensor, nn
 
 
 def called(network: nn.Module, *given: Any) -> Any:
     return network(*given)
+
+
+class Made(NamedTuple):
+    """A network, what it is given, and how it is run."""
+
+    network: nn.Module
+    given: tuple[Any, ...]
+    run: Callable[..., Any] = called
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,9 @@ class Awkward:
         dtype: of the network and of an input that is given by its shape.
         run: how it is run, if not `network(*given)`.
         trains: whether a backward pass goes through it; in-place calls may overwrite what that needs.
-        hidden: calls that run in one compiled piece of their own, where nobody can see them.
+        hidden: calls that reach a kernel and are no sites: in one compiled piece of their own, where nobody
+            can see them, or passed over.
+        plain: makes a network that computes the same in a plain way, and whose pairs must be the same.
         refused: by which words, if it cannot be watched.
         becomes: what the guide says of it, if that is worth a line.
     """
@@ -40,19 +49,28 @@ class Awkward:
     run: Callable[..., Any] = called
     trains: bool = True
     hidden: int = 0
+    plain: Callable[[], nn.Module] | None = None
     refused: str = ""
     becomes: str = ""
 
     def make(self, *, training: bool = False) -> Made:
         """The network in its first state, and its input; the same every time."""
+        return self._made(self.build, self.run, training=training)
+
+    def make_plain(self, *, training: bool = False) -> Made:
+        """The network that computes the same in a plain way, on the same input."""
+        assert self.plain is not None
+        return self._made(self.plain, called, training=training)
+
+    def _made(self, build: Callable[[], nn.Module], run: Callable[..., Any], *, training: bool) -> Made:
         torch.manual_seed(0)
-        network = self.build()
+        network = build()
         if self.dtype != torch.float32:
             network = network.to(self.dtype)
         if not getattr(network, "is_exported", False):  # those refuse to change
             network = network.train(training)
         given = self.inputs() if callable(self.inputs) else (torch.randn(*self.inputs).to(self.dtype),)
-        return Made(network, given, self.run)
+        return Made(network, given, run)
 
     def network(self) -> tuple[nn.Module, Tensor]:
         """In eval mode, with the first of its inputs."""

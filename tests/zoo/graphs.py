@@ -33,6 +33,19 @@ def bend(x: Tensor) -> Tensor:
     return torch.relu(x)
 
 
+class Compiling(nn.Module):
+    """Compiles when it is run: a function, and a module that it does not keep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = quietly(torch.compile(bend, backend="eager"), self.linear(x))
+        result: Tensor = quietly(torch.compile(nn.ReLU(), backend="eager"), y - 0.1)
+        return result
+
+
 def compiled() -> nn.Module:
     network: nn.Module = torch.compile(Reused(), backend="eager")  # type: ignore[assignment]
     return network
@@ -59,6 +72,12 @@ GRAPHS = {
         lambda: Held(torch.compile(bend, backend="eager")),
         ["/relu"],
         run=quietly,  # dynamo looks at what torch warns of
+        becomes="seen: it runs as it was written",
+    ),
+    "compiled in forward": Awkward(
+        "something is compiled in forward, for the first time",
+        Compiling,
+        ["/relu", "/relu#2"],
         becomes="seen: it runs as it was written",
     ),
     "scripted function": Awkward(

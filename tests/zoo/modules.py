@@ -179,7 +179,7 @@ MODULES = {
     ),
     "slotted": Awkward("a module with __slots__", lambda: nn.Sequential(Slotted()), ["0/relu"]),
     "direct": Awkward(
-        "a __call__ of its own, past all hooks",
+        "a `__call__` of its own, past all hooks",
         lambda: nn.Sequential(Direct()),
         ["/relu"],
         becomes="goes by the module around it: `/relu`",

@@ -32,24 +32,6 @@ class Checkpointed(nn.Module):
         return F.gelu(result)
 
 
-class Mapped(nn.Module):
-    """One sample at a time, all at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(8, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.vmap(lambda row: torch.tanh(self.linear(row)))(x)
-
-
-class Differentiated(nn.Module):
-    """Its output is a gradient."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.vmap(torch.func.grad(lambda row: torch.tanh(row).sum()))(x)
-
-
 class Replacing(nn.Module):
     """Changes its activation after every pass."""
 
@@ -189,8 +171,6 @@ WAYS = {
         ["inner.act", "inner.act#2", "/gelu"],
         trains=False,
     ),
-    "mapped": Awkward("torch.vmap in forward", Mapped, ["/tanh"], becomes="seen, for all samples together"),
-    "differentiated": Awkward("torch.func.grad in forward", Differentiated, ["/tanh"]),
     "replacing": Awkward(
         "replaces its activation in forward",
         Replacing,

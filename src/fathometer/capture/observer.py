@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as module_file
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from fathometer.capture.fused import is_fused, may_take_one_kernel
@@ -30,8 +31,8 @@ from fathometer.capture.sites import (
     module_paths,
     operator_name,
 )
-from fathometer.capture.traces import Traces, is_dense, tensors_in
-from fathometer.capture.transforms import beneath, is_wrapped, outside
+from fathometer.capture.traces import Facts, Traces, default_axis, is_dense, tensors_in
+from fathometer.capture.transforms import Maps, is_wrapped, outside
 from fathometer.errors import InputError
 
 
@@ -86,6 +87,7 @@ class Observer:
         self._trouble: BaseException | None = None  # that was being handled when the pass began
         self._scene = Scene(0)
         self._traces = Traces(0)
+        self._maps = Maps(reduction.sample_axis)
 
     def hooks(self) -> Iterator[Callable[[], Any]]:
         """Put the hooks in place, one after the other, and give what takes each away."""
@@ -132,6 +134,11 @@ class Observer:
         tensor = next((t for t in tensors_in(given) if t.ndim), None)
         if tensor is None:
             return 0
+        with outside():
+            self._maps.settle(tensor)
+            plain = self._maps.plain(tensor, Facts(), 0) if is_wrapped(tensor) else None
+        if plain is not None:  # the network itself is run by `vmap`
+            tensor = plain.tensor
         if not -tensor.ndim <= axis < tensor.ndim:
             raise InputError(
                 f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
@@ -237,6 +244,7 @@ class Observer:
         if opened.site is None or opened.x is None or result is None or not _has_entries(result):
             return
         with torch._C.DisableTorchFunction(), self._graph():
+            y: Tensor | None
             if not self._reduction.pool_first:
                 y = self._reduced(result, opened.site)
             elif quiet:
@@ -246,7 +254,24 @@ class Observer:
                 raise InputError(
                     f"{opened.site}: pooling first is defined for activations, not for whole modules"
                 )
-            self._seen.append((opened.site, opened.x, y))
+            if y is not None:
+                self._seen.append((opened.site, opened.x, y))
+
+    def on_map(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`vmap` takes an axis away from what it runs over (`torch._functorch.vmap`)."""
+        batched = original(*args, **kwargs)
+        if self._paused or threading.get_ident() != self._thread:
+            return batched
+        axes, tensors, level, _ = args
+        with torch._C.DisableTorchFunction():
+            mapped = [(t, axis) for t, axis in zip(tensors, axes, strict=True) if axis is not None]
+            facts = [self._traces.of(tensor) for tensor, _ in mapped]
+            entered = [(*pair, known) for pair, known in zip(mapped, facts, strict=True)]
+            self._maps.begin(level, entered, self._scene.samples)
+            rows = [row for row, axis in zip(tree_leaves(batched), axes, strict=True) if axis is not None]
+            for (tensor, axis), row in zip(mapped, rows, strict=True):
+                self._traces.enter(tensor, axis, row)
+        return batched
 
     def on_function(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function that the user named is called."""
@@ -287,12 +312,13 @@ class Observer:
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             x = self._reduced(given, site)
-        facts, axis = self._traces.of(given), self._traces.channel_axis(given)
+        facts = self._traces.of(given)
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
-        if result is None or not _has_entries(result):
+        if x is None or result is None or not _has_entries(result):
             return output
         with torch._C.DisableTorchFunction(), self._graph():
+            y: Tensor | None
             if self._reduction.pool_first:
                 pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
                 with outside():
@@ -301,16 +327,22 @@ class Observer:
                     )
                 y = next(tensors_in(pooled)).to(x.dtype)
             else:
-                y = self._reduced(result, site, axis, facts.rows)
-            self._seen.append((site, x, y))
+                y = self._reduced(result, site, facts)
+            if y is not None:
+                self._seen.append((site, x, y))
         return output
 
     def _is_data(self, tensor: Tensor) -> bool:
         """Not what depends on weights alone (a learned gate), nor one number for the whole batch."""
         if not tensor.is_floating_point() or not _has_entries(tensor) or self._traces.of(tensor).constant:
             return False
-        with outside():
-            shape = beneath(tensor).shape
+        shape = tensor.shape
+        if is_wrapped(tensor):
+            with outside():
+                plain = self._maps.plain(tensor, self._traces.of(tensor), self._scene.samples)
+            if plain is None:
+                return False
+            shape = plain.tensor.shape
         return len(shape) > 1 or tuple(shape) == (self._scene.samples,)
 
     def _site(self, path: str, operator: str, *, own: bool) -> Site:
@@ -322,15 +354,19 @@ class Observer:
         """Pairs are part of the network's graph only if that was asked for."""
         return torch.set_grad_enabled(self._gradients and torch.is_grad_enabled())
 
-    def _reduced(
-        self, tensor: Tensor, site: Site, axis: int | None = None, rows: int | None = None
-    ) -> Tensor:
-        if is_wrapped(tensor):  # what is known is known of what it stands for, one axis or more short
-            with outside():
-                tensor = beneath(tensor)
-            axis, rows = self._traces.channel_axis(tensor), 1
-        axis = self._traces.channel_axis(tensor) if axis is None else axis
-        rows = self._traces.of(tensor).rows if rows is None else rows
+    def _reduced(self, tensor: Tensor, site: Site, facts: Facts | None = None) -> Tensor | None:
+        """As a matrix; `facts` are those of the tensor if not given. None if the samples cannot be found."""
+        facts = self._traces.of(tensor) if facts is None else facts
+        if is_wrapped(tensor):
+            with outside(), self._graph():
+                plain = self._maps.plain(tensor, facts, self._scene.samples)
+            if plain is None:
+                return None
+            tensor, axis, rows = plain
+        else:
+            axis, rows = default_axis(tensor.ndim), facts.rows
+            if facts.axis is not None and facts.axis < tensor.ndim:
+                axis = facts.axis
         try:
             with outside(), self._graph():
                 return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch.nn.parameter import is_lazy
 
-_SECOND = frozenset(
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm group_norm "
-    "instance_norm".split()
-)
+_CONVOLVING = {f"conv{kind}{n}d": n for kind in ("", "_transpose") for n in (1, 2, 3)}
+_SECOND = frozenset("batch_norm group_norm instance_norm".split())
 _LAST = frozenset("linear layer_norm rms_norm embedding bilinear matmul bmm baddbmm addmm mm".split())
 _UNKNOWN = frozenset("einsum movedim moveaxis swapaxes swapdims t T H unflatten fold unfold".split())
 _RESHAPING = frozenset("reshape view view_as reshape_as expand flatten unflatten contiguous".split())
@@ -49,14 +48,24 @@ class Traces:
         if id(tensor) in self._constants:
             return Facts(constant=True)
         reference, facts = self._facts.get(id(tensor), (None, _NOTHING))
-        return facts if reference is not None and reference() is tensor else _NOTHING
+        if reference is not None and reference() is tensor:
+            return facts
+        if _functorch.is_gradtrackingtensor(tensor):  # inside `torch.func.grad`, which takes no axis away
+            return self.of(_functorch.get_unwrapped(tensor))
+        return _NOTHING
 
     def channel_axis(self, tensor: Tensor) -> int:
         """The axis of the channels; if unknown, the second of four or more axes and the last of fewer."""
         axis = self.of(tensor).axis
-        if axis is not None and axis < tensor.ndim:
-            return axis
-        return 1 if tensor.ndim >= 4 else tensor.ndim - 1
+        return axis if axis is not None and axis < tensor.ndim else default_axis(tensor.ndim)
+
+    def enter(self, tensor: Tensor, axis: int, row: Tensor) -> None:
+        """`vmap` takes an axis away; what remains is known of the rest."""
+        facts = self.of(tensor)
+        known = facts.axis if facts.axis != axis else None
+        if known is not None:
+            known -= axis < known
+        self._keep(row, Facts(known, facts.rows if axis else 1, facts.constant))
 
     def note(self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Learn from a call. Where a fact would be a guess, none is kept."""
@@ -70,13 +79,17 @@ class Traces:
         known = [(source, self.of(source)) for source in sources]
         constant = all(facts.constant for _, facts in known) and not _draws(operator)
         for tensor in outputs:
-            axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > 2 else None
+            # Where `vmap` took axes away, there are more than one sees.
+            least = 0 if _functorch.is_functorch_wrapped_tensor(tensor) else 2
+            axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > least else None
             rows = self._rows(operator, args, known, tensor) if tensor.ndim else 1
-            facts = Facts(axis, rows, constant)
-            if facts != _NOTHING:
-                self._facts[id(tensor)] = weakref.ref(tensor), facts
-            else:
-                self._facts.pop(id(tensor), None)
+            self._keep(tensor, Facts(axis, rows, constant))
+
+    def _keep(self, tensor: Tensor, facts: Facts) -> None:
+        if facts != _NOTHING:
+            self._facts[id(tensor)] = weakref.ref(tensor), facts
+        else:
+            self._facts.pop(id(tensor), None)
 
     def _written(self, args: Sequence[Any]) -> None:
         """`a[i] = b`: with data in b there are data in a."""
@@ -112,6 +125,8 @@ class Traces:
         known: Sequence[tuple[Tensor, Facts]],
         output: Tensor,
     ) -> int | None:
+        if operator in _CONVOLVING:
+            return output.ndim - _CONVOLVING[operator] - 1
         if operator in _SECOND:
             return 1
         if operator in _LAST:
@@ -131,6 +146,11 @@ class Traces:
         ):
             return None
         return axis
+
+
+def default_axis(axes: int) -> int:
+    """The axis of the channels where nothing is known: the second of four or more, the last of fewer."""
+    return 1 if axes >= 4 else axes - 1
 
 
 def is_dense(tensor: Tensor) -> bool:

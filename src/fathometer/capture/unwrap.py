@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import cast
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FunctionType
+from typing import Any, cast
 
 import torch
 from torch import nn
 
+from fathometer.capture.functions import intercepted
 from fathometer.errors import InputError
 
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -23,7 +25,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     Scripted and sharded networks are refused: the calls inside them cannot be seen.
     """
     if not isinstance(model, nn.Module):
-        raise InputError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+        raise InputError(f"model: expected a torch.nn.Module, got {type(model).__name__}{_hint(model)}")
     while (inner := _WRAPPERS.get(type(model).__name__)) and isinstance(
         getattr(model, inner, None), nn.Module
     ):
@@ -43,12 +45,42 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
+def _hint(given: object) -> str:
+    if isinstance(given, str):
+        return "; fathometer.models.load_model loads by name"
+    return "; call it" if callable(given) else ""
+
+
 @contextmanager
 def eager() -> Iterator[None]:
-    """Compiled parts and functions run as they were written; nothing is done where nothing was compiled."""
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*torch.compile.*global hooks", UserWarning)
-        yield
+    """Compiled parts and functions run as they were written, also what is compiled in the meantime.
+
+    What compiles takes a second to import, so nothing is done before something is compiled.
+    """
+    is_eager = "torch._dynamo" in sys.modules
+    with ExitStack() as stack:
+
+        def compiling(original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            nonlocal is_eager
+            if not is_eager:
+                is_eager = True
+                stack.enter_context(_eager_from_now())
+            return original(*args, **kwargs)
+
+        before = _eager_from_now() if is_eager else nullcontext()
+        with before, intercepted(cast("FunctionType", torch.compile), compiling):
+            yield
+
+
+@contextmanager
+def _eager_from_now() -> Iterator[None]:
+    """May end after a `with` of the user's that it began in: it takes back what it did and nothing else."""
+    filters = cast("list[Any]", warnings.filters)
+    warnings.filterwarnings("ignore", ".*torch.compile.*global hooks", UserWarning)
+    ignored = filters[0]
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        if ignored in warnings.filters:
+            cast("list[Any]", warnings.filters).remove(ignored)

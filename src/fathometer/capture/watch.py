@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, TypeAlias
+from types import FunctionType
+from typing import Any, Literal, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import vmap
 
 from fathometer.capture.functions import intercepted
 from fathometer.capture.observer import Calls, Observer
@@ -18,6 +20,8 @@ from fathometer.capture.unwrap import eager, unwrapped
 from fathometer.errors import InputError
 
 Widths: TypeAlias = Literal["equal", "any"]
+
+_BEGIN_MAP = cast("FunctionType", vmap._create_batched_inputs)  # where `vmap` takes axes away
 
 
 @contextmanager
@@ -59,6 +63,7 @@ def watch(
     observer = Observer(plain, choice, how, seen, gradients=gradients)
     with ExitStack() as stack:
         stack.enter_context(eager())
+        stack.enter_context(intercepted(_BEGIN_MAP, observer.on_map))
         for function in choice.functions:
             stack.enter_context(intercepted(function, observer.on_function))
         for remove in observer.hooks():

@@ -21,8 +21,8 @@ from fathometer.cli.reproduce import reproduce
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import FathometerError
+from fathometer.terminal import Terminal
 
 app = typer.Typer(
     name="fathometer",
@@ -71,8 +71,10 @@ def main() -> None:
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
         _complain("out of memory; ask for fewer samples, or smaller batches")
-    except KeyboardInterrupt:
-        _complain("interrupted")
+    except SystemExit as stop:
+        if isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
+            Terminal(stderr=True).print("interrupted")  # what typer has made of it says nothing
+        raise
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

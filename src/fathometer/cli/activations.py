@@ -23,12 +23,12 @@ from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
 from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.progress import progress_bar
 from fathometer.report.figures import activations as pictures
 from fathometer.report.figures.style import save_figure
 from fathometer.subject import check_device
+from fathometer.terminal import Terminal
 from fathometer.transport import DEFAULT_RIDGE, Ridge
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 def activations(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Activations of torch.nn, e.g. ReLU GELU Mish. Default: the paper's nine."),
+        typer.Argument(
+            metavar="NAME…", help="Activations of torch.nn, e.g. ReLU GELU Mish. Default: the paper's nine."
+        ),
     ] = None,
     interval: Annotated[
         str, typer.Option(metavar="LOW:HIGH", help="Interval that the means slide over.")

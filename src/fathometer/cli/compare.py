@@ -15,7 +15,6 @@ from fathometer.cli.frames import frame_view
 from fathometer.cli.options import AnywayOption, ForceOption, given, one_of, out_option
 from fathometer.cli.outputs import ResultFolder
 from fathometer.cli.results import read_soundings
-from fathometer.cli.terminal import Terminal
 from fathometer.compare import (
     cluster,
     comparable,
@@ -31,6 +30,7 @@ from fathometer.compare.distance import Metric
 from fathometer.compare.trees import Method
 from fathometer.errors import InputError
 from fathometer.sounding import Sounding
+from fathometer.terminal import Terminal
 
 _ALWAYS = ("files", "reference", "over", "criteria", "anyway", "out", "force")
 _OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteria": ()}
@@ -40,7 +40,8 @@ _OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteri
 def compare(
     context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(help="Soundings: files of `fathometer measure`, or folders of them.")
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Soundings: files of `fathometer measure`, or folders of them."),
     ],
     gauge: Annotated[
         str,

@@ -36,13 +36,15 @@ from fathometer.cli.options import (
 )
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import sounding_view
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.gauges.registry import GAUGES, Gauge
 from fathometer.locks import locked
 from fathometer.measure import measure as measure_network
 from fathometer.progress import progress_bar
+from fathometer.sounding import Sounding
+from fathometer.sounding_file import load
 from fathometer.subject import load_subject
+from fathometer.terminal import Terminal
 from fathometer.user_code import import_by_name
 
 
@@ -104,7 +106,13 @@ def measure(
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
+    console = Terminal()
     with _claimed(out, force, resume) as journal:
+        if resume and not force and out.exists() and not journal.exists():
+            sounding = _finished(out, model=model, samples=samples, batches=batches, seed=seed)
+            console.print(sounding_view(sounding, sounding.gauges[0], console))
+            console.print(f"{out} is finished; --force measures it anew", soft_wrap=True)
+            return
         network, source, where = load_subject(
             model,
             data,
@@ -118,7 +126,7 @@ def measure(
             strict=strict,
             length=length,
         )
-        with progress_bar("measuring") as progress:
+        with _told(out), progress_bar("measuring") as progress:
             sounding = measure_network(
                 network,
                 source,
@@ -137,22 +145,35 @@ def measure(
             )
         sounding.save(out)
         journal.unlink(missing_ok=True)
-    console = Terminal()
     console.print(sounding_view(sounding, sounding.gauges[0], console))
+    if network.inputs.kind == "tokens" and reduction == "mean":
+        console.print(
+            "a sample is the mean of a text; with --reduction tokens each token is one", soft_wrap=True
+        )
     if source.skipped:
         console.print(skipped_line(source.skipped))
     console.print(f"wrote {out}", soft_wrap=True)
 
 
 @contextmanager
+def _told(out: Path) -> Iterator[None]:
+    """Say how to go on after an interruption."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"{out}: interrupted; the same command with --resume goes on", err=True)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
 def _claimed(out: Path, force: bool, resume: bool) -> Iterator[Path]:
     """Where finished batches are kept until the file is written; no other process writes it meanwhile."""
     journal = out.with_name(f".{out.name}.journal")
-    check_sounding_file(out, force or (resume and journal.exists()))
+    check_sounding_file(out, force or resume)
     with locked(out.with_name(f".{out.name}.lock")) as mine:
         if not mine:
             raise InputError(f"{out}: another process is measuring it; let it end, or give another --out")
-        check_sounding_file(out, force or (resume and journal.exists()))  # once more: it may have ended since
+        check_sounding_file(out, force or resume)  # once more: it may have ended since
         if journal.exists() and not resume:
             if not force:
                 raise InputError(
@@ -160,6 +181,19 @@ def _claimed(out: Path, force: bool, resume: bool) -> Iterator[Path]:
                 )
             journal.unlink()
         yield journal
+
+
+def _finished(out: Path, *, model: str, samples: int, batches: int | None, seed: int) -> Sounding:
+    """What an interrupted run has written before it was interrupted; an error if it is not that run's."""
+    found = load(out)
+    facts = found.provenance
+    asked = {"model": model, "samples": samples, "batches": batches, "seed": seed}
+    there = {**facts.settings, "model": facts.model.get("name")}
+    if other := [name for name, value in asked.items() if there.get(name) != value]:
+        raise InputError(
+            f"{out} exists, with other {', '.join(other)}; give another name, or --force to replace it"
+        )
+    return found
 
 
 def _gauge(name: str) -> str | Gauge:

@@ -12,7 +12,10 @@ from fathometer.models import list_models
 
 def models(
     pattern: Annotated[
-        str, typer.Argument(help=r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*.")
+        str,
+        typer.Argument(
+            metavar="PATTERN", help=r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*."
+        ),
     ] = "*",
 ) -> None:
     """List the networks that the installed libraries know, one a line.

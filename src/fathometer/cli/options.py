@@ -48,8 +48,9 @@ def usable_seed(option: typer.CallbackParam, value: int) -> int:
 ModelArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
+        metavar="MODEL",
         help="torchvision:resnet50, timm:vit_tiny_patch16_224, hf:gpt2 or hf:FOLDER, onnx:FILE, "
-        "or package.module:factory."
+        "or package.module:factory.",
     ),
 ]
 WeightsOption: TypeAlias = Annotated[

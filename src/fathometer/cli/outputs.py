@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.files import complete_file, remove_leftovers
+from fathometer.files import complete_file, remove_leftovers, try_writing
 from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_PROBE = 4096  # bytes
 
 
 def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
@@ -55,7 +53,7 @@ def check_writable(path: Path, force: bool) -> None:
         raise InputError(f"{path} exists; give another name, or --force to replace it")
     _make_folder(path.parent)
     remove_leftovers(path.parent, path)
-    _try(path)
+    try_writing(path)
 
 
 def _check_folder(folder: Path) -> None:
@@ -64,15 +62,9 @@ def _check_folder(folder: Path) -> None:
     if not there.is_dir():
         raise InputError(f"--out {folder}: expected a folder, but {there} is a file")
     try:
-        _try(there / folder.name)
+        try_writing(there / folder.name)
     except InputError as error:
         raise InputError(f"--out {folder}: cannot be written ({error.__cause__})") from error
-
-
-def _try(path: Path) -> None:
-    """Write a little, of which nothing is left: a disk that is full has names, but no space."""
-    with complete_file(path, keep=False) as probe:
-        probe.write_bytes(bytes(_PROBE))
 
 
 def _make_folder(folder: Path) -> None:

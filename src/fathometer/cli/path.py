@@ -35,11 +35,11 @@ from fathometer.cli.options import (
 )
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import bar
-from fathometer.cli.terminal import Terminal
 from fathometer.progress import progress_bar
 from fathometer.residual import bottleneck, residual_path
 from fathometer.sounding import Sounding
 from fathometer.subject import load_subject
+from fathometer.terminal import Terminal
 
 _COLUMNS = {  # as many as there is room for
     "cost_of_identity": "COI",

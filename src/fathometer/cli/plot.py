@@ -14,7 +14,6 @@ from fathometer.cli.naming import slug
 from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
-from fathometer.cli.terminal import Terminal
 from fathometer.compare import comparable
 from fathometer.errors import InputError
 from fathometer.history import History
@@ -29,6 +28,7 @@ from fathometer.report.figures.style import (
     save_figure,
 )
 from fathometer.sounding import Sounding
+from fathometer.terminal import Terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

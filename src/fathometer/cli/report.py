@@ -13,11 +13,11 @@ from fathometer.cli.naming import slug
 from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.history import History
 from fathometer.report.page import write_report
 from fathometer.report.page.bundle import require_report
+from fathometer.terminal import Terminal
 
 _ALWAYS = ("files", "out", "title", "view", "force")
 
@@ -27,7 +27,8 @@ def report(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Soundings, a folder of them, the folder of a leaky sweep, or a history of a training."
+            metavar="WHAT…",
+            help="Soundings, a folder of them, the folder of a leaky sweep, or a history of a training.",
         ),
     ],
     out: Annotated[

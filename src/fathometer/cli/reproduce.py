@@ -14,16 +14,16 @@ from rich.text import Text
 
 from fathometer.cli.options import DeviceOption, out_option
 from fathometer.cli.outputs import check_writable
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import FathometerError, InputError
 from fathometer.report.figures.style import require_matplotlib
 from fathometer.reproduce import SCALES, Item, Scale, Verdict, chosen_items, read_verdict
 from fathometer.reproduce import reproduce as run_item
 from fathometer.reproduce.page import write_page
-from fathometer.reproduce.running import missing_sources, record_not_run, verdict_file
+from fathometer.reproduce.running import missing_sources, record_not_run, settle, verdict_file
 from fathometer.reproduce.scales import time_in_words
 from fathometer.reproduce.workshop import Source
 from fathometer.subject import check_device
+from fathometer.terminal import Terminal
 
 _COLOURS = {
     "holds": "green",
@@ -127,6 +127,7 @@ def reproduce(
     failed = 0
     for item in chosen:
         file = verdict_file(item, scale, out)
+        settle(item, scale, out)
         if file.exists() and not force and not (there := read_verdict(file)).why:
             console.print(_view(there, file, again=True))
             continue

@@ -11,13 +11,14 @@ from rich.text import Text
 from fathometer.cli.options import ForceOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
 from fathometer.cli.tables import sounding_view
-from fathometer.cli.terminal import Terminal
 from fathometer.sounding_file import load
+from fathometer.terminal import Terminal
 
 
 def show(
     file: Annotated[
-        Path, typer.Argument(help="A sounding: a .json or .parquet file of `fathometer measure`.")
+        Path,
+        typer.Argument(metavar="FILE", help="A sounding: a .json or .parquet file of `fathometer measure`."),
     ],
     gauge: Annotated[
         str | None,
@@ -42,11 +43,13 @@ def show(
     console.print(sounding_view(sounding, gauge, console))
     facts = sounding.provenance
     settings = facts.settings
+    pooling = _pooling(settings.get("reduction"))
+    inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
     lines = [
         f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
         f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
-        f"{facts.data.get('samples_measured', '?')} samples in batches of {settings.get('samples', '?')}, "
-        f"reduced by {_pooling(settings.get('reduction'))}, seed {settings.get('seed', '?')}",
+        f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
+        f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
         f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "
         + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
         f"gauges: {', '.join(sounding.gauges)}",

@@ -17,7 +17,6 @@ from rich.text import Text
 from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.survey_view import View
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.files import complete_file
 from fathometer.survey import (
@@ -30,6 +29,7 @@ from fathometer.survey import (
     run_survey,
     tasks_of,
 )
+from fathometer.terminal import Terminal
 
 
 def survey(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -12,7 +13,9 @@ from fathometer.sounding import Sounding
 
 _BAR = 16  # characters, if there is room
 _LEAST_BAR = 4
-_FRAME = 44  # what a row takes beside the names of site and operator, and the bar
+_EDGE = 3  # what a column takes beside its cells
+_VALUE = 13  # 0.123 ± 0.045
+_NUMBER = 7
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BESIDE = ("cka", "r2_heldout", "stable_rank_x", "stable_rank_y", "cost_of_identity", "nonnegativity_energy")
 
@@ -24,11 +27,15 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
     samples = sounding.records.groupby("site", sort=False)["n"].min()
     uneven = samples.nunique() > 1  # some sites see a part of the data only: then it is said
     top = max(1.0, float(mean[mean < math.inf].max())) if len(mean) else 1.0
-    view = Table(
-        title=Text(_title(sounding)), caption=f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
-    )
     names = max(len(site.name) + len(site.operator) for site in sounding.sites)
-    cells = max(_LEAST_BAR, min(_BAR, console.width - _FRAME - names))
+    room = console.width - names - 5 * _EDGE - 1 - len("width") - max(_VALUE, len(gauge))
+    room -= _EDGE + 4 if uneven else 0
+    cells = max(_LEAST_BAR, min(_BAR, room))
+    wished = [name for name in _BESIDE if name in sounding.gauges and name != gauge]
+    others = fitting(wished, room - cells)
+    caption = f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
+    more = "; a wider terminal shows more" if len(others) < len(wished) else ""
+    view = Table(title=Text(_title(sounding)), caption=caption + more)
     view.add_column("site", overflow="fold")
     view.add_column("operator")
     view.add_column("width", justify="right")
@@ -36,8 +43,6 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
         view.add_column("n", justify="right")
     view.add_column(gauge, justify="right", no_wrap=True)
     view.add_column("", width=cells, no_wrap=True)
-    others = [name for name in _BESIDE if name in sounding.gauges and name != gauge]
-    others = others[: max(0, (console.width - _FRAME - names - cells) // 20)]
     for name in others:
         view.add_column(name, justify="right")
     means = {name: sounding.mean(name) for name in others}
@@ -59,6 +64,17 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
     numbers = sounding.summary(gauge)
     line = ", ".join(f"{name} {number:.3f}" for name, number in numbers.items())
     return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}{note}"))
+
+
+def fitting(names: Sequence[str], room: int) -> list[str]:
+    """As many columns as there is room for."""
+    found: list[str] = []
+    for name in names:
+        room -= max(len(name), _NUMBER) + _EDGE
+        if room < 0:
+            break
+        found.append(name)
+    return found
 
 
 def bar(share: float, cells: int = _BAR) -> str:

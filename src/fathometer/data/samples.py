@@ -57,7 +57,10 @@ def fault_of_shape(shape: tuple[int, ...], inputs: Inputs) -> str | None:
     hint = ""
     if len(shape) == 3 and shape[-1:] == inputs.shape[:1]:
         hint = "; move the channels to the front"
-    return f"expected {list(inputs.shape)} for this network, got {list(shape)}{hint}"
+    expected = (
+        f"images [{inputs.shape[0]}, height, width]" if inputs.kind == "image" else f"{list(inputs.shape)}"
+    )
+    return f"expected {expected} for this network, got {list(shape)}{hint}"
 
 
 def own_name(path: Path) -> str:

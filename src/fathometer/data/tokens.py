@@ -47,6 +47,8 @@ def block_length(inputs: Inputs, length: int | None) -> int:
     found = length if length is not None else next(iter(inputs.shape), 0)
     if found < 1:
         raise InputError(f"expected a length of at least one token, got {found}; give length, e.g. 128")
+    if inputs.positions is not None and found > inputs.positions:
+        raise InputError(f"length: this network has {inputs.positions} positions, got {found}")
     return found
 
 

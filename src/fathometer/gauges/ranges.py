@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 Bound: TypeAlias = "float | Callable[[float, float], float]"
@@ -31,6 +31,11 @@ RANGES: dict[str, Range | Mapping[str, Range]] = {
 }
 """Of each gauge of the package; of one with several values, of each by its name."""
 
+INFINITE = frozenset({"cost_of_identity"})
+"""Gauges that may be inf where no finite number is right. All others are finite, and none is ever NaN."""
+
+_ROUNDING = 1e-6
+
 
 def column_ranges() -> dict[str, Range]:
     """By the columns of a sounding, `sparsity_before` and so on."""
@@ -40,3 +45,28 @@ def column_ranges() -> dict[str, Range]:
         for gauge, its in parts.items()
         for name, found in its.items()
     }
+
+
+def fault_of(column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
+    """What cannot be in a column of a sounding, given its values with n and d each, if anything is.
+
+    Columns of other gauges may hold anything. The path along residual blocks has no value missing in the
+    columns that it shares with the package's: only in its `speed`.
+
+    Example:
+        >>> fault_of("affinity", [(0.5, 40, 6), (1.5, 40, 6)])
+        'affinity: expected values from 0 to 1, got 1.5'
+        >>> fault_of("stable_rank_x", [(5.5, 40, 6), (5.5, 40, 5)])
+        'stable_rank_x: expected values from 0 to 5, got 5.5'
+    """
+    bounds = column_ranges().get(column)
+    if bounds is None:
+        return None
+    infinite = column in INFINITE
+    for value, n, d in rows:
+        low, high = (bound(n, d) if callable(bound) else bound for bound in bounds)
+        fits = low - _ROUNDING <= value <= high + _ROUNDING  # which no NaN does
+        if not fits or not (infinite or math.isfinite(value)):
+            kind = "values" if infinite or math.isfinite(high - low) else "finite values"
+            return f"{column}: expected {kind} from {low:g} to {high:g}, got {value:g}"
+    return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TypeAlias
 
 import torch
@@ -155,11 +157,13 @@ def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) ->
     with torch.no_grad():  # which is not inherited by threads
         for gauge_name, gauge in gauges.items():
             try:
-                value = gauge(*pair)
+                value = _called(gauge, pair)
                 numbers = value if isinstance(value, Mapping) else {"": value}
                 found |= {_column(gauge_name, key): float(number) for key, number in numbers.items()}
             except (InputError, NumericalError) as error:
                 raise type(error)(f"{name}: {gauge_name}: {error}") from error
+            except FathometerError as error:
+                raise FathometerError(f"{name}: {gauge_name}: {error}") from error
             except Exception as error:  # a gauge may be the code of others
                 if isinstance(error, MemoryError | torch.OutOfMemoryError):
                     raise
@@ -167,6 +171,18 @@ def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) ->
                     f"{name}: {gauge_name}: expected a number, or a dict of them, got {error!r}"
                 ) from error
     return found
+
+
+def _called(gauge: Gauge, pair: tuple[Tensor, Tensor]) -> GaugeValue:
+    """What a gauge gives; where it fails, in whose code."""
+    try:
+        return gauge(*pair)
+    except (FathometerError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # a gauge may be the code of others
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}, line {last.lineno}"
+        raise FathometerError(f"it raised {error!r} ({place})") from error
 
 
 @torch.no_grad()

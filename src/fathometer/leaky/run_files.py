@@ -28,6 +28,7 @@ from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
 from fathometer.locks import locked
 from fathometer.provenance import Provenance, weights_hash
+from fathometer.standard_json import strict_json
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1
@@ -250,7 +251,7 @@ def _compact(tensor: Tensor) -> Tensor:
 def _plan(folder: Path) -> dict[str, Any]:
     path = folder / PLAN
     try:
-        plan = json.loads(path.read_text("utf-8"))
+        plan = strict_json(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(
             f"{folder}: expected a folder that `fathometer leaky` wrote, with {PLAN} in it ({error.strerror})"

@@ -35,6 +35,7 @@ def read_tensors(path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> Te
     safetensors, _ = _safetensors()
     try:
         with safetensors.safe_open(path, framework="pt") as file:
+            # Not by `strict_json`: where a training is about to diverge, its criticality may be a NaN.
             facts = json.loads((file.metadata() or {})["facts"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:

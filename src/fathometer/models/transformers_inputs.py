@@ -54,8 +54,12 @@ def _tokens(config: Any, at: str | None, options: dict[str, Any]) -> Inputs:
     tokenize = None
     if tokenizer is not None and tokenizer.vocab_size:  # transformers makes up an empty one without files
         tokenize = _by_tokenizer(tokenizer)
-    positions = getattr(config, "max_position_embeddings", None) or LENGTH
-    return Inputs("tokens", (min(LENGTH, positions),), vocabulary=int(config.vocab_size), tokenize=tokenize)
+    positions = getattr(config, "max_position_embeddings", None) or None
+    shape = (min(LENGTH, positions or LENGTH),)
+    if any(getattr(config, name, None) for name in ("rope_parameters", "rope_theta")):
+        positions = None  # a rotation goes on beyond those that were trained
+    vocabulary = int(config.vocab_size)
+    return Inputs("tokens", shape, vocabulary=vocabulary, tokenize=tokenize, positions=positions)
 
 
 def _if_there(kind: Any, at: str | None, options: dict[str, Any]) -> Any:

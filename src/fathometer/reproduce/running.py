@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -88,6 +88,15 @@ def reproduce(
     return verdict
 
 
+def settle(item: Item, scale: Scale, out: Path) -> None:
+    """Put in order what a process that was killed has left of an item, unless another is at work on it."""
+    folder = verdict_file(item, scale, out).parent
+    if any(_beside(folder, ending).exists() for ending in ("lock", "part", "old")):
+        with suppress(InputError, OSError), locked(_beside(folder, "lock")) as mine:
+            if mine:  # where nothing can be written, nothing is put in order
+                _settle(folder)
+
+
 def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "reproduction") -> Verdict:
     """Leave a verdict that says why there is no other; an earlier result stays."""
     verdict = Verdict(item.name, item.title, scale, item.claims, date=now(), why=why)
@@ -101,22 +110,48 @@ def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "rep
 @contextmanager
 def _complete_folder(folder: Path) -> Iterator[Path]:
     """A folder to write to, which takes the place of `folder` at the end; nothing is left of a failure."""
-    part = folder.with_name(f".{folder.name}.part")
+    part = _beside(folder, "part")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with locked(folder.with_name(f".{folder.name}.lock")) as mine:
+        with locked(_beside(folder, "lock")) as mine:
             if not mine:
                 raise InputError(f"{folder}: another process is at work on it; let it end")
-            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
-            part.mkdir()
-            yield part
-            if folder.exists():
-                shutil.rmtree(folder)
-            part.rename(folder)
+            _settle(folder)
+            try:
+                part.mkdir()
+                yield part
+                _put_in_place(part, folder)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise WriteError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    return folder.with_name(f".{folder.name}.{ending}")
+
+
+def _put_in_place(part: Path, folder: Path) -> None:
+    """One of both results is there at any moment, under one name or another."""
+    old = _beside(folder, "old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        part.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _settle(folder: Path) -> None:
+    """Put in order what a process that was killed has left; the caller holds the lock."""
+    part, old = _beside(folder, "part"), _beside(folder, "old")
+    if old.exists() and not folder.exists():  # the new one was complete, and about to take its place
+        (part if part.exists() else old).rename(folder)
+    for left in (part, old):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer]:

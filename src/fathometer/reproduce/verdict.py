@@ -13,7 +13,7 @@ from fathometer.errors import InputError
 from fathometer.files import check_format, complete_file
 from fathometer.reproduce.claim import Answer, Claim
 from fathometer.reproduce.scales import SCALES, Scale
-from fathometer.sounding_file import strict_json
+from fathometer.standard_json import strict_json
 
 SCHEMA = "fathometer.verdict"
 VERSION = 1

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.files import complete_file, remove_leftovers
+from fathometer.files import complete_file, remove_leftovers, try_writing
 from fathometer.locks import is_locked, locked
 
 
@@ -30,6 +30,10 @@ class Folder(ABC):
     @abstractmethod
     def write(self, name: str, text: str) -> None:
         """A file, which appears once it is complete, and is there to stay when this returns."""
+
+    @abstractmethod
+    def try_writing(self) -> None:
+        """An error if nothing can be written; nothing is left of it."""
 
     @abstractmethod
     def move(self, name: str, to: str) -> None:
@@ -83,6 +87,13 @@ class LocalFolder(Folder):
         try:
             with complete_file(path, durable=True) as part:
                 part.write_text(text, "utf-8")
+        except InputError as error:
+            raise FolderError(str(error)) from error
+
+    def try_writing(self) -> None:
+        """An error if nothing can be written."""
+        try:
+            try_writing(self._ready("pending/probe"))
         except InputError as error:
             raise FolderError(str(error)) from error
 

@@ -15,6 +15,7 @@ from fathometer.survey.folders import Folder, FolderError
 
 _T = TypeVar("_T")
 
+_PROBE = 4096  # bytes
 _PAUSES = (0.5, 2.0, 5.0)  # seconds before each further attempt
 _HOPELESS = (PermissionError, NotImplementedError, TypeError, ValueError)
 _WHOLE_PUTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"}
@@ -67,7 +68,7 @@ class RemoteFolder(Folder):
         if self._puts_whole:
             self._tried(lambda: self._files.pipe_file(path, content))
             return
-        part = self._path(f"pending/{uuid.uuid4().hex}.part")
+        part = self._path(_new_part())
         for file in (path, part):
             self._tried(lambda file=file: self._make_folder_of(file))  # type: ignore[misc]
         try:
@@ -76,6 +77,12 @@ class RemoteFolder(Folder):
             with suppress(Exception):
                 self._files.rm_file(part)
             raise
+
+    def try_writing(self) -> None:
+        """An error if nothing can be written."""
+        name = _new_part()
+        self.write(name, " " * _PROBE)
+        self.remove(name)
 
     def move(self, name: str, to: str) -> None:
         """Rename a file; one that is not there is left so."""
@@ -105,16 +112,27 @@ class RemoteFolder(Folder):
 
     def tidy(self) -> None:
         """Remove what a writer that was killed has left."""
-        for entry in self._entries("pending"):
-            if entry["name"].endswith(".part") and _age(entry) > OLD:
-                with suppress(FileNotFoundError):
-                    self._tried(lambda entry=entry: self._files.rm_file(entry["name"]))  # type: ignore[misc]
+        parts = self._parts()
+        if not parts:
+            return
+        fresh = _new_part()
+        self.write(fresh, "")
+        now = self._parts().get(fresh)  # the clock is that of the store, which may differ from ours
+        self.remove(fresh)
+        for name, written in parts.items():
+            if now is not None and written is not None and now - written > OLD:
+                self.remove(name)
 
     def __str__(self) -> str:
         return self._url
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}".rstrip("/")
+
+    def _parts(self) -> dict[str, float | None]:
+        """What is being written, or was about to be, and since when."""
+        entries = {entry["name"].rpartition("/")[2]: _time(entry) for entry in self._entries("pending")}
+        return {f"pending/{name}": time for name, time in entries.items() if name.endswith(".part")}
 
     def _make_folder_of(self, path: str) -> None:
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -148,12 +166,16 @@ class RemoteFolder(Folder):
         raise AssertionError
 
 
-def _age(entry: dict[str, Any]) -> float:
-    """In seconds; none where the store does not say."""
+def _new_part() -> str:
+    return f"pending/{uuid.uuid4().hex}.part"
+
+
+def _time(entry: dict[str, Any]) -> float | None:
+    """When a file was written, in seconds; none where the store does not say."""
     for key in ("mtime", "LastModified", "last_modified", "updated", "created"):
         value = entry.get(key)
         if isinstance(value, int | float):
-            return time.time() - value
+            return value
         if isinstance(value, datetime):
-            return time.time() - value.timestamp()
-    return 0.0
+            return value.timestamp()
+    return None

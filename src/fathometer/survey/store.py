@@ -26,6 +26,7 @@ from fathometer.errors import InputError
 from fathometer.provenance import now
 from fathometer.sounding import Sounding
 from fathometer.sounding_file import from_json, to_json
+from fathometer.standard_json import strict_json
 from fathometer.survey.folders import Folder, FolderError, open_folder
 from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import Task, labelled, options_of
@@ -34,7 +35,6 @@ from fathometer.survey.wording import in_words_of_a_plan
 Standing: TypeAlias = Literal["finished", "under way", "failed", "to do"]
 
 _FAILURE = "fathometer.failure"
-_PROBE = 4096  # bytes
 _ADDRESS = re.compile(r"(?:^|-)([0-9a-f]{24})\.json$")
 
 
@@ -85,9 +85,7 @@ class Store:
 
     def check_writable(self) -> None:
         """An error if nothing can be written: better before an hour of work than after it."""
-        name = f"pending/{uuid.uuid4().hex}.probe"
-        self.folder.write(name, " " * _PROBE)
-        self.folder.remove(name)
+        self.folder.try_writing()
 
     def tidy(self, tasks: Iterable[Task]) -> None:
         """Remove what a survey that was killed has left: files half written, work on finished soundings."""
@@ -114,7 +112,7 @@ class Store:
         """Why the sounding could not be taken with these options, if so."""
         name = self._named(task, "failed/")
         try:
-            content: Any = json.loads((name and self.folder.read(name)) or "null")
+            content: Any = strict_json((name and self.folder.read(name)) or "null")
             if not isinstance(content, dict) or content.pop("schema", None) != _FAILURE:
                 return None
             run = content.pop("run", None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import permutations
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from fathometer.measure import measure
+from fathometer.sounding import Sounding
+from fathometer.survey.ranges import merged
 from fathometer.testing.promises import Sides
 from fathometer.testing.subject import Subject, samples
 
@@ -22,17 +24,31 @@ def order_of_samples(subject: Subject) -> None:
     for n, d in _SHAPES:
         x, y = subject.pair(n, d)
         order = torch.randperm(n, generator=torch.Generator().manual_seed(0)).to(x.device)
-        subject.same(subject.read(x[order], y[order]), subject.read(x, y), "in another order")
+        expected = subject.read_unless_refused(x, y)
+        subject.same(subject.read_unless_refused(x[order], y[order]), expected, "in another order")
 
 
 def order_of_merging(subject: Subject) -> None:
-    """A pair that is put together from the same pieces in another order gives the same."""
-    x, y = subject.pair()
-    expected = subject.read(x, y)
-    pieces = list(zip(x.split([7, 20, 13]), y.split([7, 20, 13]), strict=True))
-    for order in permutations(pieces):
-        merged = (torch.cat(side) for side in zip(*order, strict=True))
-        subject.same(subject.read(*merged), expected, "pieces merged in another order")
+    """Batches that are measured in ranges, in any order, and merged have the values of a whole run."""
+    data = torch.cat([samples(40, 6, seed) for seed in range(3)])
+
+    def measured(first: int, count: int) -> Sounding:
+        return measure(
+            nn.Sequential(nn.ReLU()),
+            data,
+            samples=40,
+            first_batch=first,
+            batches=count,
+            gauges=subject.gauge,
+            device=subject.device,
+        )
+
+    expected = measured(0, 3).records.drop(columns="site").to_dict("records")
+    for order in ((2, 1, 0), (1, 2, 0)):
+        parts = {number: measured(number, 1) for number in order}
+        whole = merged([parts[number] for number in sorted(parts)], batches=3)
+        for row, other in zip(whole.records.drop(columns="site").to_dict("records"), expected, strict=True):
+            subject.same(_named(row), _named(other), f"ranges measured in the order {order}")
 
 
 def shift(subject: Subject) -> None:
@@ -76,12 +92,12 @@ def huge_values(subject: Subject) -> None:
 def _unchanged(subject: Subject, sides: Sides, change: Change, other: Change) -> None:
     for n, d in _SHAPES:
         x, y = subject.pair(n, d)
-        expected = subject.read(x, y)
-        subject.same(subject.read(change(x), change(y)), expected, "both sides changed")
+        changed = {"both sides": (change(x), change(y))}
         if sides == "each":
-            subject.same(subject.read(change(x), y), expected, "x changed")
-            subject.same(subject.read(x, change(y)), expected, "y changed")
-            subject.same(subject.read(change(x), other(y)), expected, "each side changed")
+            changed |= {"x": (change(x), y), "y": (x, change(y)), "each side": (change(x), other(y))}
+        expected = subject.read_unless_refused(x, y)
+        for which, pair in changed.items():
+            subject.same(subject.read_unless_refused(*pair), expected, f"{which} changed")
 
 
 def _extreme(subject: Subject, size: float) -> None:
@@ -95,3 +111,8 @@ def _extreme(subject: Subject, size: float) -> None:
                 subject.same(subject.read(*pair), plain, f"x times {first:g}, y times {second:g}")
             else:
                 subject.read_unless_refused(*pair)
+
+
+def _named(row: Mapping[str, float]) -> dict[str, float]:
+    """As `same` takes them."""
+    return {str(name): float(value) for name, value in row.items()}

@@ -34,7 +34,8 @@ def cpu_and_cuda(subject: Subject) -> None:
     for n, d in ((40, 6), (30, 1), (12, 12), (10, 24), (8, 40)):
         pair = subject.pair(n, d)
         here, there = ([side.to(device) for side in pair] for device in ("cpu", "cuda"))
-        subject.same(subject.read(*there), subject.read(*here), f"a pair [{n}, {d}] on a GPU")
+        found, expected = (subject.read_unless_refused(*sides) for sides in (there, here))
+        subject.same(found, expected, f"a pair [{n}, {d}] on a GPU")
 
 
 def derivatives(subject: Subject) -> None:
@@ -42,6 +43,8 @@ def derivatives(subject: Subject) -> None:
     for n, d in ((12, 3), (9, 1), (4, 9)):
         x, y = subject.pair(n, d)
         y = y + 0.2 * subject.pair(n, d, seed=1)[0]
+        if subject.read_unless_refused(x, y) is None:
+            continue
 
         def values(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
             found = subject.gauge(a, b)
@@ -60,6 +63,5 @@ def _as_in_double(subject: Subject, dtype: torch.dtype) -> None:
     for n, d in ((40, 6), (10, 24)):
         x = subject.pair(n, d)[0].to(dtype)
         y = x.relu()
-        subject.same(
-            subject.read(x, y), subject.read(x.double(), y.double()), f"a pair [{n}, {d}] in {dtype}"
-        )
+        found, expected = (subject.read_unless_refused(*pair) for pair in ((x, y), (x.double(), y.double())))
+        subject.same(found, expected, f"a pair [{n}, {d}] in {dtype}")

@@ -20,7 +20,7 @@ class GaugeError(FathometerError, AssertionError):
 
 @dataclass(frozen=True)
 class Promises:
-    """What a gauge is held to by `check_gauge`. Without any, its values need only be finite and repeatable.
+    """What a gauge is held to by `check_gauge`, beyond the checks that are made of every gauge.
 
     Args:
         range: the least and the largest value, or such a range for each name that the gauge gives. A bound is
@@ -35,7 +35,8 @@ class Promises:
         batches: whether it also takes `[batch, samples, features]` and gives `[batch]`.
         gradients: whether it can be differentiated in X and Y.
         tolerance: by which two values that should be equal may differ, relative to the larger of them and 1.
-        expected_failures: names of checks that it fails, with the reason; one that it passes is a failure.
+        expected_failures: names of checks that it fails, with the reason; one that it passes is a failure,
+            and one that is not made, since nothing is promised, an `InputError`.
 
     Example:
         >>> Promises(range=(0, 1), scale="both").scale

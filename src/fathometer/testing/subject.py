@@ -66,13 +66,17 @@ class Subject:
 
     def same(
         self,
-        found: Mapping[str, float],
-        expected: Mapping[str, float],
+        found: Mapping[str, float] | None,
+        expected: Mapping[str, float] | None,
         what: str,
         tolerance: float | None = None,
     ) -> None:
-        """Refuse values that differ by more than the tolerance."""
+        """Refuse values that differ by more than the tolerance; where one pair is refused, both must be."""
         tolerance = self.promises.tolerance if tolerance is None else tolerance
+        if found is None or expected is None:
+            if found is not expected:
+                raise GaugeError(f"{what}: {'it was refused' if found is None else 'it was not refused'}")
+            return
         if list(found) != list(expected):
             raise GaugeError(f"{what}: expected the names {list(expected)}, got {list(found)}")
         for name, value in expected.items():

@@ -142,11 +142,17 @@ def gauge_checks(
         raise InputError(
             f"expected_failures: expected some of {', '.join(CHECKS)}; got {', '.join(sorted(unknown))}"
         )
+    made = [name for name in CHECKS if name not in _OF_A_PROMISE or _OF_A_PROMISE[name](promises)]
+    if unmade := [name for name in promises.expected_failures if name not in made]:
+        raise InputError(
+            f"expected_failures: {', '.join(unmade)}: not tried, since nothing is promised; leave it out"
+        )
     subject = Subject(function, promises, torch.device(device))
     return [
-        Check(name, " ".join(str(check.__doc__).split()), promises.expected_failures.get(name), subject)
-        for name, check in CHECKS.items()
-        if name not in _OF_A_PROMISE or _OF_A_PROMISE[name](promises)
+        Check(
+            name, " ".join(str(CHECKS[name].__doc__).split()), promises.expected_failures.get(name), subject
+        )
+        for name in made
     ]
 
 

@@ -10,10 +10,10 @@ import typer
 from fathometer.cli.leaky.options import RunArgument
 from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
-from fathometer.cli.terminal import Terminal
 from fathometer.leaky import load_sweep
 from fathometer.report.figures.leaky import FIGURES, leaky_figures
 from fathometer.report.figures.style import require_matplotlib, save_figure
+from fathometer.terminal import Terminal
 
 
 def figures(

@@ -8,9 +8,9 @@ from fathometer.cli.leaky.options import NetworkOption, RunArgument
 from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
 from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
-from fathometer.cli.terminal import Terminal
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
+from fathometer.terminal import Terminal
 
 
 def measure(

@@ -75,7 +75,7 @@ ToleranceOption: TypeAlias = Annotated[
 
 # What was trained.
 RunArgument: TypeAlias = Annotated[
-    Path, typer.Argument(help="A folder that `fathometer leaky train` or `sweep` wrote.")
+    Path, typer.Argument(metavar="RUN", help="A folder that `fathometer leaky train` or `sweep` wrote.")
 ]
 NetworkOption: TypeAlias = Annotated[
     int | None,

@@ -32,8 +32,8 @@ from fathometer.cli.leaky.options import (
 )
 from fathometer.cli.leaky.tables import sweep_view
 from fathometer.cli.options import DeviceOption, ResumeOption, out_option
-from fathometer.cli.terminal import Terminal
 from fathometer.leaky import grid
+from fathometer.terminal import Terminal
 
 
 def sweep(

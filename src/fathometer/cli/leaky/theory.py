@@ -14,9 +14,9 @@ from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption, RunArgument
 from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
-from fathometer.cli.terminal import Terminal
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 from fathometer.leaky.theory import Statement, check_all
+from fathometer.terminal import Terminal
 
 
 def theory(

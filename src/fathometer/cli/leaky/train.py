@@ -32,9 +32,9 @@ from fathometer.cli.leaky.options import (
 )
 from fathometer.cli.leaky.tables import network_view
 from fathometer.cli.options import DeviceOption, ResumeOption, out_option, usable_seed
-from fathometer.cli.terminal import Terminal
 from fathometer.leaky import grid
 from fathometer.leaky.plan import Scheme
+from fathometer.terminal import Terminal
 
 
 def train(

@@ -72,9 +72,10 @@ def several_page(
             sections.append(Section("Over the years", (years_chart(numbers, known, _GAUGE),)))
         sections += _foretold(numbers, known, members)
     sections.append(Section("Where they came from", (Table(_origins(named)),)))
-    lead = f"{len(named)} networks on {_origins(named)['data'].iloc[0]}" + (
-        f", {len(set(members.values()))} families" if members else ""
-    )
+    data = _origins(named)["data"]
+    on = data.iloc[0] if data.nunique() == 1 else f"{data.nunique()} data sets"
+    families = f", {len(set(members.values()))} families" if members else ""
+    lead = f"{len(named)} networks on {on}{families}"
     return Page(title or _title(named), lead, tuple(sections))
 
 

@@ -20,8 +20,9 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     facts = sounding.provenance
     name = title or str(facts.model.get("name", "a network"))
     batches = sounding.records["batch"].nunique()
+    what = "residual blocks" if "path" in facts.settings else "activation sites"
     lead = (
-        f"{len(sounding.sites)} activation sites on {facts.data.get('name', 'data')}, "
+        f"{len(sounding.sites)} {what} on {facts.data.get('name', 'data')}, "
         f"{batches} {'batch' if batches == 1 else 'batches'} of {facts.settings.get('samples', '?')} samples"
     )
     view = View("sounding", sounding_data(sounding, name, batches=True), sounding_charts())

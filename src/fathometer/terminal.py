@@ -1,4 +1,4 @@
-"""The terminal as every verb writes to it: names from files and networks cannot command it."""
+"""The terminal as verbs and progress bars write to it: names from files and networks cannot command it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich.segment import Segment
 _KEPT = "\n\t"
 _REPLACEMENT = "\ufffd"
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))  # text to the left
+_BREAKS = (0x2028, 0x2029)  # of lines and paragraphs, at which some cut a text
 _VISIBLE = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT},  # ␛ for the escape
     0x7F: "\u2421",
-    **dict.fromkeys((*range(0x80, 0xA0), *_TURNING, *range(0xD800, 0xE000)), _REPLACEMENT),
+    **dict.fromkeys((*range(0x80, 0xA0), *_BREAKS, *_TURNING, *range(0xD800, 0xE000)), _REPLACEMENT),
 }
 
 
