@@ -110,9 +110,14 @@ class Verdict:
             found |= {
                 "measured": answer.measured,
                 "holds": answer.holds,
-                "numbers": {key: float(f"{value:.6g}") for key, value in answer.numbers.items()},
+                "numbers": _rounded(answer.numbers),
             }
         return found
+
+
+def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
+    """To six digits, which is what a file holds."""
+    return {key: float(f"{value:.6g}") for key, value in numbers.items()}
 
 
 def read_verdict(path: str | Path) -> Verdict:
@@ -129,7 +134,7 @@ def read_verdict(path: str | Path) -> Verdict:
             for name, each in head["claims"].items()
         }
         answers = {
-            name: Answer(each["holds"], each["measured"], each["numbers"])
+            name: Answer(each["holds"], each["measured"], _rounded(each["numbers"]))
             for name, each in head["claims"].items()
             if "measured" in each
         }
@@ -152,5 +157,5 @@ def read_verdict(path: str | Path) -> Verdict:
             figures=tuple(str(name) for name in head["figures"]),
             why=str(head.get("why", "")),
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: damaged; expected a whole verdict ({error!r})") from error
