@@ -26,7 +26,7 @@ bench: $(READY)  ## against a dense reference, the bare forward pass, and matrix
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.leaky
 
-soak: $(READY)  ## everything that might break it, for an hour or two; writes docs/reliability.md
+soak: $(READY)  ## everything that might break it, most of an hour; writes docs/reliability.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m soak
 
 format: $(READY)
