@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -22,6 +22,7 @@ from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, ru
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
 from fathometer.journal import Journal, open_journal
 from fathometer.models import LoadedModel
+from fathometer.placing import evaluating, first_line, is_out_of_memory, placed
 from fathometer.progress import progress_bar
 from fathometer.provenance import (
     Provenance,
@@ -120,7 +121,7 @@ def measure(
     }
     data_facts = _data_facts(data, first)
     with ExitStack() as stack:
-        where = stack.enter_context(_placed(network, device))
+        where = stack.enter_context(placed(network, device))
         hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(weights_hash, frozen_state(network))
         log = None
         if journal is not None:
@@ -227,12 +228,12 @@ class _Loop:
         except FathometerError:
             raise
         except Exception as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 raise OutOfMemoryError(
                     f"out of memory in a forward pass of {piece.samples} inputs; "
                     "give a smaller batch_size (--batch-size)"
                 ) from error
-            reason = f"{type(error).__name__}: {_first_line(error)}"
+            reason = f"{type(error).__name__}: {first_line(error)}"
             hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
             raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
 
@@ -243,7 +244,7 @@ class _Loop:
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = read_gauges(self._gauges, {site.name: pair for site, pair in pairs.items()})
         except Exception as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             raise OutOfMemoryError(
                 f"out of memory in the gauges; ask for fewer samples than {self._samples}"
@@ -294,38 +295,6 @@ def _check(
         raise InputError(f"leftover: expected 'drop' or 'keep', got {leftover!r}")
     if widths not in ("equal", "any"):
         raise InputError(f"widths: expected 'equal' or 'any', got {widths!r}")
-
-
-@contextmanager
-def _placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
-    """The network on the device, and back afterwards."""
-    here = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
-    try:
-        there = here if device is None else torch.device(device)
-        if there != here:
-            network.to(there)
-    except Exception as error:
-        network.to(here)
-        if _is_out_of_memory(error):
-            raise OutOfMemoryError(f"out of memory: the network does not fit on {device}; try cpu") from error
-        raise InputError(f"device: {device} is not usable here ({_first_line(error)})") from error
-    try:
-        yield there
-    finally:
-        if there != here:
-            network.to(here)
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Eval mode, and every flag as it was afterwards."""
-    flags = {module: module.training for module in network.modules()}
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, training in flags.items():
-            module.training = training
 
 
 def _in_all(data: Any, samples: int, batches: int | None, first_batch: int, leftover: Leftover) -> int | None:
@@ -385,16 +354,6 @@ def _in_words(choice: Any) -> Any:
     if isinstance(choice, Iterable) and not isinstance(choice, type):
         return [_in_words(item) for item in choice]
     return getattr(choice, "__qualname__", repr(choice))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "allocate memory" in str(error)
-    )
 
 
 def _silent(done: int, in_all: int | None) -> None:

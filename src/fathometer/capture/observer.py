@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn.modules import module as module_file
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from fathometer.capture.fused import is_fused, may_take_one_kernel
-from fathometer.capture.reduction import Reduction, Scene, reduce
+from fathometer.capture.layout import Layout, has_entries
+from fathometer.capture.reduction import Reduction
 from fathometer.capture.sites import (
     Choice,
     Site,
@@ -31,8 +31,8 @@ from fathometer.capture.sites import (
     module_paths,
     operator_name,
 )
-from fathometer.capture.traces import Facts, Traces, default_axis, is_dense, tensors_in
-from fathometer.capture.transforms import Maps, is_wrapped, outside
+from fathometer.capture.traces import tensors_in
+from fathometer.capture.transforms import outside
 from fathometer.errors import InputError
 
 
@@ -74,7 +74,6 @@ class Observer:
         self, model: nn.Module, choice: Choice, reduction: Reduction, log: Log, *, gradients: bool = False
     ) -> None:
         self._model, self._choice, self._reduction, self._log = model, choice, reduction, log
-        self._gradients = gradients
         self._paths = module_paths(model)
         self._thread = threading.get_ident()
         self._calls: Counter[tuple[str, str, bool]] = Counter()
@@ -85,9 +84,7 @@ class Observer:
         self._paused = False
         self._caller: FrameType | None = None  # who runs the network
         self._trouble: BaseException | None = None  # that was being handled when the pass began
-        self._scene = Scene(0)
-        self._traces = Traces(0)
-        self._maps = Maps(reduction.sample_axis)
+        self._layout = Layout(reduction, gradients=gradients)
 
     def hooks(self) -> Iterator[Callable[[], Any]]:
         """Put the hooks in place, one after the other, and give what takes each away."""
@@ -121,37 +118,15 @@ class Observer:
             return
         self._caller, self._trouble = sys._getframe(1), sys.exc_info()[1]
         with torch._C.DisableTorchFunction():
-            samples = self._samples_in((args, kwargs))
-            mask = kwargs.get("attention_mask")
-            usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
-            self._scene = Scene(samples, self._log.samples, mask if usable else None)
-            # Anew for each pass, since `functional_call` runs the network on other weights.
-            self._traces = Traces(samples, (*self._model.parameters(), *self._model.buffers()))
+            self._layout.begin(self._model, args, kwargs, self._log.samples)
         self._frames.append(_Frame("", is_plain_activation(self._model)))
-
-    def _samples_in(self, given: Any) -> int:
-        axis = self._reduction.sample_axis
-        tensor = next((t for t in tensors_in(given) if t.ndim), None)
-        if tensor is None:
-            return 0
-        with outside():
-            self._maps.settle(tensor)
-            plain = self._maps.plain(tensor, Facts(), 0) if is_wrapped(tensor) else None
-        if plain is not None:  # the network itself is run by `vmap`
-            tensor = plain.tensor
-        if not -tensor.ndim <= axis < tensor.ndim:
-            raise InputError(
-                f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
-                "give another sample_axis"
-            )
-        return tensor.size(0 if tensor.is_nested else axis)
 
     def _end(self, *_: Any) -> None:
         """The network has ended, well or with an exception: then what it gave does not count."""
         if self.is_off:
             return
         if self._depth == 1 and sys.exc_info()[1] is self._trouble:
-            self._log.samples += self._scene.samples
+            self._log.samples += self._layout.scene.samples
             for site, x, y in self._seen:
                 self._log.keep(site, x, y)
         self._depth -= 1
@@ -168,7 +143,7 @@ class Observer:
         self._calls.clear()
         self._depth = self._quiet = self._fused = 0
         self._caller = self._trouble = None
-        self._traces = Traces(0)
+        self._layout.end()
 
     def _enter(self, module: nn.Module, _: Any) -> None:
         """A module of the network starts (the global hook comes before its own)."""
@@ -225,13 +200,13 @@ class Observer:
             return
         site, x = None, None
         given = next(tensors_in((args, kwargs)), None)
-        measurable = given is not None and (self._is_data(given) if quiet else _has_entries(given))
+        measurable = given is not None and (self._layout.is_data(given) if quiet else has_entries(given))
         if given is not None and measurable and not self._quiet:
             operator = composite_name(module) if quiet else type(module).__name__
             site = self._site(self._paths[module], operator, own=True)
             if self._choice.wanted(site):
                 with torch._C.DisableTorchFunction():
-                    x = self._reduced(given, site)
+                    x = self._layout.reduced(given, site)
         self._opened.append(_Opened(site, x, quiet))
         self._quiet += quiet
 
@@ -241,12 +216,12 @@ class Observer:
         opened = self._opened.pop()
         self._quiet -= quiet
         result = next(tensors_in(output), None)
-        if opened.site is None or opened.x is None or result is None or not _has_entries(result):
+        if opened.site is None or opened.x is None or result is None or not has_entries(result):
             return
-        with torch._C.DisableTorchFunction(), self._graph():
+        with torch._C.DisableTorchFunction(), self._layout.graph():
             y: Tensor | None
             if not self._reduction.pool_first:
-                y = self._reduced(result, opened.site)
+                y = self._layout.reduced(result, opened.site)
             elif quiet:
                 pooled = opened.x.to(result.dtype, copy=True)  # which the call may overwrite
                 y = self._unwatched(module.forward, pooled).to(opened.x.dtype)
@@ -264,13 +239,7 @@ class Observer:
             return batched
         axes, tensors, level, _ = args
         with torch._C.DisableTorchFunction():
-            mapped = [(t, axis) for t, axis in zip(tensors, axes, strict=True) if axis is not None]
-            facts = [self._traces.of(tensor) for tensor, _ in mapped]
-            entered = [(*pair, known) for pair, known in zip(mapped, facts, strict=True)]
-            self._maps.begin(level, entered, self._scene.samples)
-            rows = [row for row, axis in zip(tree_leaves(batched), axes, strict=True) if axis is not None]
-            for (tensor, axis), row in zip(mapped, rows, strict=True):
-                self._traces.enter(tensor, axis, row)
+            self._layout.enter_map(axes, tensors, level, batched)
         return batched
 
     def on_function(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -296,7 +265,7 @@ class Observer:
             output = self._call(operator, function, args, kwargs)
         else:
             output = function(*args, **kwargs)
-        self._traces.note(operator, args, kwargs, output)
+        self._layout.traces.note(operator, args, kwargs, output)
         return output
 
     def _call(
@@ -304,20 +273,20 @@ class Observer:
     ) -> Any:
         """Call the activation once; what goes in is reduced before, since the call may overwrite it."""
         given = next(tensors_in((args, kwargs)), None)
-        if given is None or not self._is_data(given):
+        if given is None or not self._layout.is_data(given):
             return function(*args, **kwargs)
         frame = self._frames[-1]
         site = self._site(frame.path, "relu6" if frame.relu6 else operator, own=frame.own)
         if not self._choice.wanted(site):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
-            x = self._reduced(given, site)
-        facts = self._traces.of(given)
+            x = self._layout.reduced(given, site)
+        facts = self._layout.traces.of(given)
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
-        if x is None or result is None or not _has_entries(result):
+        if x is None or result is None or not has_entries(result):
             return output
-        with torch._C.DisableTorchFunction(), self._graph():
+        with torch._C.DisableTorchFunction(), self._layout.graph():
             y: Tensor | None
             if self._reduction.pool_first:
                 pooled = x.to(given.dtype, copy=True)  # the call may overwrite this, too
@@ -327,62 +296,21 @@ class Observer:
                     )
                 y = next(tensors_in(pooled)).to(x.dtype)
             else:
-                y = self._reduced(result, site, facts)
+                y = self._layout.reduced(result, site, facts)
             if y is not None:
                 self._seen.append((site, x, y))
         return output
-
-    def _is_data(self, tensor: Tensor) -> bool:
-        """Not what depends on weights alone (a learned gate), nor one number for the whole batch."""
-        if not tensor.is_floating_point() or not _has_entries(tensor) or self._traces.of(tensor).constant:
-            return False
-        shape = tensor.shape
-        if is_wrapped(tensor):
-            with outside():
-                plain = self._maps.plain(tensor, self._traces.of(tensor), self._scene.samples)
-            if plain is None:
-                return False
-            shape = plain.tensor.shape
-        return len(shape) > 1 or tuple(shape) == (self._scene.samples,)
 
     def _site(self, path: str, operator: str, *, own: bool) -> Site:
         key = (path, operator, own)
         self._calls[key] += 1
         return self._log.site(path, operator, self._calls[key], own=own)
 
-    def _graph(self) -> torch.set_grad_enabled:
-        """Pairs are part of the network's graph only if that was asked for."""
-        return torch.set_grad_enabled(self._gradients and torch.is_grad_enabled())
-
-    def _reduced(self, tensor: Tensor, site: Site, facts: Facts | None = None) -> Tensor | None:
-        """As a matrix; `facts` are those of the tensor if not given. None if the samples cannot be found."""
-        facts = self._traces.of(tensor) if facts is None else facts
-        if is_wrapped(tensor):
-            with outside(), self._graph():
-                plain = self._maps.plain(tensor, facts, self._scene.samples)
-            if plain is None:
-                return None
-            tensor, axis, rows = plain
-        else:
-            axis, rows = default_axis(tensor.ndim), facts.rows
-            if facts.axis is not None and facts.axis < tensor.ndim:
-                axis = facts.axis
-        try:
-            with outside(), self._graph():
-                return reduce(tensor, axis, self._reduction, self._scene, site.name, rows)
-        except InputError as error:
-            raise InputError(f"{site}: {error}") from error
-
 
 def _remove(handle: RemovableHandle) -> None:
     """Take a hook of all modules away; torch forgets to forget that it wanted keywords."""
     handle.remove()
     module_file._global_forward_hooks_with_kwargs.pop(handle.id, None)
-
-
-def _has_entries(tensor: Tensor) -> bool:
-    """Whether a matrix can be made of it; nested and sparse tensors are passed over."""
-    return is_dense(tensor) and tensor.numel() > 0
 
 
 def _is_running(frame: FrameType | None) -> bool:

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from fathometer.capture import OPERATORS, Pooling, Reduction, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError
 from fathometer.feeding import Call, batches_of, pieces, run
-from fathometer.measure import Leftover, Progress, evaluating, measure
+from fathometer.measure import Leftover, Progress, measure
 from fathometer.models import LoadedModel
+from fathometer.placing import evaluating
 from fathometer.residual.blocks import find_activation, find_blocks
 from fathometer.residual.gauges import PathGauges, check_gamma
 from fathometer.residual.trace import Activation, Called, key_of, traced
