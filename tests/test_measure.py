@@ -414,3 +414,10 @@ def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
     for size in (1, 3, 7):
         again = measure(model, ids, samples=80, reduction="tokens", batch_size=size)
         pd.testing.assert_frame_equal(again.records, expected.records, rtol=1e-5, atol=1e-6)
+
+
+def test_samples_that_are_not_finite_are_named() -> None:
+    x = torch.randn(100, 8)
+    x[37, 3] = torch.nan
+    with pytest.raises(InputError, match=r"expected finite values.*the data have NaN or inf in sample 37"):
+        measure(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), x, samples=50, batch_size=10)

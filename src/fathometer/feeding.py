@@ -86,6 +86,18 @@ def _first_row(item: Any) -> Tensor | None:
     return None if tensor is None else tensor[0]
 
 
+def not_finite(value: Any) -> int | None:
+    """The first row with a NaN or inf in it, of what lies in the CPU's memory: elsewhere asking takes time."""
+    for tensor in tensors_in(value):
+        if tensor.is_floating_point() and tensor.ndim and tensor.device.type == "cpu":
+            if bool(tensor.sum().isfinite()):
+                continue
+            bad = (~tensor.isfinite()).reshape(len(tensor), -1).any(1)
+            if bool(bad.any()):
+                return int(bad.int().argmax())
+    return None
+
+
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
     """One forward pass, as the form of the input asks for.
 

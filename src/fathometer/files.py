@@ -29,7 +29,9 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
     `what` says what was expected, and who writes it.
     """
     if not isinstance(head, dict) or head.get("schema") != schema:
-        raise InputError(f"{path}: not {what}")
+        other = head.get("schema") if isinstance(head, dict) else None
+        said = f"; it says that it is a {other}" if str(other).startswith("fathometer.") else ""
+        raise InputError(f"{path}: not {what}{said}")
     found = head.get("version")
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         raise InputError(f"{path}: broken, it has no format that ever was ({found!r})")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, Widths, unwrapped, watch
 from fathometer.data import DataSource
 from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError, TooFewSamplesError
-from fathometer.feeding import Call, Piece, batches_of, first_sample, pieces, run
+from fathometer.feeding import Call, Piece, batches_of, first_sample, not_finite, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
 from fathometer.journal import Journal, open_journal
 from fathometer.models import LoadedModel
@@ -191,6 +191,7 @@ class _Loop:
         self._first, self._stop = first, None if batches is None else first + batches
         self._network, self._seen, self._gauges, self._samples = network, seen, gauges, samples
         self._device, self._call, self._log = device, call, log
+        self._spoilt: int | None = None  # the first sample that is not finite itself
 
     def over(
         self,
@@ -223,6 +224,8 @@ class _Loop:
         return used, fresh
 
     def _forward(self, piece: Piece) -> None:
+        row = not_finite(piece.value) if self._spoilt is None else None
+        self._spoilt = self._seen.samples + row if row is not None else self._spoilt
         try:
             run(self._network, piece.value, self._device, self._call)
         except FathometerError:
@@ -243,6 +246,10 @@ class _Loop:
             # The watch sees every call of a torch function: those of the gauges need not pass by it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = read_gauges(self._gauges, {site.name: pair for site, pair in pairs.items()})
+        except InputError as error:
+            if self._spoilt is None:
+                raise
+            raise InputError(f"{error}; the data have NaN or inf in sample {self._spoilt}") from error
         except Exception as error:
             if not is_out_of_memory(error):
                 raise

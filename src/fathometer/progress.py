@@ -21,14 +21,16 @@ class Show(Protocol):
 @contextmanager
 def progress_bar(what: str) -> Iterator[Show]:
     """A function that moves the bar; it may be called from several threads. Notes are text, not markup."""
+    console = Terminal(stderr=True)
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
-        console=Terminal(stderr=True),
+        console=console,
         transient=True,
+        disable=not (console.is_terminal or console.is_jupyter),  # of which a file would keep an empty line
     ) as bar:
         task = bar.add_task(visible(what), total=None, note="")
 

@@ -22,6 +22,9 @@ KEYS = ("site", "batch", "n", "d")
 """Columns of `Sounding.records` that are not gauges."""
 
 
+_PLURALS = {"site": "sites", "batch": "batches", "gauge": "gauges"}
+
+
 @dataclass(frozen=True, eq=False)
 class Sounding:
     """What was measured, and how.
@@ -115,7 +118,8 @@ class Sounding:
     def __repr__(self) -> str:
         model, data = self.provenance.model.get("name", "?"), self.provenance.data.get("name", "?")
         count = self.records["batch"].nunique()
-        counts = f"{len(self.sites)} sites, {count} batches, {len(self.gauges)} gauges"
+        parts = {"site": len(self.sites), "batch": count, "gauge": len(self.gauges)}
+        counts = ", ".join(f"{n} {what if n == 1 else _PLURALS[what]}" for what, n in parts.items())
         head = f"Sounding of {model} on {data}: {counts}"
         if "affinity" not in self.gauges:
             return head

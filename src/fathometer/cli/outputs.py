@@ -64,7 +64,8 @@ def _check_folder(folder: Path) -> None:
     try:
         try_writing(there / folder.name)
     except InputError as error:
-        raise InputError(f"--out {folder}: cannot be written ({error.__cause__})") from error
+        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
+        raise InputError(f"--out {folder}: cannot be written ({reason})") from error
 
 
 def _make_folder(folder: Path) -> None:
