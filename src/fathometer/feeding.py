@@ -87,7 +87,7 @@ def _first_row(item: Any) -> Tensor | None:
 
 
 def not_finite(value: Any) -> int | None:
-    """The first row with a NaN or inf in it, of what lies in the CPU's memory: elsewhere asking takes time."""
+    """The first row with a NaN or inf in it, of tensors in the CPU's memory: elsewhere asking takes time."""
     for tensor in tensors_in(value):
         if tensor.is_floating_point() and tensor.ndim and tensor.device.type == "cpu":
             if bool(tensor.sum().isfinite()):
