@@ -110,7 +110,7 @@ def test_a_sounding_is_what_measure_gives() -> None:
     assert second is history.soundings[1]
     pd.testing.assert_frame_equal(second.records, expected.records, check_exact=True)
     assert history.steps == (0, 2)
-    assert repr(history.soundings[0]).startswith("Sounding of small on probe batch: 2 sites, 1 batches")
+    assert repr(history.soundings[0]).startswith("Sounding of small on probe batch: 2 sites, 1 batch, ")
 
 
 class Clock:
