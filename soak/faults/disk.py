@@ -20,8 +20,8 @@ def _run(effort: Effort) -> Outcome:
             full = Tally(f"`{command.name}`, a full disk")
             sufficed = Tally(f"`{command.name}`, a disk with space for it")
             sealed = Tally(f"`{command.name}`, a read-only folder")
-            pages = spread(_pages(reference, processes), 10 if effort == "full" else 2)
-            for free in pages:
+            needed = _pages(reference, processes)
+            for free in (*spread(needed, 10 if effort == "full" else 2), 2 * needed):
                 with small_disk(processes.new_folder()) as disk:
                     mounted = disk.is_mounted
                     _full(reference, processes, (full, sufficed), disk, (free - 1) * _PAGE)
@@ -34,7 +34,7 @@ def _run(effort: Effort) -> Outcome:
     if not mounted:  # as in a container
         way = "nothing can be mounted here, so files were limited in size, and folders had no permission"
     notes = [
-        f"The disk: {way}. Free were from nothing to a little more than the result needs. The command must "
+        f"The disk: {way}. Free were from nothing to twice what the result needs. The command must "
         "end in one line, what was there before must be readable, and once there is space the command goes "
         "on to the result of an undisturbed run; done again is no more than the batch, or the segment of "
         "each network, that could not be written. Where nothing can be written, no work may be done; a "
@@ -44,7 +44,7 @@ def _run(effort: Effort) -> Outcome:
 
 
 def _pages(reference: Undisturbed, processes: Children) -> int:
-    """How many pages of a disk the command needs, and some more."""
+    """How many pages of a disk the result takes, and some more."""
     folder = processes.new_folder()
     reference.command.prepare(folder)
     before = set(folder.rglob("*"))

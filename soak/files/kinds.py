@@ -31,6 +31,7 @@ from fathometer.survey import Store, Task, parse_plan, read_plan, tasks_of
 from fathometer.survey.store import Failure
 from fathometer.survey.tasks import labelled
 from soak.files.checks import check_batch, check_history, check_sounding, check_sweep, require
+from soak.files.networks import gguf_network, onnx_network, transformers_network
 
 Reader: TypeAlias = Callable[[Path], None]
 
@@ -369,7 +370,11 @@ INPUTS: tuple[Kind, ...] = (
     Kind("weights, torch.save", "w.pt", "bytes", _weights(".pt")),
     Kind("weights, safetensors", "w.safetensors", "safetensors", _weights(".safetensors")),
     Kind("facts of networks, CSV", "networks.csv", "bytes", _facts),
+    Kind("network, ONNX", "net.onnx", "bytes", onnx_network),
+    Kind("network, GGUF", "net.gguf", "bytes", gguf_network),
+    Kind("config.json of transformers", "net/config.json", "json", transformers_network),
+    Kind("weights of transformers", "net/model.safetensors", "safetensors", transformers_network),
 )
-"""Data, weights and tables that others wrote."""
+"""Data, networks, weights and tables that others wrote."""
 
 KINDS = (*RESULTS, *INPUTS)

@@ -150,6 +150,39 @@ def test_at_most_the_capacity_is_kept_in_one_and_the_same_memory() -> None:
         assert {pair.x.data_ptr() for pair in seen.pairs.values()} == places
 
 
+def test_passes_in_any_mode_share_that_memory() -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.randn(9, 3)
+    with watch(model, capacity=8) as seen:
+        with torch.inference_mode():
+            model(x[:3])
+        with torch.no_grad():
+            model(x[3:6])
+        model(x[6:])
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.y, model(x[:8]))
+    assert not pair.y.requires_grad
+    assert not pair.y.is_inference()
+
+
+def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
+    class Breaks(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.relu()
+            if len(x) == 2:
+                raise ValueError("broken off")
+            return x
+
+    model, x = Breaks(), torch.randn(7, 3)
+    with watch(model, capacity=6) as seen:
+        model(x[:3])
+        with pytest.raises(ValueError, match="broken off"):
+            model(x[3:5])
+        model(x[:4] + 1)
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.x, torch.cat((x[:3], x[:3] + 1)))
+    assert seen.samples == 7
+
+
 def test_a_width_that_changes_is_refused() -> None:
     model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.ReLU())
     with watch(model, reduction="flatten", capacity=9) as seen:

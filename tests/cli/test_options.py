@@ -20,7 +20,6 @@ DIFFERENT = {  # one word, more than one thing
     "--linkage": "of a table, of one kind of picture",
     "--imagenet": "of a plan that is written, of a reproduction",
     "--force": "reproduce replaces its own results only",
-    "--weights": "reproduce takes a folder of several",
     "--sigma": "the defaults differ",
     "--layers": "a sweep takes several",
 }

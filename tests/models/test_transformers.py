@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from soak.files.networks import gguf_network
 from torch import nn
 
 from fathometer import InputError, MissingExtraError
@@ -184,3 +185,19 @@ def test_a_gguf_file_names_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "m.gguf").touch()
     with pytest.raises(MissingExtraError, match=r"pip install 'fathometer\[gguf\]'"):
         load_model(f"hf:{tmp_path / 'm.gguf'}")
+
+
+def test_a_gguf_file(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    gguf_network(tmp_path)
+    file = tmp_path / "net.gguf"
+    model = load_model(f"hf:{file}")
+    assert type(model.module).__name__ == "LlamaForCausalLM"
+    assert (model.weights, model.inputs.shape, model.inputs.vocabulary) == ("net.gguf", (32,), 40)
+    assert output(model).shape == (2, 32, 40)
+    layers = b"llama.block_count" + (4).to_bytes(4, "little")  # of the type uint32
+    whole = file.read_bytes()
+    assert layers in whole
+    file.write_bytes(whole.replace(layers + b"\x02\x00", layers + b"\x02\x80"))
+    with pytest.raises(InputError, match="it should have 32770 layers, but has 21 tensors"):
+        load_model(f"hf:{file}")

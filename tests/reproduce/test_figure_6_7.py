@@ -138,6 +138,6 @@ def test_covariances() -> None:
 def test_the_published_network_must_be_there(tmp_path: Path) -> None:
     pixels = np.zeros((500, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "cifar10_test.npz", x=pixels, y=np.zeros(500, np.uint8))
-    workshop = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path, "weights": tmp_path})
+    workshop = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path, "resnets": tmp_path})
     with pytest.raises(InputError, match="expected a file resnet20"):
         figure_7.run(workshop)

@@ -67,7 +67,7 @@ def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None
 
 
 def test_a_command_names_what_the_item_makes_use_of_and_no_more(tmp_path: Path) -> None:
-    sources: dict[Source, Path] = dict.fromkeys(("weights", "plan", "cifar10", "imagenet"), tmp_path)
+    sources: dict[Source, Path] = dict.fromkeys(("resnets", "plan", "cifar10", "imagenet"), tmp_path)
     verdict = reproduce(replace(ONE, optional=("plan",)), "paper", out=tmp_path, sources=sources)
     assert verdict.command.endswith("--scale paper --cifar10 FOLDER --plan PLAN.toml")
 

@@ -199,7 +199,7 @@ def test_two_published_networks_are_no_trend() -> None:
     groups = dict(list(by_depth(0.05).items())[:2])
     found = figure_13.grows_strictly(groups)
     assert found.holds is None
-    assert "--weights" in found.measured
+    assert "--resnets" in found.measured
 
 
 def test_published_weights_are_found_and_measured_once(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_published_weights_are_found_and_measured_once(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("not a network")
     pixels = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)
     np.savez(tmp_path / "cifar10_test.npz", x=pixels, y=np.zeros(500, np.uint8))
-    sources = {"cifar10": tmp_path, "weights": folder}
+    sources = {"cifar10": tmp_path, "resnets": folder}
     workshop = Workshop("paper", "cpu", tmp_path, shared, sources)  # type: ignore[arg-type]
     found = figure_13.published(workshop)
     assert list(found) == [8, 14]

@@ -27,6 +27,15 @@ def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
     assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
 
 
+def test_seeds_are_in_order(tmp_path: Path) -> None:
+    seeds = [10, 2, 0, 33, 1]
+    run_survey(plan("small", "other", change=("[data]", f"seeds = {seeds}\n[data]")), tmp_path)
+    table = fathometer.atlas(tmp_path)
+    assert table["seed"].to_list() == 2 * sorted(seeds)
+    assert table["model"].nunique() == 2
+    assert table["model"].is_monotonic_increasing
+
+
 def test_a_number_that_is_not_known_is_nan(tmp_path: Path) -> None:
     run_survey(plan("small"), tmp_path)
     table = fathometer.atlas(tmp_path)

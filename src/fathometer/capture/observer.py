@@ -44,6 +44,9 @@ class Log(Protocol):
     def site(self, module: str, operator: str, call: int, *, own: bool) -> Site:
         """The site of that call, a new one if it has not been seen before."""
 
+    def laid(self, site: Site, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """A reduced pair, put where it will stay if the pass ends well."""
+
     def keep(self, site: Site, x: Tensor, y: Tensor) -> None:
         """Keep a reduced pair."""
 
@@ -230,7 +233,7 @@ class Observer:
                     f"{opened.site}: pooling first is defined for activations, not for whole modules"
                 )
             if y is not None:
-                self._seen.append((opened.site, opened.x, y))
+                self._seen.append((opened.site, *self._log.laid(opened.site, opened.x, y)))
 
     def on_map(self, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`vmap` takes an axis away from what it runs over (`torch._functorch.vmap`)."""
@@ -298,7 +301,7 @@ class Observer:
             else:
                 y = self._layout.reduced(result, site, facts)
             if y is not None:
-                self._seen.append((site, x, y))
+                self._seen.append((site, *self._log.laid(site, x, y)))
         return output
 
     def _site(self, path: str, operator: str, *, own: bool) -> Site:

@@ -32,6 +32,10 @@ class Growing:
         if len(part.x):
             self._parts.append(part)
 
+    def laid(self, part: Pair) -> Pair:
+        """The same, where they are."""
+        return part
+
     @property
     def pair(self) -> Pair:
         """All of them."""
@@ -57,17 +61,28 @@ class Bounded:
         self._filled = 0
         self._memory: Pair | None = None
 
-    def add(self, part: Pair) -> None:
-        """Samples of one more pass, as far as there is room."""
+    @torch.inference_mode(False)  # a pass in inference mode may be followed by one that is not
+    @torch.no_grad()
+    def laid(self, part: Pair) -> Pair:
+        """A copy in that memory, as far as there is room, that counts once it is added."""
         if self._memory is None or (not self._filled and _widths(self._memory) != _widths(part)):
             self._memory = Pair(*(side.new_empty(self._capacity, side.shape[1]) for side in part))
+        if _widths(self._memory) != _widths(part):
+            return part  # which cannot be added
+        rows = slice(self._filled, min(self._filled + len(part.x), self._capacity))
+        copy = Pair(*(memory[rows] for memory in self._memory))
+        for here, side in zip(copy, part, strict=True):
+            here.copy_(side[: len(here)])
+        return copy
+
+    def add(self, part: Pair) -> None:
+        """Samples of one more pass, as far as there is room."""
+        part = self.laid(part)
+        assert self._memory is not None
         for before, now in zip(_widths(self._memory), _widths(part), strict=True):
             if before != now:
                 raise InputError(f"its width changed from {before} to {now}")
-        count = min(part.x.shape[0], self._capacity - self._filled)
-        for memory, side in zip(self._memory, part, strict=True):
-            memory[self._filled : self._filled + count] = side[:count]
-        self._filled += count
+        self._filled += len(part.x)
 
     @property
     def pair(self) -> Pair:

@@ -137,21 +137,32 @@ class Watch:
             self._known[key] = Site(module, operator, call, len(self._known), own)
         return self._known[key]
 
+    def laid(self, site: Site, x: Tensor, y: Tensor) -> Pair:
+        """The pair where `keep` will have it, so that no pass is strewn with small tensors."""
+        return self._collector(site).laid(Pair(x, y)) if self._fits(x, y) else Pair(x, y)
+
     def keep(self, site: Site, x: Tensor, y: Tensor) -> None:
         """Add the pair of one more forward pass."""
-        if len(x) != len(y) or (self._widths == "equal" and x.shape != y.shape):
+        if not self._fits(x, y):
             self.unequal[site.name] = f"{list(x.shape)} in, {list(y.shape)} out"
             return
+        collector = self._collector(site)
+        before = len(collector)
+        try:
+            collector.add(Pair(x, y))
+        except InputError as error:
+            raise InputError(f"{site}: {error}") from error
+        if self._gradients and len(collector) > before:
+            mode = torch.is_grad_enabled() or x.requires_grad or y.requires_grad
+            self._modes.setdefault(site, set()).add(mode)
+
+    def _fits(self, x: Tensor, y: Tensor) -> bool:
+        return len(x) == len(y) and (self._widths == "any" or x.shape == y.shape)
+
+    def _collector(self, site: Site) -> Growing | Bounded:
         if site not in self._collected:
             if self._capacity is None or self._gradients:  # memory that is used again holds no graph
                 self._collected[site] = Growing(self._capacity)
             else:
                 self._collected[site] = Bounded(self._capacity)
-        before = len(self._collected[site])
-        try:
-            self._collected[site].add(Pair(x, y))
-        except InputError as error:
-            raise InputError(f"{site}: {error}") from error
-        if self._gradients and len(self._collected[site]) > before:
-            mode = torch.is_grad_enabled() or x.requires_grad or y.requires_grad
-            self._modes.setdefault(site, set()).add(mode)
+        return self._collected[site]

@@ -22,6 +22,7 @@ from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
 from fathometer.errors import FathometerError
+from fathometer.placing import is_out_of_memory
 from fathometer.terminal import Terminal
 
 app = typer.Typer(
@@ -68,7 +69,7 @@ def main() -> None:
     except OSError as error:
         _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         _complain("out of memory; ask for fewer samples, or smaller batches")
     except SystemExit as stop:

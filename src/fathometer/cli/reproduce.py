@@ -64,8 +64,8 @@ def reproduce(
             metavar="PLAN.toml", help="Networks in place of the paper's, as fathometer survey takes."
         ),
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Trained weights of CIFAR ResNets, resnet20*.th …")
+    resnets: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Published ResNets for CIFAR-10, resnet20*.th …")
     ] = None,
     page: Annotated[
         Path | None,
@@ -118,7 +118,7 @@ def reproduce(
         "cifar10": cifar10,
         "imagenet": imagenet,
         "plan": plan,
-        "weights": weights,
+        "resnets": resnets,
     }
     sources = {name: path for name, path in named.items() if path is not None}
     for name, path in sources.items():

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -88,7 +88,25 @@ def _require_gguf(name: str) -> None:
 def _config(transformers: Any, place: _Place) -> Any:
     if place.at is None:
         return transformers.AutoConfig.for_model(place.name)
-    return transformers.AutoConfig.from_pretrained(place.at, trust_remote_code=False, **place.options)
+    config = transformers.AutoConfig.from_pretrained(place.at, trust_remote_code=False, **place.options)
+    if "gguf_file" in place.options:
+        _check_layers(config, place)
+    return config
+
+
+def _check_layers(config: Any, place: _Place) -> None:
+    """Refuse a GGUF file with fewer tensors than it says layers, for which transformers would look for hours.
+
+    Its first 16 bytes: `GGUF`, the version, the number of tensors.
+    """
+    with (Path(str(place.at)) / place.options["gguf_file"]).open("rb") as file:
+        head = file.read(16)
+    order: Literal["little", "big"] = "little" if int.from_bytes(head[4:8], "little") & 0xFFFF else "big"
+    tensors, layers = int.from_bytes(head[8:16], order), getattr(config, "num_hidden_layers", 0)
+    if layers > tensors:
+        raise InputError(
+            f"hf:{place.name}: broken; it should have {layers} layers, but has {tensors} tensors"
+        )
 
 
 def _model_class(transformers: Any, config: Any) -> Any:

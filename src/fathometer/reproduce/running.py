@@ -53,7 +53,7 @@ def reproduce(
         scale: how large: `smoke`, `small` or `paper`.
         out: the folder of all reproductions.
         device: as torch names it.
-        sources: paths of data and weights that the user has: `cifar10`, `imagenet`, `plan`, `weights`.
+        sources: paths of data and weights that the user has: `cifar10`, `imagenet`, `plan`, `resnets`.
 
     Raises:
         InputError: the scale `paper` needs something that was not named.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Source: TypeAlias = Literal["cifar10", "imagenet", "plan", "weights"]
+Source: TypeAlias = Literal["cifar10", "imagenet", "plan", "resnets"]
 """What a user may name: CIFAR-10, ImageNet's validation images, a plan of networks in place of the paper's,
 a folder of trained weights."""
 

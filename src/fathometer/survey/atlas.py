@@ -15,21 +15,10 @@ from fathometer.survey.store import Store
 Per: TypeAlias = Literal["sounding", "site"]
 
 _FACTS = ("accuracy", "parameters", "gflops", "depth", "year")
+_ORDER = ["family", "model", "weights", "data", "settings", "seed"]
 _LABELS = [
-    *[
-        "file",
-        "model",
-        "family",
-        "weights",
-        "data",
-        "settings",
-        "seed",
-        "reduction",
-        "samples",
-        "batches",
-        "sites",
-    ],
-    *[*_FACTS, "seconds", "device"],
+    *("file", "model", "family", "weights", "data", "settings", "seed", "reduction", "samples"),
+    *("batches", "sites", *_FACTS, "seconds", "device"),
 ]
 
 
@@ -71,7 +60,14 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
             rows += [{**labels, **row} for row in _sites(sounding)]
     if not rows:
         return pd.DataFrame(columns=_LABELS)
-    return pd.DataFrame(rows).sort_values(["family", "model", "data"], kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values(_ORDER, key=_sortable, kind="stable", ignore_index=True)
+
+
+def _sortable(column: pd.Series) -> pd.Series:
+    """Seeds as numbers; whatever else a file calls one comes last."""
+    if column.name != "seed":
+        return column
+    return column.map(lambda seed: seed if isinstance(seed, int | float) else math.nan)
 
 
 def _labels(sounding: Sounding) -> dict[str, Any]:

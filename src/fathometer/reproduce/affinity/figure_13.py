@@ -59,8 +59,8 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def published(workshop: Workshop) -> dict[int, Ensemble]:
-    """The networks of `--weights`, on CIFAR-10, by depth; none below the scale `paper`."""
-    if workshop.scale != "paper" or "weights" not in workshop.sources:
+    """The networks of `--resnets`, on CIFAR-10, by depth; none below the scale `paper`."""
+    if workshop.scale != "paper" or "resnets" not in workshop.sources:
         return {}
     return {
         depth: Ensemble(
@@ -133,7 +133,7 @@ def grows_strictly(groups: Mapping[int, Ensemble]) -> Answer:
     """Of networks of which there is one for each depth."""
     if len(groups) < LEAST:
         return Answer(
-            None, f"not decided: needs --weights with published ResNets of {LEAST} depths, at scale paper"
+            None, f"not decided: needs --resnets with published ResNets of {LEAST} depths, at scale paper"
         )
     gaps = {depth: float(group.gaps.mean()) for depth, group in groups.items()}
     ends = {depth: float(group.ends.mean()) for depth, group in groups.items()}
@@ -169,7 +169,7 @@ FIGURE_13 = trained_item(
         ),
         "published": Claim(
             "The first two, in networks that others have trained.",
-            "In the published ResNets for CIFAR-10 (--weights), at least three, the difference and the mean "
+            "In the published ResNets for CIFAR-10 (--resnets), at least three, the difference and the mean "
             "score after the sum grow from each depth to the next.",
         ),
     },
@@ -177,5 +177,5 @@ FIGURE_13 = trained_item(
     seconds=Seconds(3, 100, 330),
     small="digits of 16 pixels, half the width, 20 to 56 layers",
     published="networks trained here on CIFAR-10, ResNet-20 to 110, three seeds each, 24 epochs",
-    optional=("weights",),
+    optional=("resnets",),
 )

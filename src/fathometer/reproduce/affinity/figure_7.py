@@ -77,9 +77,9 @@ def _networks(workshop: Workshop, seeds: Sequence[int]) -> Iterator[tuple[nn.Mod
     if workshop.scale == "paper":
         files = published_files(workshop)
         if 20 not in files:
-            raise InputError(f"--weights {workshop.source('weights')}: expected a file resnet20-….th")
+            raise InputError(f"--resnets {workshop.source('resnets')}: expected a file resnet20-….th")
         network = published_network(20, files[20]).eval().to(workshop.device)
-        workshop.note("Reductions: the ResNet-20 of --weights, on five times 500 test images of CIFAR-10.")
+        workshop.note("Reductions: the ResNet-20 of --resnets, on five times 500 test images of CIFAR-10.")
         for part in images.split(500)[: len(seeds)]:
             yield network, part
         return
@@ -251,5 +251,5 @@ FIGURE_7 = Item(
     seconds=Seconds(4, 30, 180),
     small="a narrow plain network on digits; n = 64 in place of 256",
     published="the published ResNet-20 on CIFAR-10 (the paper does not name its network)",
-    sources=("cifar10", "weights"),
+    sources=("cifar10", "resnets"),
 )

@@ -11,9 +11,9 @@ from fathometer.reproduce.workshop import Workshop
 
 
 def published_files(workshop: Workshop) -> dict[int, Path]:
-    """The files `resnet20-….th` and the like in `--weights`, by depth; the first of each."""
+    """The files `resnet20-….th` and the like in `--resnets`, by depth; the first of each."""
     found: dict[int, Path] = {}
-    for file in sorted(workshop.source("weights").glob("resnet*")):
+    for file in sorted(workshop.source("resnets").glob("resnet*")):
         if (match := re.match(r"resnet(\d+)\D", file.name)) and file.is_file():
             found.setdefault(int(match[1]), file)
     return dict(sorted(found.items()))
