@@ -45,6 +45,7 @@ class Record:
 
 def carry_out(program: Program, effort: Effort) -> Record:
     """Run a program and put its outcome on record."""
+    source = source_hash()
     started = time.perf_counter()
     outcome = program.run(effort)
     return Record(
@@ -59,7 +60,7 @@ def carry_out(program: Program, effort: Effort) -> Record:
         now(),
         describe_device(torch.device("cuda" if program.gpu else "cpu")),
         versions(),
-        source_hash(),
+        source,
     )
 
 

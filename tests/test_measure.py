@@ -417,7 +417,36 @@ def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
 
 
 def test_samples_that_are_not_finite_are_named() -> None:
-    x = torch.randn(100, 8)
+    net, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(100, 8)
     x[37, 3] = torch.nan
-    with pytest.raises(InputError, match=r"expected finite values.*the data have NaN or inf in sample 37"):
-        measure(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), x, samples=50, batch_size=10)
+    said = r"expected finite values.*the data have NaN or inf themselves, first in sample 37 as they are read"
+    for data in (x, [(part, part[:, 0]) for part in x.split(20)]):
+        with pytest.raises(InputError, match=said):
+            measure(net, data, samples=50, batch_size=10)
+
+
+def test_data_are_not_blamed_for_what_they_did_not_do() -> None:
+    linear, x = nn.Linear(8, 8), torch.randn(100, 8)
+    net, labels = nn.Sequential(linear, nn.ReLU()), torch.full((100,), torch.nan)
+    measure(net, [(x, labels)], samples=50, gauges="norm")
+    with torch.no_grad():
+        linear.weight[0, 0] = torch.nan
+    with pytest.raises(InputError, match="expected finite values") as raised:
+        measure(net, [(x, labels)], samples=50)
+    assert "themselves" not in str(raised.value)
+
+    def refuses(*_: torch.Tensor) -> float:
+        raise InputError("not on Sundays")
+
+    cleaned = nn.Sequential(_Cleaned(), nn.ReLU())
+    x[3] = torch.inf
+    with pytest.raises(InputError, match="not on Sundays") as raised:
+        measure(cleaned, x, samples=50, gauges=refuses)
+    assert "themselves" not in str(raised.value)
+    narrow = torch.zeros(60, 8, dtype=torch.float8_e4m3fn)
+    assert len(measure(cleaned, narrow, samples=50, gauges="norm").sites) == 1
+
+
+class _Cleaned(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.float().nan_to_num(0, 0, 0)

@@ -29,6 +29,21 @@ def test_what_is_saved_is_loaded(sounding: Sounding, tmp_path: Path, suffix: str
     assert [path.name for path in tmp_path.iterdir()] == [f"s{suffix}"]
 
 
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("fathometer.history", r"them; the file calls itself fathometer\.history$"),
+        ("fathometer.a\nb", r"them$"),
+        ("fathometer." + "x" * 99, r"them$"),
+        ([], r"them$"),
+    ],
+)
+def test_a_file_of_another_kind_says_which(schema: object, said: str, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps({"schema": schema, "version": 1}))
+    with pytest.raises(InputError, match=r"not a sounding; `fathometer measure` writes " + said):
+        load(tmp_path / "s.json")
+
+
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> None:
     values = [float("inf"), float("-inf"), float("nan")]

@@ -78,7 +78,7 @@ def _told(kind: Kind, findings: list[Finding]) -> list[str]:
 FUZZ_FILES = Program(
     "fuzz-files",
     "Broken files",
-    "A real file of every kind that is read, written by fathometer itself, is changed in one place (bits, "
+    "A real file of every kind that is read is changed in one place (bits, "
     "bytes, chunks; in JSON, TOML and safetensors also values, keys, nesting) and loaded, with 2 GB of memory"
     " and 10 seconds. It must be refused by a `FathometerError`, or give values in their ranges that can be "
     "shown, saved and loaded again; anything else is a failure.",

@@ -1,4 +1,4 @@
-"""A real file of every kind that fathometer reads, written by the package itself, and how it is read."""
+"""A real file of every kind that fathometer reads, and how it is read."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from fathometer.capture.traces import tensors_in
+from fathometer.capture.traces import is_dense, tensors_in
 from fathometer.errors import InputError
 
 Call: TypeAlias = "Callable[[nn.Module, Any], object]"
@@ -87,15 +87,19 @@ def _first_row(item: Any) -> Tensor | None:
 
 
 def not_finite(value: Any) -> int | None:
-    """The first row with a NaN or inf in it, of tensors in the CPU's memory: elsewhere asking takes time."""
-    for tensor in tensors_in(value):
-        if tensor.is_floating_point() and tensor.ndim and tensor.device.type == "cpu":
-            if bool(tensor.sum().isfinite()):
-                continue
-            bad = (~tensor.isfinite()).reshape(len(tensor), -1).any(1)
-            if bool(bad.any()):
-                return int(bad.int().argmax())
-    return None
+    """The first row with a NaN or inf, if the network takes one dense tensor.
+
+    In the CPU's memory alone: elsewhere asking takes time.
+    """
+    tensor = value[0] if isinstance(value, tuple | list) and value else value
+    if not isinstance(tensor, Tensor) or not is_dense(tensor) or tensor.device.type != "cpu":
+        return None
+    if not tensor.is_floating_point() or tensor.dtype.itemsize == 1 or not tensor.ndim:
+        return None
+    if bool(tensor.sum().isfinite()):
+        return None
+    bad = (~tensor.isfinite()).reshape(len(tensor), -1).any(1)
+    return int(bad.int().argmax()) if bool(bad.any()) else None
 
 
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from fathometer.locks import hold, remove_abandoned
 _DIGITS = 12  # in the name of a part, so that two writers have two, and nothing else is taken for one
 _TOKEN = "[0-9a-f]" * _DIGITS
 _PROBE = 4096  # bytes
+_SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
 
 
 class WriteError(InputError):
@@ -30,7 +32,7 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
     """
     if not isinstance(head, dict) or head.get("schema") != schema:
         other = head.get("schema") if isinstance(head, dict) else None
-        said = f"; it says that it is a {other}" if str(other).startswith("fathometer.") else ""
+        said = f"; the file calls itself {other}" if _SCHEMA.fullmatch(str(other)) else ""
         raise InputError(f"{path}: not {what}{said}")
     found = head.get("version")
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, Widths, unwrapped, watch
 from fathometer.data import DataSource
 from fathometer.errors import FathometerError, ForwardError, InputError, OutOfMemoryError, TooFewSamplesError
+from fathometer.failures import first_line, is_out_of_memory
 from fathometer.feeding import Call, Piece, batches_of, first_sample, not_finite, pieces, run
 from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
 from fathometer.journal import Journal, open_journal
 from fathometer.models import LoadedModel
-from fathometer.placing import evaluating, first_line, is_out_of_memory, placed
+from fathometer.placing import evaluating, placed
 from fathometer.progress import progress_bar
 from fathometer.provenance import (
     Provenance,
@@ -191,7 +192,8 @@ class _Loop:
         self._first, self._stop = first, None if batches is None else first + batches
         self._network, self._seen, self._gauges, self._samples = network, seen, gauges, samples
         self._device, self._call, self._log = device, call, log
-        self._spoilt: int | None = None  # the first sample that is not finite itself
+        self._read = 0  # samples of the data so far
+        self._spoilt: int | None = None  # the first of them, in this batch, that is not finite itself
 
     def over(
         self,
@@ -210,6 +212,7 @@ class _Loop:
                 self._seen.samples += piece.samples  # random positions depend on the place in the data
             else:
                 self._forward(piece)
+            self._read += piece.samples
             show(used + fresh, in_all)
             if piece.completes:
                 used, fresh = used + fresh, 0
@@ -224,8 +227,9 @@ class _Loop:
         return used, fresh
 
     def _forward(self, piece: Piece) -> None:
-        row = not_finite(piece.value) if self._spoilt is None else None
-        self._spoilt = self._seen.samples + row if row is not None else self._spoilt
+        if self._spoilt is None and self._call is None:
+            row = not_finite(piece.value)
+            self._spoilt = None if row is None else self._read + row
         try:
             run(self._network, piece.value, self._device, self._call)
         except FathometerError:
@@ -247,15 +251,17 @@ class _Loop:
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = read_gauges(self._gauges, {site.name: pair for site, pair in pairs.items()})
         except InputError as error:
-            if self._spoilt is None:
+            if self._spoilt is None or all(bool(side.isfinite().all()) for p in pairs.values() for side in p):
                 raise
-            raise InputError(f"{error}; the data have NaN or inf in sample {self._spoilt}") from error
+            where = f"first in sample {self._spoilt} as they are read"
+            raise InputError(f"{error}; the data have NaN or inf themselves, {where}") from error
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             raise OutOfMemoryError(
                 f"out of memory in the gauges; ask for fewer samples than {self._samples}"
             ) from error
+        self._spoilt = None
         rows = [
             {"site": asdict(site), "n": len(y), "d": y.shape[1], "values": found}
             for (site, (_, y)), found in zip(pairs.items(), values, strict=True)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from fathometer.errors import InputError, OutOfMemoryError
+from fathometer.failures import first_line, is_out_of_memory
 
 
 @contextmanager
@@ -41,15 +42,3 @@ def evaluating(network: nn.Module) -> Iterator[None]:
     finally:
         for module, training in flags.items():
             module.training = training
-
-
-def first_line(error: BaseException) -> str:
-    """Of the message; of an empty one, what it is."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """As Python, CUDA or the CPU's allocator say it."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "allocate memory" in str(error)
-    )

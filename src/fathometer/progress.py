@@ -30,7 +30,7 @@ def progress_bar(what: str) -> Iterator[Show]:
         TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
-        disable=not (console.is_terminal or console.is_jupyter),  # of which a file would keep an empty line
+        disable=not (console.is_terminal or console.is_jupyter),  # a file would keep an empty line of it
     ) as bar:
         task = bar.add_task(visible(what), total=None, note="")
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import torch
 
 from fathometer.data import DataSource, open_data
+from fathometer.data.opening import require_data
 from fathometer.errors import InputError
+from fathometer.failures import first_line
 from fathometer.models import LoadedModel, load_model
 
 DTYPES = {
@@ -46,8 +48,9 @@ def load_subject(
     strict: bool,
     length: int | None,
 ) -> Subject:
-    """Check the device, which is quick, before the network is loaded and the data are opened."""
+    """Check what is quick, the device and where the data are, before the network is loaded."""
     device = check_device(device)
+    require_data(data)
     torch.manual_seed(seed)  # of random weights
     loaded = load_model(model, weights)
     if dtype:
@@ -72,6 +75,5 @@ def check_device(name: str) -> str:
     try:
         torch.ones(1, device=name).sum().item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"--device {name}: not usable here ({reason}); try cpu") from error
+        raise InputError(f"--device {name}: not usable here ({first_line(error)}); try cpu") from error
     return name

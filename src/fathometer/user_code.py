@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from fathometer.errors import InputError
+from fathometer.failures import first_line
 
 _NAMES = 12  # of a module, that an error lists
 
@@ -25,8 +26,9 @@ def import_by_name(name: str, what: str) -> Any:
         try:
             module = importlib.import_module(place)
         except Exception as error:  # the code of others
-            reason = (str(error).strip().splitlines() or [""])[0]
-            raise InputError(f"importing {place} failed: {type(error).__name__}: {reason}") from error
+            raise InputError(
+                f"importing {place} failed: {type(error).__name__}: {first_line(error)}"
+            ) from error
     if not hasattr(module, attribute):
         raise InputError(f"{place} has no {attribute!r}; {_instead(module, attribute)}")
     return getattr(module, attribute)

@@ -164,14 +164,15 @@ def test_passes_in_any_mode_share_that_memory() -> None:
     assert not pair.y.is_inference()
 
 
-def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
-    class Breaks(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            x = x.relu()
-            if len(x) == 2:
-                raise ValueError("broken off")
-            return x
+class Breaks(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.relu()
+        if len(x) == 2:
+            raise ValueError("broken off")
+        return x
 
+
+def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
     model, x = Breaks(), torch.randn(7, 3)
     with watch(model, capacity=6) as seen:
         model(x[:3])
@@ -181,6 +182,45 @@ def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
     (pair,) = seen.pairs.values()
     assert torch.equal(pair.x, torch.cat((x[:3], x[:3] + 1)))
     assert seen.samples == 7
+
+
+def test_a_pass_that_breaks_off_does_not_decide_the_dtype() -> None:
+    model, x = Breaks(), torch.randn(3, 3, dtype=torch.float64)
+    with watch(model, capacity=6) as seen:
+        with pytest.raises(ValueError, match="broken off"):
+            model(x[:2].float())
+        model(x)
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.x, x)
+    assert pair.x.dtype == torch.float64
+
+
+def test_pairs_are_where_they_stay_while_the_pass_goes_on() -> None:
+    model, x = nn.Sequential(nn.ReLU(), nn.Identity()), torch.randn(3, 2)
+    found: list[Tensor] = []
+    with watch(model, capacity=6) as seen:
+        model(x)
+        last = seen.pairs
+        memory = last[seen.sites[0]].x.untyped_storage()
+        model[1].register_forward_hook(
+            lambda *_: found.append(torch.tensor([]).set_(memory, 6, (3, 2), (2, 1)).clone())
+        )
+        model(x + 1)
+    assert torch.equal(found[0], x + 1)
+
+
+@pytest.mark.parametrize("before", [0, 2, 6])
+def test_to_begin_anew_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) -> None:
+    model, x = nn.Sequential(nn.ReLU(), nn.Identity()), torch.randn(4, 2)
+    with watch(model, capacity=6) as seen:
+        if before:
+            model(torch.zeros(before, 2))
+        handle = model[1].register_forward_hook(lambda *_: seen.clear())
+        model(x)
+        handle.remove()
+        model(x[:1])
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.x, torch.cat((x, x[:1])))
 
 
 def test_a_width_that_changes_is_refused() -> None:

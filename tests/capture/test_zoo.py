@@ -10,6 +10,7 @@ import torch
 from soak.networks.own import MODES, faults_of, unless_refused, unlike_plain
 from soak.networks.trial import Trial
 
+from fathometer import watch
 from tests import zoo
 from tests.zoo import ZOO
 from tests.zoo.maps import Mapped
@@ -25,6 +26,21 @@ def test_an_awkward_network_shows_its_sites_and_computes_what_it_did(name: str, 
     assert faults == []
     assert trial.sites == ZOO[name].sites
     assert trial.interrupted
+
+
+@pytest.mark.parametrize("name", [name for name, entry in ZOO.items() if not entry.refused])
+def test_what_is_kept_in_memory_that_is_taken_once_is_the_same(name: str) -> None:
+    kept = []
+    for capacity in (None, 1000):
+        made = ZOO[name].make()
+        torch.manual_seed(1)
+        with torch.no_grad(), watch(made.network, capacity=capacity) as seen:
+            made.run(made.network, *made.given)
+        kept.append(seen.pairs)
+    free, bounded = kept
+    assert list(bounded) == list(free)
+    for site, pair in free.items():
+        torch.testing.assert_close(bounded[site], pair, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in ZOO.items() if entry.refused])

@@ -220,6 +220,9 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
         (["measure", "nets:smal", "--data", "random"], "nets has no 'smal'; did you mean small?"),
         (["measure", "torchvision:resnet19", "--data", "random"], "torchvision:resnet18"),
         (["measure", "nets:small", "--data", "nowhere"], "no such file or folder"),
+        (["measure", "hf:./none", "--data", "nowhere"], "'nowhere': no such file or folder"),  # first
+        (["path", "hf:./none", "--data", "nowhere"], "'nowhere': no such file or folder"),
+        (["measure", "hf:./none", "--data", "random", "--gauges", "much"], "gauges: expected standard"),
         (["measure", "nets:small", "--data", "random:10"], "at least 512 samples to fill a batch, got 10"),
         (["measure", "nets:small", "--data", "random", "--out", "s.csv"], "ends in .json or .parquet"),
         (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected standard"),

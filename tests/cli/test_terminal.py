@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.cli import main
 from fathometer.progress import progress_bar
 from fathometer.terminal import Terminal, visible
 
@@ -60,3 +62,23 @@ def test_notes_of_a_progress_bar_are_text(
     assert text.count(visible(evil)) >= 2
     assert "\x1b]0;" not in text
     assert "\x07" not in text
+
+
+def test_no_progress_bar_goes_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("measuring") as show:
+        show(1, 2)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried 9 GB")])
+def test_out_of_memory_is_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr("fathometer.cli.app", fails)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: out of memory; ask for fewer samples, or smaller batches\n"

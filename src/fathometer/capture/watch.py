@@ -138,7 +138,7 @@ class Watch:
         return self._known[key]
 
     def laid(self, site: Site, x: Tensor, y: Tensor) -> Pair:
-        """The pair where `keep` will have it, so that no pass is strewn with small tensors."""
+        """The pair where `keep` will have it: with a capacity, no pass is strewn with small tensors."""
         return self._collector(site).laid(Pair(x, y)) if self._fits(x, y) else Pair(x, y)
 
     def keep(self, site: Site, x: Tensor, y: Tensor) -> None:

@@ -22,7 +22,7 @@ from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
 from fathometer.errors import FathometerError
-from fathometer.placing import is_out_of_memory
+from fathometer.failures import is_out_of_memory
 from fathometer.terminal import Terminal
 
 app = typer.Typer(

@@ -37,7 +37,7 @@ from fathometer.cli.options import (
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import sounding_view
 from fathometer.errors import InputError
-from fathometer.gauges.registry import GAUGES, Gauge
+from fathometer.gauges.registry import GAUGES, Gauge, choose_gauges
 from fathometer.locks import locked
 from fathometer.measure import measure as measure_network
 from fathometer.progress import progress_bar
@@ -106,6 +106,8 @@ def measure(
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
+    wanted = [_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges
+    choose_gauges(wanted)  # refuses what is none, before a network is loaded
     console = Terminal()
     with _claimed(out, force, resume) as journal:
         if resume and not force and out.exists() and not journal.exists():
@@ -132,7 +134,7 @@ def measure(
                 source,
                 samples=samples,
                 batches=batches,
-                gauges=[_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges,
+                gauges=wanted,
                 batch_size=batch_size,
                 sites=sites,
                 activations=[import_by_name(name, "--activation") for name in activation or ()],

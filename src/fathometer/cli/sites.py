@@ -15,6 +15,7 @@ from fathometer.capture import watch
 from fathometer.cli.options import ActivationOption, ModelArgument, SitesOption, WeightsOption
 from fathometer.data import open_data
 from fathometer.errors import FathometerError, ForwardError, InputError
+from fathometer.failures import first_line
 from fathometer.feeding import run
 from fathometer.models import load_model
 from fathometer.terminal import Terminal
@@ -49,7 +50,7 @@ def sites(
         except Exception as error:
             raise ForwardError(
                 f"{model}: failed on noise of shape {list(loaded.inputs.shape)} ({type(error).__name__}: "
-                f"{(str(error).splitlines() or [''])[0]})"
+                f"{first_line(error)})"
             ) from error
     found = [
         {"name": site.name, **asdict(site), "width": int(pair.x.shape[1])}

@@ -73,10 +73,21 @@ def open_data(
     )
 
 
-def _samples(source: str | Path, inputs: Inputs, length: int | None) -> Samples:
-    path = Path(os.path.expanduser(source)) if str(source) else None
-    if path is None or not os.path.exists(path):
+def require_data(source: str | Path) -> None:
+    """Refuse a path where there is nothing, before a network is loaded that would tell what it takes."""
+    if not is_noise(source):
+        _path(source)
+
+
+def _path(source: str | Path) -> Path:
+    path = Path(os.path.expanduser(source))
+    if not str(source) or not os.path.exists(path):
         raise InputError(f"{str(source)!r}: no such file or folder; expected {KNOWN_DATA}")
+    return path
+
+
+def _samples(source: str | Path, inputs: Inputs, length: int | None) -> Samples:
+    path = _path(source)
     suffix = path.suffix.lower()
     if suffix in (".npz", ".npy") and path.is_file():
         return array_samples(path, inputs, length)

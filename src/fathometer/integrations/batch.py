@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
+from fathometer.failures import first_line
 from fathometer.feeding import batches_of, pieces
 from fathometer.provenance import weights_hash
 
@@ -32,7 +33,7 @@ def hold(
     try:
         place = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError) as error:  # a build without CUDA asserts
-        raise InputError(f"keep_on: {device} is not usable here ({str(error).splitlines()[0]})") from error
+        raise InputError(f"keep_on: {device} is not usable here ({first_line(error)})") from error
     one = isinstance(data, Mapping | tuple)
     items: list[Any] = []
     count = 0

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 
 from fathometer.errors import InputError, NumericalError
+from fathometer.failures import first_line
 from fathometer.leaky.plan import PRESETS, Design, Recipe
 from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
 from fathometer.leaky.run_files import PLAN, SweepFolder, claimed
@@ -283,8 +284,7 @@ def _device(device: str | torch.device) -> torch.device:
         where = torch.device(device)
         torch.empty(1, device=where)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device: {device} is not usable here ({reason})") from error
+        raise InputError(f"device: {device} is not usable here ({first_line(error)})") from error
     return where
 
 

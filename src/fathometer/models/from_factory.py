@@ -9,10 +9,11 @@ from typing import Any
 from torch import nn
 
 from fathometer.errors import InputError
+from fathometer.failures import first_line
 from fathometer.inputs import Inputs
 from fathometer.models.guess import guess_inputs
 from fathometer.models.images import shape_of
-from fathometer.models.sources import Found, Source, first_line
+from fathometer.models.sources import Found, Source
 from fathometer.user_code import current_folder_on_path, import_by_name
 
 

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 from fathometer.errors import InputError, MissingExtraError
+from fathometer.failures import first_line
 from fathometer.models.hub import hub_or_cache
-from fathometer.models.sources import Found, Source, first_line, import_optional, unknown_model
+from fathometer.models.sources import Found, Source, import_optional, unknown_model
 from fathometer.models.transformers_inputs import describe_inputs
 
 TASKS = ("IMAGE_CLASSIFICATION", "MASKED_LM", "CAUSAL_LM")

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError
+from fathometer.failures import first_line
 from fathometer.inputs import Inputs
-from fathometer.models.sources import first_line
 
 SIDES = (224, 32, 28, 64, 96, 128, 256, 299, 384)
 LENGTHS = (128, 64, 32, 16, 8)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.sources import first_line
+from fathometer.failures import first_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image

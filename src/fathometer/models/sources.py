@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from torch import nn
 
 from fathometer.errors import InputError, MissingExtraError
+from fathometer.failures import first_line
 from fathometer.inputs import Inputs
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
@@ -60,9 +61,3 @@ def no_default_weights(name: str, error: Exception) -> InputError:
     return InputError(
         f"{name}: its weights could not be had ({first_line(error)}); use --weights none or a local file"
     )
-
-
-def first_line(error: BaseException) -> str:
-    """What went wrong, on one line."""
-    lines = str(error).strip().splitlines()
-    return lines[0].strip().rstrip(".") if lines else type(error).__name__

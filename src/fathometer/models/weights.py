@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.sources import first_line
+from fathometer.failures import first_line
 
 Tensors: TypeAlias = dict[str, Tensor]
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 Source: TypeAlias = Literal["cifar10", "imagenet", "plan", "resnets"]
 """What a user may name: CIFAR-10, ImageNet's validation images, a plan of networks in place of the paper's,
-a folder of trained weights."""
+a folder of published ResNets."""
 
 
 @dataclass(frozen=True)

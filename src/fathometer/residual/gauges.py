@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
+from fathometer.failures import first_line
 from fathometer.gauges import affinity_score, cost_of_identity, nonnegativity
 from fathometer.gauges.dimension import stable_rank_of
 from fathometer.gauges.registry import Gauge, GaugeValue
@@ -81,10 +82,9 @@ def _image(sigma: Activation, after: Tensor) -> Tensor:
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a slope for each channel of another width, code of others
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"the activation {sigma.operator} cannot be applied to {list(after.shape)} ({reason}); "
-            "name another by sigma, such as relu"
+            f"the activation {sigma.operator} cannot be applied to {list(after.shape)} "
+            f"({first_line(error)}); name another by sigma, such as relu"
         ) from error
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, Pooling, Reduction, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError
+from fathometer.failures import first_line
 from fathometer.feeding import Call, batches_of, pieces, run
 from fathometer.measure import Leftover, Progress, measure
 from fathometer.models import LoadedModel
@@ -198,9 +199,8 @@ def _calls(network: nn.Module, given: Any, call: Call | None) -> list[Called]:
     except FathometerError:
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[0]
         raise ForwardError(
-            f"the network failed on its input ({type(error).__name__}: {reason}); "
+            f"the network failed on its input ({type(error).__name__}: {first_line(error)}); "
             "`call` can run it in another way"
         ) from error
     if not any(called.module is network for called in calls):

@@ -32,6 +32,8 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
     `per="site"`, one row for each sounding and site: `site`, `operator`, `order`, `width`, and every gauge as
     its mean over batches. A number that is not known is NaN.
 
+    Rows are in order of family, model, weights, data, settings and seed.
+
     Args:
         folder: a path, or a URL that fsspec knows.
         per: `sounding` or `site`.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fathometer.errors import InputError, MissingExtraError
+from fathometer.failures import first_line
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.tasks import Task
 
@@ -82,7 +83,7 @@ def _connect(ray: Any, address: str | None) -> bool:
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         if is_local:
             raise InputError(f"ray: a local cluster could not be started ({reason})") from error
         raise InputError(f"{told}: no Ray cluster answers there ({reason})") from error

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from fathometer.errors import FathometerError, InputError, MissingExtraError
+from fathometer.failures import first_line
 from fathometer.locks import OLD
 from fathometer.survey.folders import Folder, FolderError
 
@@ -160,7 +161,7 @@ class RemoteFolder(Folder):
                 raise
             except Exception as error:  # each store has errors of its own
                 if pause is None or isinstance(error, _HOPELESS):
-                    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+                    reason = f"{type(error).__name__}: {first_line(error)}"
                     raise FolderError(f"{self._url}: the results folder does not work ({reason})") from error
                 time.sleep(pause)
         raise AssertionError
