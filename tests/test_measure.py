@@ -450,3 +450,29 @@ def test_data_are_not_blamed_for_what_they_did_not_do() -> None:
 class _Cleaned(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.float().nan_to_num(0, 0, 0)
+
+
+class _Embedded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.act = nn.Embedding(9, 4), nn.ReLU()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.act(self.table(ids))
+
+
+def test_the_tokens_of_one_text_can_be_kept() -> None:
+    ids = torch.arange(30).reshape(1, 30) % 9
+    found = measure(_Embedded(), ids, samples=512, reduction="tokens", leftover="keep", gauges="norm")
+    assert found.records["n"].to_list() == [30]
+    with pytest.raises(
+        InputError, match="expected at least 512 tokens to fill a batch, got fewer in 1 inputs"
+    ):
+        measure(_Embedded(), ids, samples=512, reduction="tokens")
+    with pytest.raises(InputError, match="expected at least 8 samples to fill a batch, got 1;"):
+        measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")
+
+
+def test_samples_are_a_number() -> None:
+    with pytest.raises(InputError, match="samples: expected a whole number from 2, got None"):
+        measure(nn.ReLU(), torch.randn(9, 3), samples=None)  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def measure(
         used, over = loop.over(cut, leftover, in_all, show)
         model_facts["sha256"] = hashing.result()
     return Sounding(
-        *_sites_and_records(loop.finished, seen, used, over, samples, first_batch),
+        *_sites_and_records(loop.finished, seen, used + over, samples, first_batch, tokens=tokens),
         Provenance(
             model=model_facts,
             data={
@@ -220,11 +220,16 @@ class _Loop:
                     self._finish(current)
                 if self._stop is not None and current + 1 >= self._stop:
                     break
-        if fresh > 1 and leftover == "keep":
+        if leftover == "keep" and (fresh > 1 or (fresh and self._is_enough)):
             if current >= known:
                 self._finish(current)
             used, fresh = used + fresh, 0
         return used, fresh
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether a single input has given several samples, as the tokens of a text."""
+        return any(len(pair.x) > 1 for pair in self._seen.pairs.values())
 
     def _forward(self, piece: Piece) -> None:
         if self._spoilt is None and self._call is None:
@@ -298,11 +303,11 @@ def _check(
 ) -> None:
     for option, value, least in (
         ("samples", samples, 2),
-        ("batches", batches, 1),
+        ("batches", 1 if batches is None else batches, 1),
         ("first_batch", first_batch, 0),
-        ("batch_size", batch_size, 1),
+        ("batch_size", 1 if batch_size is None else batch_size, 1),
     ):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise InputError(f"{option}: expected a whole number from {least}, got {value!r}")
     if leftover not in ("drop", "keep"):
         raise InputError(f"leftover: expected 'drop' or 'keep', got {leftover!r}")
@@ -325,14 +330,21 @@ def _in_all(data: Any, samples: int, batches: int | None, first_batch: int, left
 
 
 def _sites_and_records(
-    finished: Sequence[dict[str, Any]], seen: Watch, used: int, over: int, samples: int, first_batch: int
+    finished: Sequence[dict[str, Any]],
+    seen: Watch,
+    inputs: int,
+    samples: int,
+    first_batch: int,
+    *,
+    tokens: bool,
 ) -> tuple[tuple[Site, ...], pd.DataFrame]:
     for name, shapes in seen.unequal.items():
         warnings.warn(f"{name} is not measured: its width changes ({shapes})", stacklevel=3)
     if not finished:
         where = f" after the first {first_batch} batches" if first_batch else ""
+        unit, got = ("tokens", f"fewer in {inputs} inputs") if tokens else ("samples", f"{inputs}")
         raise TooFewSamplesError(
-            f"data: expected at least {samples} samples{where} to fill a batch, got {used + over}; "
+            f"data: expected at least {samples} {unit}{where} to fill a batch, got {got}; "
             "ask for fewer samples, or keep what is left over (leftover='keep', --leftover keep)"
         )
     rows = [(batch["batch"], row) for batch in finished for row in batch["rows"]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from fathometer import InputError
+from fathometer import InputError, Sounding
 from fathometer.compare import Distances, by_name, comparable, distances, signature_distances, signatures
 from tests.compare.soundings import sounding
 
@@ -152,3 +152,20 @@ def test_names_tell_soundings_of_one_network_apart() -> None:
         by_name([])
     with pytest.raises(InputError, match="expected a Sounding, got str"):
         by_name(["file.json"])  # type: ignore[list-item]
+
+
+def test_paths_and_activations_are_not_compared_unasked() -> None:
+    def path(name: str, sigma: object) -> Sounding:
+        found = sounding(name, [0.5, 0.6])
+        found.provenance.settings["path"] = {"sigma": sigma}
+        return found
+
+    plain, relu, tanh = sounding("a", [0.5, 0.6]), path("b", "relu"), path("c", "tanh")
+    with pytest.raises(InputError, match="pairs: a: activations, b: residual path, σ relu"):
+        comparable([plain, relu])
+    with pytest.raises(InputError, match="pairs: b: residual path, σ relu, c: residual path, σ tanh"):
+        comparable([relu, tanh])
+    assert len(comparable([relu, path("d", "relu")])) == 2
+    assert len(comparable([path("e", {"h.0": "gelu"}), path("f", {"h.0": "relu"})])) == 2
+    with pytest.warns(UserWarning, match="compared anyway: pairs"):
+        comparable([plain, relu], anyway=True)

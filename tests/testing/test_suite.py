@@ -249,3 +249,12 @@ class TestForARunner:
 def test_a_promise_is_one_of_three() -> None:
     with pytest.raises(InputError, match="scale: expected one of neither, both, each, got 'x'"):
         Promises(scale="x")  # type: ignore[arg-type]
+
+
+def test_promises_that_are_none() -> None:
+    with pytest.raises(InputError, match=r"promises: expected Promises\(…\), got dict"):
+        check_gauge("cka", {"scale": "each"})  # type: ignore[arg-type]
+    for wrong in ((1, 0), {"a": (0, 1), "b": (2.0, 1.0)}):
+        with pytest.raises(InputError, match="range: expected the least value, then the largest"):
+            Promises(range=wrong)
+    assert Promises(range=(0, lambda n, d: min(n, d))).range_of("", 3, 4) == (0, 3)

@@ -62,6 +62,7 @@ def compare_networks(
         title = f"{metric} distances of {gauge}"
         console.print(frame_view(tree.ordered.rename_axis("network"), title, width=console.width))
     shown = numbers[_SHOWN].copy()
+    shown["bimodal"] = shown["bimodal"].astype(object).where(shown["p"].notna(), None)
     shown.insert(0, "cluster", cut)
     if members:
         shown.insert(1, "family", [members.get(name) for name in shown.index])

@@ -30,9 +30,9 @@ def models(
     """
     found = list_models(pattern)
     if not found:
+        hint = "" if "*" in pattern else f"; '*{pattern}*' finds parts of names"
         raise InputError(
-            f"{pattern!r}: no model of that name in the installed libraries; '*{pattern}*' finds parts of "
-            "names. torchvision and timm come with 'fathometer[vision]', transformers with "
-            "'fathometer[language]'"
+            f"{pattern!r}: no model of that name in the installed libraries{hint}. torchvision and "
+            "timm come with 'fathometer[vision]', transformers with 'fathometer[language]'"
         )
     typer.echo("\n".join(found))

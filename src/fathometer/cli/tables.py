@@ -63,7 +63,8 @@ def sounding_view(sounding: Sounding, gauge: str, console: Console) -> Group:
     )
     numbers = sounding.summary(gauge)
     line = ", ".join(f"{name} {number:.3f}" for name, number in numbers.items())
-    return Group(view, Text(f"{gauge} over {len(sounding.sites)} sites: {line}{note}"))
+    count = "1 site" if len(sounding.sites) == 1 else f"{len(sounding.sites)} sites"
+    return Group(view, Text(f"{gauge} over {count}: {line}{note}"))
 
 
 def fitting(names: Sequence[str], room: int) -> list[str]:

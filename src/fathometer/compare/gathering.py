@@ -69,7 +69,8 @@ def comparable(
 ) -> dict[str, Sounding]:
     """The soundings by name, if a comparison of them says something about the networks.
 
-    All must hold the gauge and agree in `alike`. If not, those that stand apart from the majority are named.
+    All must hold the gauge and agree in `alike`; all must be of activations, or all of residual paths with
+    one σ. If not, those that stand apart from the majority are named.
     Data are known by their name and the shape of a sample; but the size of pictures does not count, since it
     is what the network takes. Tensors, and data sets without a `description`, have no name: they are known by
     their first sample, if all were measured with one seed (which may set the order).
@@ -91,7 +92,9 @@ def comparable(
         measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
         raise InputError(f"gauge {not_measured(gauge, list(measured))}")
     missing = [f"{gauge!r} was not measured in {_listed(without)}"] if without else []
-    differences = [reason for aspect in alike if (reason := _difference(kept, aspect))]
+    found = {aspect: aspects_of(list(kept.values()), aspect) for aspect in alike}
+    found["pairs"] = [_pairs_of(sounding) for sounding in kept.values()]
+    differences = [reason for aspect, values in found.items() if (reason := _apart(aspect, kept, values))]
     if (missing or differences) and not anyway:
         raise InputError(
             f"these soundings cannot be compared: {'; '.join(missing + differences)}. Measure them alike, "
@@ -118,9 +121,18 @@ stable_rank_x, stable_rank_y?"
     return f"{gauge!r} was not measured, but {', '.join(measured)}{hint}"
 
 
-def _difference(named: Mapping[str, Sounding], aspect: str) -> str:
+def _pairs_of(sounding: Sounding) -> str:
+    """What its pairs are: before and after activations, or points of a residual path and σ of them."""
+    path = sounding.provenance.settings.get("path")
+    if not isinstance(path, Mapping):
+        return "activations"
+    sigma = path.get("sigma")
+    return f"residual path, σ {'of each block' if isinstance(sigma, Mapping) else sigma}"
+
+
+def _apart(aspect: str, names: Iterable[str], found: Sequence[str]) -> str:
     """Who stands apart in this, in words; nothing if nobody does."""
-    values = dict(zip(named, aspects_of(list(named.values()), aspect), strict=True))
+    values = dict(zip(names, found, strict=True))
     (usual, most), *others = Counter(values.values()).most_common()
     if not others:
         return ""

@@ -41,7 +41,7 @@ class PathMeasures:
             `momentum_norm` (‖B‖), `momentum_sigma` (‖Bσ(A)ᵀ‖, bias included), `affinity` of σ.
         layers: one row for each layer: `layer`, from 1, `p` of its start, `step`, −2H/L̃ as `hamiltonian`
             (staggered), `hamiltonian_plain`, `hamiltonian_averaged`, `hamiltonian_stable`; its parts in the
-            same units, `kinetic` = ‖∂A‖²/L̃² and `potential` = ‖A‖² in K + γI, whose difference
+            same units, `kinetic` = ‖∂A‖²/L̃² and `potential` = ‖A‖² in K + γI, bias included, whose difference
             `potential` − `kinetic` is `hamiltonian_stable`; `move`, ‖A_l − A_{l−1}‖/‖A_l‖; `weight_norm`,
             `bias_norm`, `crit`, and `weight_stable_rank`.
         spectra: singular values of A, `[layers + 1, min(width, samples)]`.

@@ -84,7 +84,8 @@ def _read_torch(path: Path) -> Any:
             ) from error
         raise InputError(f"{path}: not a file that torch.save wrote") from error
     except Exception as error:  # a broken file can fail in any layer of torch.load
-        raise InputError(f"{path}: not a readable file of weights ({first_line(error)})") from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise InputError(f"{path}: not a readable file of weights ({reason})") from error
 
 
 def _best_names(tensors: Tensors, expected: Tensors) -> Tensors:

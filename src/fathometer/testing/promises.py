@@ -62,6 +62,10 @@ class Promises:
                     f"{change}: expected one of {', '.join(get_args(Sides))}, got {getattr(self, change)!r}"
                 )
 
+        for low, high in self.range.values() if isinstance(self.range, Mapping) else [self.range]:
+            if not callable(low) and not callable(high) and not low <= high:
+                raise InputError(f"range: expected the least value, then the largest, got {low}, {high}")
+
     def range_of(self, name: str, n: int, d: int) -> tuple[float, float]:
         """The range of one value of a pair `[n, d]`."""
         if isinstance(self.range, Mapping):

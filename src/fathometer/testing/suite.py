@@ -137,7 +137,9 @@ def gauge_checks(
         ['usual', 'names', 'few_samples']
     """
     (function,) = choose_gauges([gauge]).values()
-    promises = promises or promises_of(function)
+    promises = promises_of(function) if promises is None else promises
+    if not isinstance(promises, Promises):
+        raise InputError(f"promises: expected Promises(…), got {type(promises).__name__}")
     if unknown := set(promises.expected_failures) - set(CHECKS):
         raise InputError(
             f"expected_failures: expected some of {', '.join(CHECKS)}; got {', '.join(sorted(unknown))}"

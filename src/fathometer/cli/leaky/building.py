@@ -84,7 +84,7 @@ def train_all(
             )
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on", err=True)
-        raise
+        raise typer.Exit(130) from None
 
 
 def say_what_was_found(console: Console, found: LeakySweep) -> None:

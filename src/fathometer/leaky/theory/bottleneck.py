@@ -70,7 +70,7 @@ def hamiltonian_is_conserved(path: RepresentationPath, gamma0: float = GAMMA) ->
     cost = terms.cost.std(correction=0).item()
     return at_least(
         "Section 1.5, H is conserved",
-        f"std(−2H/L̃) ≤ {MUCH_LESS:g} std(COI_γ) over the layers",
+        f"{MUCH_LESS:g} std(COI_γ) ≥ std(−2H/L̃) over the layers",
         MUCH_LESS * cost,
         spreads[2],
         details={"cost_std": cost, "staggered_std": spreads[0], "plain_std": spreads[1], "gamma0": gamma0},

@@ -55,7 +55,7 @@ def weights_from_momenta(path: RepresentationPath, tolerance: float = CRITICAL) 
     median = off.median().item()
     return equal(
         "Section 1.5, weights",
-        "W_l = L̃B_lσ(A_{l−1})ᵀ" if path.effective_depth else "W_l = B_lσ(A_{l−1})ᵀ",
+        f"{tolerance:g} ≥ ‖W_l − {'L̃' if path.effective_depth else ''}B_lσ(A_{{l−1}})ᵀ‖ / ‖W_l‖",
         tolerance,
         median,
         error=median,

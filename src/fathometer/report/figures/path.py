@@ -63,7 +63,7 @@ def plot_path(
                 _line(axes, path, gauge, number, relative=not alike)
     for axes, gauge in zip(every, panels, strict=True):
         axes.set_ylabel(_PANELS[gauge])
-        axes.set_ylim(0, None)
+        axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
     _name_blocks(every[-1], names[0] if alike else [], WIDTHS[columns])
     if len(paths) == 1:
         every[0].set_title(plain(labels[0], letters_in(WIDTHS[columns] - 0.7, 8)), loc="left")
