@@ -53,7 +53,9 @@ def _paths(files: Sequence[Path]) -> list[Path]:
             raise InputError(f"{path}: no such file or folder")
         if (path / PLAN).is_file() or _is_history(path):
             kind = "a history of a training" if path.is_file() else "a leaky sweep"
-            raise InputError(f"{path}: is {kind}, which is shown alone, not beside other results")
+            raise InputError(
+                f"{path}: is {kind}, which is shown alone by `report` or `plot`, not beside other results"
+            )
         found += _inside(path) if path.is_dir() else [path]
     once = {path.resolve(): path for path in reversed(found)}
     twice = [str(path) for path in once.values() if [p.resolve() for p in found].count(path.resolve()) > 1]

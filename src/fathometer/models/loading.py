@@ -98,7 +98,7 @@ def _source_of(name: str) -> tuple[Source, str]:
         hint = f"did you mean {near[0]}:{rest}?" if near else f"the sources are {', '.join(SOURCES)}"
         raise InputError(f"{name!r}: {prefix!r} is neither a source nor an importable module; {hint}")
     near = [m for m in list_models() if m.partition(":")[2] == (rest or name)][:3]
-    hint = f"did you mean {' or '.join(near)}?" if near else "see list_models()"
+    hint = f"did you mean {' or '.join(near)}?" if near else "`fathometer models` lists them"
     raise InputError(f"{name!r}: expected SOURCE:NAME, e.g. torchvision:resnet50; {hint}")
 
 

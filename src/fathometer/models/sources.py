@@ -52,7 +52,11 @@ def import_optional(package: str, *submodules: str, extra: str, purpose: str) ->
 def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that a source does not have."""
     near = difflib.get_close_matches(name.lower(), list(known), n=3)
-    hint = f"did you mean {' or '.join(f'{source}:{n}' for n in near)}?" if near else "see list_models()"
+    hint = (
+        f"did you mean {' or '.join(f'{source}:{n}' for n in near)}?"
+        if near
+        else "`fathometer models` lists them"
+    )
     return InputError(f"{source}:{name}: there is no such model; {hint}")
 
 

@@ -87,11 +87,13 @@ def train_all(
         raise typer.Exit(130) from None
 
 
-def say_what_was_found(console: Console, found: LeakySweep) -> None:
-    """The time it took, and the bottleneck rank as the last line."""
+def say_what_was_found(console: Console, found: LeakySweep, out: Path) -> None:
+    """The time it took, where the networks are, and the bottleneck rank as the last line."""
     facts, count = found.provenance, len(found.runs)
     networks = "1 network" if count == 1 else f"{count} networks"
-    console.print(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}")
+    console.print(
+        f"trained {networks} in {facts.seconds:.1f} s on {facts.device}; wrote {out}", soft_wrap=True
+    )
     for line in rank_lines(found.runs):
         console.print(line)
 

@@ -109,4 +109,4 @@ def sweep(
     )
     console = Terminal()
     console.print(sweep_view(found, console))
-    say_what_was_found(console, found)
+    say_what_was_found(console, found, out)

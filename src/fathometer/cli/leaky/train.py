@@ -98,14 +98,15 @@ def train(
     else:
         rho = tuple(numbers("--steps", steps, float))
         base = replace(base, scheme="given", steps=rho, layers=layers or len(rho))
+    out = out or Path(f"leaky-{depth:g}-{data.stem if data else rank or 3}-{seed}")
     found = train_all(
         grid(base, seeds=[seed]),
         build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
         data,
         device,
-        out or Path(f"leaky-{depth:g}-{data.stem if data else rank or 3}-{seed}"),
+        out,
         resume,
     )
     console = Terminal()
     console.print(network_view(found.runs[0], console))
-    say_what_was_found(console, found)
+    say_what_was_found(console, found, out)
