@@ -96,7 +96,7 @@ def _config(transformers: Any, place: _Place) -> Any:
 
 
 def _check_layers(config: Any, place: _Place) -> None:
-    """Refuse a GGUF file with fewer tensors than it says layers, for which transformers would look for hours.
+    """Refuse a GGUF file with fewer tensors than it says layers, for which transformers looks for long.
 
     Its first 16 bytes: `GGUF`, the version, the number of tensors.
     """
