@@ -28,10 +28,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fathometer.history import History
-from fathometer.integrations import Probe
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
-from fathometer.provenance import weights_hash
+from fathometer.results.history import History
+from fathometer.results.provenance import weights_hash
+from fathometer.training import Probe
 
 ROOT = Path(__file__).parents[1]
 TRIAL = 20  # steps, to see how long one takes
@@ -100,7 +100,7 @@ def by_lightning(steps: int, options: dict[str, Any] | None, cifar: Path | None)
     from lightning.pytorch.loggers import TensorBoardLogger
     from torch.utils.data import DataLoader, TensorDataset
 
-    from fathometer.integrations.lightning import FathometerCallback
+    from fathometer.training.lightning import FathometerCallback
 
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     x, y = images(cifar)
@@ -140,7 +140,7 @@ def by_transformers(steps: int, options: dict[str, Any] | None, _: Path | None) 
     ensure_torchvision_operators()
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
-    from fathometer.integrations.transformers import FathometerCallback
+    from fathometer.training.transformers import FathometerCallback
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     text = b"".join(path.read_bytes() for path in sorted(ROOT.glob("docs/*.md")))

@@ -27,7 +27,6 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from fathometer import affinity_score, measure
-from fathometer.penalty import AffinityPenalty
 from fathometer.progress import progress_bar
 from fathometer.report.figures.style import (
     BUOY,
@@ -39,6 +38,7 @@ from fathometer.report.figures.style import (
     look,
     save_figure,
 )
+from fathometer.training.penalty import AffinityPenalty
 
 WIDTH, LAYERS, BATCH, SAMPLES, TRAINING = 64, 3, 128, 512, 1000
 TASKS = {"which digit": 10, "both even or both odd": 2}  # and the number of classes

@@ -31,7 +31,7 @@ from fathometer.leaky.compare_schemes import paired_differences
 from fathometer.progress import progress_bar
 from fathometer.report.figures.leaky import leaky_figures
 from fathometer.report.figures.style import save_figure
-from fathometer.reproduce.leaky.networks import SCHEMES, Plan, depth_plan, scheme_design, scheme_plan
+from papers.leaky.networks import SCHEMES, Plan, depth_plan, scheme_design, scheme_plan
 
 PAPER, QUICK = preset("paper"), preset("quick")
 DEPTHS = sorted({design.effective_depth for design in depth_plan("paper").designs})

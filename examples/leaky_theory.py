@@ -36,7 +36,7 @@ from fathometer.leaky.theory import (
 from fathometer.leaky.theory.balance import balancedness
 from fathometer.leaky.theory.piecewise import through_layer
 from fathometer.progress import progress_bar
-from fathometer.reproduce.leaky.instances import SmoothCurve, drawn, followed, growth_factor, solved
+from papers.leaky.instances import SmoothCurve, drawn, followed, growth_factor, solved
 
 DEPTHS = (2.0, 4.0, 6.0, 8.0, 11.0)
 USUAL = 8.0

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
-from fathometer.reproduce.images.networks import CifarResNet, CifarVGG16
+from papers.images.networks import CifarResNet, CifarVGG16
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -20,10 +20,10 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fathometer.history import History
-from fathometer.integrations import Probe
 from fathometer.progress import progress_bar
 from fathometer.report.figures.style import save_figure
+from fathometer.results.history import History
+from fathometer.training import Probe
 
 WIDTH, LAYERS, BATCH = 16, 12, 50
 TRAINING, SAMPLES = 1000, 256  # of 1797 images

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from fathometer.provenance import describe_device, now, versions
+from fathometer.results.provenance import describe_device, now, versions
 from soak.program import Effort, Program, Row
 
 ROOT = Path(__file__).parents[1]

@@ -17,14 +17,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 
 
-WHEN_ASKED = {  # a result saves and draws itself: in a method, when it is asked to
+WHEN_ASKED = {  # a result draws itself: in a method, when it is asked to
     ("activations", "report"),
     ("compare", "report"),
-    ("history", "history_file"),
-    ("history", "report"),
     ("leaky", "report"),
-    ("sounding", "report"),
-    ("sounding", "sounding_file"),
+    ("results", "report"),
 }
 
 

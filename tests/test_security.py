@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from soak.security.command import command
-from soak.security.scan import ALLOWED, suspicious
-from soak.security.shown import elements
-from soak.security.trial import Trap
 
 import fathometer
 from fathometer import InputError
 from fathometer.data import open_data
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
+from soak.security.command import command
+from soak.security.scan import ALLOWED, suspicious
+from soak.security.shown import elements
+from soak.security.trial import Trap
 
 
 def test_a_trap_leaves_its_mark(tmp_path: Path) -> None:

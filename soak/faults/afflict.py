@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fathometer.locks
-import fathometer.provenance
+import fathometer.results.locks
+import fathometer.results.provenance
 from fathometer.leaky import sweeping, training
 from soak.faults import marks
 from soak.faults.marks import Counter
@@ -73,7 +73,7 @@ def afflict(order: Order, counters: Counters) -> None:
     _note_segments()
     _watch_files(order, counters)
     if not order.has_locks:
-        fathometer.locks.fcntl = None
+        fathometer.results.locks.fcntl = None
     if order.kill_past is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python has it ignored
     size = order.kill_past if order.kill_past is not None else order.full_past
@@ -138,4 +138,4 @@ def _set_clock(shift: float, counters: Counters) -> None:
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
             return datetime.datetime.fromtimestamp(time.time(), tz)
 
-    fathometer.provenance.datetime = Shifted  # type: ignore[attr-defined]
+    fathometer.results.provenance.datetime = Shifted  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fathometer.locks import OLD
+from fathometer.results.locks import OLD
 from soak.faults.children import Children, Ended, children
 from soak.faults.commands import COMMANDS, SURVEY
 from soak.faults.tally import Tally, Undisturbed, fresh, outcome, spread, undisturbed

@@ -15,9 +15,9 @@ from torch import nn
 
 from fathometer import load, measure
 from fathometer.leaky.tensor_files import read_tensors
-from fathometer.provenance import weights_hash
-from fathometer.reproduce import read_verdict
-from fathometer.sounding_file import to_json
+from fathometer.results.provenance import weights_hash
+from fathometer.results.sounding_file import to_json
+from papers import read_verdict
 
 Units: TypeAlias = "Counter[str]"
 """Everything in a result, with how often it is there: values in full, but for dates and durations."""

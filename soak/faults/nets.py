@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from soak.faults.marks import working
 
 _IMAGE = Inputs("image", (3, 8, 8))

@@ -15,15 +15,15 @@ import torch
 
 from fathometer import load, measure
 from fathometer.errors import FathometerError
-from fathometer.history_file import load as load_history
 from fathometer.leaky import load_sweep, sweep
 from fathometer.leaky.run_files import SweepFolder
 from fathometer.leaky.training import Training
-from fathometer.reproduce import read_verdict
-from fathometer.sounding_file import to_json
+from fathometer.results.history_file import load as load_history
+from fathometer.results.sounding_file import to_json
 from fathometer.survey import Failure, Store, parse_plan, run_survey, tasks_of
 from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import measure_task
+from papers import read_verdict
 from soak.faults.commands import PLAN
 from soak.faults.tally import Tally, outcome
 from soak.files.kinds import DESIGN, KINDS, RECIPE, network

@@ -16,10 +16,10 @@ from fathometer import History, Sounding
 from fathometer.cli.show import show
 from fathometer.errors import FathometerError
 from fathometer.gauges.ranges import INFINITE, column_ranges
-from fathometer.history_file import load as load_history
 from fathometer.leaky import LeakySweep
 from fathometer.report.page import page_of
-from fathometer.sounding_file import load
+from fathometer.results.history_file import load as load_history
+from fathometer.results.sounding_file import load
 from soak.files.limits import OutOfRangeError
 
 _ROUNDING = 1e-6

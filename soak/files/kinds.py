@@ -17,19 +17,19 @@ from fathometer import History, Sounding, atlas, measure
 from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.compare import read_facts
 from fathometer.data import open_data
-from fathometer.history import Cost, metrics_frame
-from fathometer.history_file import load as load_history
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, load_sweep, sweep
 from fathometer.models.weights import load_weights
-from fathometer.provenance import Provenance
-from fathometer.reproduce import read_verdict
-from fathometer.reproduce.claim import Answer, Claim
-from fathometer.reproduce.verdict import Verdict
-from fathometer.sounding_file import load
+from fathometer.results.history import Cost, metrics_frame
+from fathometer.results.history_file import load as load_history
+from fathometer.results.provenance import Provenance
+from fathometer.results.sounding_file import load
 from fathometer.survey import Store, Task, parse_plan, read_plan, tasks_of
 from fathometer.survey.store import Failure
 from fathometer.survey.tasks import labelled
+from papers import read_verdict
+from papers.claim import Answer, Claim
+from papers.verdict import Verdict
 from soak.files.checks import check_batch, check_history, check_sounding, check_sweep, require
 from soak.files.networks import gguf_network, onnx_network, transformers_network
 

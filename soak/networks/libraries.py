@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-from tests.zoo import families, tiny
 from torch import nn
 
 from fathometer.models.sources import import_optional
 from soak.networks.trial import Made, Trial, try_network
 from soak.program import Effort, Outcome, Program, Row
+from tests.zoo import families, tiny
 
 SIDE = 64
 """Of images, in pixels, where a network takes them."""

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
-from tests import zoo
-from tests.zoo import Awkward
 
 from fathometer.capture import Pair, watch
 from fathometer.errors import InputError
 from soak.networks.count import RULES
 from soak.networks.trial import Trial, try_network
 from soak.program import Effort, Outcome, Program, Row
+from tests import zoo
+from tests.zoo import Awkward
 
 
 class Mode(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tests.zoo.entry import Made as Made
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from fathometer.capture import watch
 from soak.networks.count import Count, is_called_from
 from soak.networks.state import World, differences, network_state, random_state
+from tests.zoo.entry import Made as Made
 
 SEED = 1
 _FOR_PAIRS = ("fathometer/capture/reduction.py", "fathometer/capture/transforms.py")

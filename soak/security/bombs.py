@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import FathometerError
-from fathometer.inputs import Inputs
 from soak.security.trial import Point
 
 IMAGES = Inputs("image", (3, 8, 8))

@@ -12,7 +12,7 @@ from pathlib import Path
 from fathometer import atlas
 from fathometer.models import load_model
 from fathometer.report.page import page_of
-from fathometer.sounding_file import load
+from fathometer.results.sounding_file import load
 from fathometer.survey import Store, read_plan
 from soak.security.command import command
 from soak.security.shown import sounding

@@ -17,14 +17,14 @@ from torch import nn
 
 from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.data import open_data
-from fathometer.history_file import load as load_history
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep
-from fathometer.measure import measure
+from fathometer.measuring.measure import measure
 from fathometer.models.weights import load_weights
-from fathometer.reproduce import read_verdict
-from fathometer.sounding_file import load
+from fathometer.results.history_file import load as load_history
+from fathometer.results.sounding_file import load
 from fathometer.survey import Store, read_plan
+from papers import read_verdict
 from soak.security.trial import Point, Trap, refused
 
 IMAGES = Inputs("image", (3, 8, 8))

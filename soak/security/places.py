@@ -11,8 +11,8 @@ from pathlib import Path
 from fathometer.cli.naming import slug
 from fathometer.errors import InputError
 from fathometer.leaky import Design, Phase, Recipe, Teacher, sweep
-from fathometer.reproduce import chosen_items
 from fathometer.survey import Outcome, Store, read_plan, run_survey
+from papers import chosen_items
 from soak.security.evil import PATHS
 from soak.security.trial import Point, everything, inside, refused
 

@@ -14,7 +14,10 @@ ALLOWED = {
         "capture/functions.py",
         "exec",
     ): "the text is made of a number and of names cell0, cell1, …; no user's text",
-    ("user_code.py", "import_module"): "the one place that imports what a user names as package.module:name",
+    (
+        "models/user_code.py",
+        "import_module",
+    ): "the one place that imports what a user names as package.module:name",
     ("models/sources.py", "import_module"): "packages by constant names: timm, torchvision, transformers",
     ("models/torchvision_operators.py", "import_module"): "torchvision, by its constant name",
     ("integrations/lightning.py", "import_module"): "lightning, by its constant names",

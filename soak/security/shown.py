@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from fathometer import History, Site, Sounding, measure
-from fathometer.history import Cost, metrics_frame
 from fathometer.report.page import page_of
 from fathometer.report.page.document import html
-from fathometer.sounding_file import from_json, to_json
+from fathometer.results.history import Cost, metrics_frame
+from fathometer.results.sounding_file import from_json, to_json
 from soak.security.trial import Point
 
 PLAIN = "plain"

@@ -12,8 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from fathometer.leaky import Design, Phase, Recipe, Teacher, sweep
-from fathometer.progress import progress_bar
-from fathometer.terminal import visible
+from fathometer.progress import progress_bar, visible
 from soak.security.command import command
 from soak.security.shown import sounding
 from soak.security.trial import Point, inside

@@ -37,3 +37,23 @@ class ForwardError(FathometerError, RuntimeError):
 
 class OutOfMemoryError(FathometerError, MemoryError):
     """The work does not fit; the message says what to make smaller."""
+
+
+def first_line(error: BaseException) -> str:
+    r"""What went wrong, on one line; of an empty message, what it is.
+
+    Example:
+        >>> first_line(ValueError("no such thing.\nLook elsewhere.")), first_line(KeyError())
+        ('no such thing', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python, CUDA or the CPU allocator reports that memory ran out."""
+    import torch  # imported late, so that `fathometer --help` does not wait for it
+
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    )

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from fathometer.capture.sites import Site
-from fathometer.history import History, metrics_frame
 from fathometer.report.page.film import history_page
-from fathometer.sounding import Sounding
+from fathometer.results.history import History, metrics_frame
+from fathometer.results.sounding import Sounding
 from tests.browser.conftest import OpenPage, overflow
 from tests.report.page.test_film import history
 

@@ -13,9 +13,9 @@ pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 
 from fathometer.capture.sites import Site
-from fathometer.provenance import Provenance
 from fathometer.report.page.sounding import sounding_page
-from fathometer.sounding import Sounding
+from fathometer.results.provenance import Provenance
+from fathometer.results.sounding import Sounding
 from tests.browser.conftest import OpenPage, overflow
 
 SCRIPT = "<script>alert(1)</script>"

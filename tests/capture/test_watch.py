@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from soak.networks.state import World, network_state
 from torch import Tensor, nn
 
 from fathometer import InputError
 from fathometer.capture import Reduction, Site, watch
+from soak.networks.state import World, network_state
 from tests import zoo
 from tests.zoo import ZOO
 

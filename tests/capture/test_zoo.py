@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from soak.networks.own import MODES, faults_of, unless_refused, unlike_plain
-from soak.networks.trial import Trial
 
 from fathometer import watch
+from soak.networks.own import MODES, faults_of, unless_refused, unlike_plain
+from soak.networks.trial import Trial
 from tests import zoo
 from tests.zoo import ZOO
 from tests.zoo.maps import Mapped

@@ -17,12 +17,12 @@ from PIL import Image
 from fathometer import load
 from fathometer.cli import main
 from fathometer.cli.naming import slug
-from fathometer.locks import locked
+from fathometer.results.locks import locked
 
 NETS = """
 import torch, time
 from torch import nn
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 
 def small():
     torch.manual_seed(0)

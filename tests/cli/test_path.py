@@ -11,7 +11,7 @@ from fathometer.cli import main
 NETS = """
 import torch
 from torch import nn
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 
 class Block(nn.Module):
     def __init__(self, before, after):

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from fathometer.cli.plot import plot
 from fathometer.errors import InputError
-from fathometer.history import History
 from fathometer.leaky import grid, load_sweep, sweep
 from fathometer.report.figures.kinds import KINDS
 from fathometer.report.figures.leaky import PICTURES
 from fathometer.report.figures.style import save_figure
+from fathometer.results.history import History
 from tests.leaky.networks import SHORT, SMALL
 from tests.report.figures.drawn import network
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from fathometer.cli.report import report
 from fathometer.errors import InputError
-from fathometer.history import History
 from fathometer.leaky import grid, sweep
+from fathometer.results.history import History
 from tests.leaky.networks import SHORT, SMALL
 from tests.report.figures.drawn import network
 

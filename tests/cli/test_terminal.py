@@ -6,8 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fathometer.cli import main
-from fathometer.progress import progress_bar
-from fathometer.terminal import Terminal, visible
+from fathometer.progress import Terminal, progress_bar, visible
 
 
 def printed(*things: object) -> str:

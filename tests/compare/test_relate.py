@@ -21,7 +21,7 @@ from fathometer.compare import (
     predictors,
     statistics,
 )
-from fathometer.reproduce.affinity.printed_tables import ROUNDING, table_1, table_2, table_2_families
+from papers.affinity.printed_tables import ROUNDING, table_1, table_2, table_2_families
 from tests.compare.soundings import sounding
 
 RNG = np.random.default_rng(4)

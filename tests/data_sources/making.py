@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from fathometer.data import Batch, DataSource
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 
 
 def first_red(image: Image.Image) -> Tensor:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, RAW, TENSOR, TOKENS, labels, tensors, values
 
 GENERATOR = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, TOKENS, cifar_records, labels, tensors, values
 
 RAW = Inputs("image", (3, 32, 32))

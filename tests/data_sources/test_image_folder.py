@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, RAW, class_folders, labels, save_image, tensors, values
 
 SAMPLE = Path(__file__).parents[2].parent / "shared/data/imagenet_sample_256"

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, TENSOR, TOKENS, tensors
 
 

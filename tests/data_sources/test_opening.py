@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, TENSOR, TOKENS, cifar_records, class_folders, save_image
 
 KNOWN = "expected a folder of images, CIFAR in its binary version, an .npz or .npy file, a text file"

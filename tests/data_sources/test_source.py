@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.errors import FathometerError, InputError
-from fathometer.inputs import Inputs
 from tests.data_sources.making import IMAGES, RAW, class_folders, labels, save_image, tensors, values
 
 

@@ -14,7 +14,7 @@ from fathometer.models import load_model
 CODE = """
 import torch
 from torch import nn
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from helper_of_mine import WIDTH
 
 instance = nn.Sequential(nn.Linear(WIDTH, 2), nn.ReLU())

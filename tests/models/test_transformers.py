@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from soak.files.networks import gguf_network
 from torch import nn
 
 from fathometer import InputError, MissingExtraError
 from fathometer.models import LoadedModel, load_model
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from soak.files.networks import gguf_network
 
 ensure_torchvision_operators()
 transformers: Any = pytest.importorskip("transformers")

@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 import torch
-from soak.faults.tally import Tally, outcome
 from torch import nn
 
 from fathometer import measure
 from fathometer.cli.outputs import check_writable
 from fathometer.errors import InputError
-from fathometer.files import WriteError, complete_file, remove_leftovers
 from fathometer.leaky import Phase, Recipe, sweep
 from fathometer.leaky.run_files import SweepFolder, claimed
 from fathometer.leaky.training import Training
-from fathometer.locks import locked
+from fathometer.results.files import WriteError, complete_file, remove_leftovers
+from fathometer.results.locks import locked
 from fathometer.survey import Failure, Store, run_survey, tasks_of
 from fathometer.survey.folders import FolderError, LocalFolder
 from fathometer.survey.tasks import measure_task
+from soak.faults.tally import Tally, outcome
 from tests.leaky.networks import SHORT, SMALL
 from tests.survey.making import plan
 
@@ -97,7 +97,7 @@ def test_a_disk_that_fills_is_no_failure_of_a_network(
 ) -> None:
     store, (task,) = Store(tmp_path), tasks_of(plan("small"))
     monkeypatch.setattr(Store, "check_writable", lambda _: None)  # it fills later than that
-    monkeypatch.setattr("fathometer.journal.os.fsync", full)
+    monkeypatch.setattr("fathometer.measuring.journal.os.fsync", full)
     with pytest.raises(FolderError, match=r"No space left on device.*0 of 1 soundings are safe"):
         run_survey([task], tmp_path)
     assert store.failure(task) is None
@@ -182,7 +182,7 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
 def test_a_process_that_merely_asks_keeps_nobody_from_work(tmp_path: Path) -> None:
     file, stop = tmp_path / "a.lock", tmp_path / "stop"
     code = (
-        "import sys; from pathlib import Path; from fathometer.locks import is_locked\n"
+        "import sys; from pathlib import Path; from fathometer.results.locks import is_locked\n"
         "print('ready', flush=True); file, stop = map(Path, sys.argv[1:]); asked = held = 0\n"
         "while asked % 1000 or not stop.exists(): asked += 1; held += is_locked(file)\n"
         "print(asked, held)"
@@ -203,7 +203,7 @@ def test_a_process_that_merely_asks_keeps_nobody_from_work(tmp_path: Path) -> No
 
 def test_a_part_is_not_removed_from_under_a_writer_that_begins(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from fathometer.files import remove_leftovers\n"
+        "import sys; from pathlib import Path; from fathometer.results.files import remove_leftovers\n"
         "print('ready', flush=True); folder = Path(sys.argv[1])\n"
         "while not (folder / 'stop').exists(): remove_leftovers(folder)"
     )
@@ -230,7 +230,7 @@ def test_what_is_old_is_known_by_the_clock_of_the_files(
         file.write_text("half")
     os.utime(old, (time.time() - 7200,) * 2)
     now = time.time()
-    monkeypatch.setattr("fathometer.locks.fcntl", None)
+    monkeypatch.setattr("fathometer.results.locks.fcntl", None)
     for shift in (-86400.0, 86400.0):
         monkeypatch.setattr(time, "time", lambda shift=shift: now + shift)
         remove_leftovers(tmp_path)

@@ -7,15 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
+
+from fathometer import InputError, Sounding
+from soak import files
 from soak.files import limits
 from soak.files.checks import check_sounding
 from soak.files.kinds import RESULTS, Kind, sounding
 from soak.files.limits import Finding, OutOfRangeError, tried
 from soak.files.mutations import mutate
 from soak.gauges.fuzz import by_hypothesis, pair_of
-
-from fathometer import InputError, Sounding
-from soak import files
 
 
 def trial(number: int) -> None:

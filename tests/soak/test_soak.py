@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from soak.catalogue import PROGRAMS
 from soak.page import PAGE, page
 from soak.program import Program

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from fathometer import locks as locks_module
 from fathometer.errors import FathometerError, InputError
-from fathometer.files import complete_file
+from fathometer.results import locks as locks_module
+from fathometer.results.files import complete_file
 from fathometer.survey import Store, run_survey, tasks_of
 from fathometer.survey import remote_folder as remote_module
 from fathometer.survey.folders import FolderError, LocalFolder, open_folder
@@ -208,7 +208,7 @@ def test_parts_of_two_writers_have_two_names(tmp_path: Path) -> None:
 def test_a_forked_process_does_not_hold_the_claim(tmp_path: Path) -> None:
     code = f"""
 import os, sys, time
-from fathometer.locks import locked
+from fathometer.results.locks import locked
 from pathlib import Path
 with locked(Path({str(tmp_path / "lock")!r})) as mine:
     assert mine

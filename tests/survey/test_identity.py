@@ -21,7 +21,7 @@ from tests.survey.nets import small
 CODE = """
 import torch
 from torch import nn
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 
 class Mine(nn.Module):
     def forward(self, x):
@@ -80,7 +80,7 @@ def test_the_version_of_the_values_is_in_the_address_and_that_of_files_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (before,) = tasks_of(plan("small"))
-    monkeypatch.setattr("fathometer.sounding_file.VERSION", 99)
+    monkeypatch.setattr("fathometer.results.sounding_file.VERSION", 99)
     assert tasks_of(plan("small"))[0].address == before.address
     monkeypatch.setattr(tasks, "VALUES_VERSION", tasks.VALUES_VERSION + 1)
     assert tasks_of(plan("small"))[0].address != before.address

@@ -9,9 +9,9 @@ import torch
 
 from fathometer import InputError, Sounding, measure
 from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise
 from fathometer.data.samples import Sample
-from fathometer.inputs import Inputs
 from fathometer.survey.ranges import Range, RangesDifferError, doubtful, merged, ranges
 from tests.survey.nets import Mood, small
 

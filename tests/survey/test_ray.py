@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from fathometer.errors import InputError
-from fathometer.sounding_file import to_json
+from fathometer.results.sounding_file import to_json
 from fathometer.survey import Event, Store, run_survey, tasks_of
 from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import measure_task

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fathometer.sounding_file import to_json
+from fathometer.results.sounding_file import to_json
 from fathometer.survey import RunOptions, Store, run_survey, tasks_of
 from fathometer.survey import ray_engine as engine
 from fathometer.survey.ray_cluster import resources

@@ -17,13 +17,11 @@ from fathometer.cli.models import models
 from fathometer.cli.path import path
 from fathometer.cli.plot import plot
 from fathometer.cli.report import report
-from fathometer.cli.reproduce import reproduce
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
-from fathometer.errors import FathometerError
-from fathometer.failures import is_out_of_memory
-from fathometer.terminal import Terminal
+from fathometer.errors import FathometerError, is_out_of_memory
+from fathometer.progress import Terminal
 
 app = typer.Typer(
     name="fathometer",
@@ -34,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
     pretty_exceptions_enable=False,
 )
-for verb in (measure, path, show, compare, report, plot, sites, models, activations, survey, reproduce):
+for verb in (measure, path, show, compare, report, plot, sites, models, activations, survey):
     app.command()(verb)
 
 
@@ -60,7 +58,12 @@ def _root(
 
 
 def main() -> None:
-    """Run the command; what goes wrong on purpose is one line and exit code 2."""
+    """Run the command `fathometer`."""
+    run_app(app)
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run a command line; an expected error is one line on stderr and exit code 2."""
     warnings.showwarning = _warn
     try:
         app()

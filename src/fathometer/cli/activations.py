@@ -24,11 +24,10 @@ from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
 from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.errors import InputError
-from fathometer.progress import progress_bar
+from fathometer.measuring.subject import check_device
+from fathometer.progress import Terminal, progress_bar
 from fathometer.report.figures import activations as pictures
 from fathometer.report.figures.style import save_figure
-from fathometer.subject import check_device
-from fathometer.terminal import Terminal
 from fathometer.transport import DEFAULT_RIDGE, Ridge
 
 if TYPE_CHECKING:

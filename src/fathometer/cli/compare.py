@@ -29,8 +29,8 @@ from fathometer.compare import (
 from fathometer.compare.distance import Metric
 from fathometer.compare.trees import Method
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
+from fathometer.results.sounding import Sounding
 
 _ALWAYS = ("files", "reference", "over", "criteria", "anyway", "out", "force")
 _OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteria": ()}

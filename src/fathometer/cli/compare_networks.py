@@ -25,7 +25,7 @@ from fathometer.compare import (
 from fathometer.compare.series import varies
 from fathometer.errors import InputError
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 _FEW = 8  # networks whose distance matrix fits a terminal
 _SHOWN = ["sites", "min", "median", "max", "spread", "skewness", "dip", "p", "bimodal"]

@@ -12,7 +12,7 @@ import typer
 
 from fathometer.compare import facts_of, families_by_pattern, known_facts, read_facts, unknown_networks
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 FamiliesOption: TypeAlias = Annotated[
     Path | None,

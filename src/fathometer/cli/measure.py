@@ -38,14 +38,13 @@ from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import sounding_view
 from fathometer.errors import InputError
 from fathometer.gauges.registry import GAUGES, Gauge, choose_gauges
-from fathometer.locks import locked
-from fathometer.measure import measure as measure_network
-from fathometer.progress import progress_bar
-from fathometer.sounding import Sounding
-from fathometer.sounding_file import load
-from fathometer.subject import load_subject
-from fathometer.terminal import Terminal
-from fathometer.user_code import import_by_name
+from fathometer.measuring.measure import measure as measure_network
+from fathometer.measuring.subject import load_subject
+from fathometer.models.user_code import import_by_name
+from fathometer.progress import Terminal, progress_bar
+from fathometer.results.locks import locked
+from fathometer.results.sounding import Sounding
+from fathometer.results.sounding_file import load
 
 
 def measure(

@@ -35,11 +35,10 @@ from fathometer.cli.options import (
 )
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import bar
-from fathometer.progress import progress_bar
+from fathometer.measuring.subject import load_subject
+from fathometer.progress import Terminal, progress_bar
 from fathometer.residual import bottleneck, residual_path
-from fathometer.sounding import Sounding
-from fathometer.subject import load_subject
-from fathometer.terminal import Terminal
+from fathometer.results.sounding import Sounding
 
 _COLUMNS = {  # as many as there is room for
     "cost_of_identity": "COI",

@@ -16,8 +16,8 @@ from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
 from fathometer.compare import comparable
 from fathometer.errors import InputError
-from fathometer.history import History
 from fathometer.leaky import LeakySweep
+from fathometer.progress import Terminal
 from fathometer.report.figures.history import plot_history
 from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
 from fathometer.report.figures.leaky import PICTURES, draw_leaky, usual_picture
@@ -27,8 +27,8 @@ from fathometer.report.figures.style import (
     require_matplotlib,
     save_figure,
 )
-from fathometer.sounding import Sounding
-from fathometer.terminal import Terminal
+from fathometer.results.history import History
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

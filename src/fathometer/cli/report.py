@@ -14,10 +14,10 @@ from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
 from fathometer.errors import InputError
-from fathometer.history import History
+from fathometer.progress import Terminal
 from fathometer.report.page import write_report
 from fathometer.report.page.bundle import require_report
-from fathometer.terminal import Terminal
+from fathometer.results.history import History
 
 _ALWAYS = ("files", "out", "title", "view", "force")
 

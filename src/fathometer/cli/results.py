@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 from fathometer.compare import by_name
 from fathometer.errors import InputError
-from fathometer.history import History
-from fathometer.history_file import SCHEMA as HISTORY
-from fathometer.history_file import load as load_history
 from fathometer.leaky.run import LeakySweep
 from fathometer.leaky.run_files import PLAN, load_sweep
-from fathometer.sounding import Sounding
-from fathometer.sounding_file import load
+from fathometer.results.history import History
+from fathometer.results.history_file import SCHEMA as HISTORY
+from fathometer.results.history_file import load as load_history
+from fathometer.results.sounding import Sounding
+from fathometer.results.sounding_file import load
 
 Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History"
 

@@ -11,8 +11,8 @@ from rich.text import Text
 from fathometer.cli.options import ForceOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
 from fathometer.cli.tables import sounding_view
-from fathometer.sounding_file import load
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
+from fathometer.results.sounding_file import load
 
 
 def show(

@@ -14,12 +14,11 @@ from rich.text import Text
 from fathometer.capture import watch
 from fathometer.cli.options import ActivationOption, ModelArgument, SitesOption, WeightsOption
 from fathometer.data import open_data
-from fathometer.errors import FathometerError, ForwardError, InputError
-from fathometer.failures import first_line
-from fathometer.feeding import run
+from fathometer.errors import FathometerError, ForwardError, InputError, first_line
+from fathometer.measuring.batches import run
 from fathometer.models import load_model
-from fathometer.terminal import Terminal
-from fathometer.user_code import import_by_name
+from fathometer.models.user_code import import_by_name
+from fathometer.progress import Terminal
 
 
 def sites(

@@ -18,7 +18,8 @@ from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.survey_view import View
 from fathometer.errors import InputError
-from fathometer.files import complete_file
+from fathometer.progress import Terminal
+from fathometer.results.files import complete_file
 from fathometer.survey import (
     Failure,
     Outcome,
@@ -29,7 +30,6 @@ from fathometer.survey import (
     run_survey,
     tasks_of,
 )
-from fathometer.terminal import Terminal
 
 
 def survey(

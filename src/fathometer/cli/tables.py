@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 _BAR = 16  # characters, if there is room
 _LEAST_BAR = 4

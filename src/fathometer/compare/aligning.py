@@ -10,7 +10,7 @@ import numpy as np
 from fathometer.compare.gathering import Array, signatures
 from fathometer.compare.warping import dtw_path
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 Align: TypeAlias = Literal["auto", "sites", "dtw"]
 

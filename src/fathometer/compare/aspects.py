@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 _CONTAINERS = ("list", "tuple", "ndarray", "generator", "map", "zip")
 

@@ -14,7 +14,7 @@ from fathometer.compare.distance import Metric, signature_distances
 from fathometer.compare.gathering import Array, Soundings, by_name, comparable, signatures
 from fathometer.compare.trees import Clustering, Method, cluster
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 
 @dataclass(frozen=True, eq=False)

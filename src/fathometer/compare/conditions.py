@@ -23,7 +23,7 @@ from fathometer.compare.distance import Metric, signature_distances
 from fathometer.compare.gathering import ALIKE, Soundings, by_name, comparable, signatures
 from fathometer.compare.relate import COMPANIONS
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 
 def data_deviation(

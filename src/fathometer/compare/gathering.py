@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fathometer.compare.aspects import ASPECTS, aspects_of, labels_of, places_of, short_name
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]

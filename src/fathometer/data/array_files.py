@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from numpy.lib.format import MAGIC_PREFIX
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.pictures import Pixels, from_pixels, require_pictures
 from fathometer.data.samples import (
     Sample,
@@ -23,7 +24,6 @@ from fathometer.data.samples import (
 )
 from fathometer.data.tokens import Blocks, block_length, check_ids
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 SAMPLE_KEYS = ("x", "images", "data", "arr_0")
 LABEL_KEYS = ("y", "labels")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.pictures import from_pixels, require_pictures
 from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 _PIXELS = 3 * 32 * 32
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.samples import Sample, Samples, refuse_length
 from fathometer.data.tokens import block_length
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 NOISE_COUNT = 50_000
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from fathometer.data.array_files import array_samples
 from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, refuse_pickled
 from fathometer.data.image_folder import IMAGE_SUFFIXES, ImageFolder
+from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise, is_noise
 from fathometer.data.pictures import require_pictures
 from fathometer.data.samples import Samples, refuse_length
 from fathometer.data.source import DataSource
 from fathometer.data.text import text_blocks
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 KNOWN_DATA = (
     "a folder of images, CIFAR in its binary version, an .npz or .npy file, "

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.samples import Sample, Unreadable, brief
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.inputs import Inputs
 
 if TYPE_CHECKING:
     from PIL.Image import Image

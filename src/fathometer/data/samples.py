@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 
 class Sample(NamedTuple):

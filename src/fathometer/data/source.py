@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.samples import Sample, Samples, Unreadable, brief, fault_of_shape
 from fathometer.errors import FathometerError, InputError
-from fathometer.inputs import Inputs
 
 Batch: TypeAlias = "Tensor | tuple[Tensor, Tensor] | dict[str, Tensor]"
 """Samples `[b, ...]`; with labels `[b]`; or `input_ids` and `attention_mask`, both `[b, t]`."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.samples import brief, own_name
 from fathometer.data.tokens import Blocks, Ids, block_length, check_ids
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 
 def text_blocks(path: Path, inputs: Inputs, length: int | None = None) -> Blocks:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.samples import Sample, Samples
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 
 Ids = npt.NDArray[np.integer[Any]]
 

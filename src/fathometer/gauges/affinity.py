@@ -14,10 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_pair, resolution
 from fathometer.errors import FathometerError, InputError
 from fathometer.gauges.batching import Group
 from fathometer.gauges.scoring import score_groups
+from fathometer.transport.arrays import Array, as_pair, resolution
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_pair, exceeds_rounding, reach, resolution
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.least_squares import missed_held_out, missed_in_sample
 from fathometer.gauges.spectrum import smaller_gram, squares, to_unit
+from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, reach, resolution
 from fathometer.transport.moments import centre
 
 _VAST = 1e300  # a range between such numbers may leave float64

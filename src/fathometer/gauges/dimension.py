@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_pair, as_samples
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
+from fathometer.transport.arrays import Array, as_pair, as_samples
 
 
 @torch.no_grad()

@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.arrays import check_finite, exceeds_rounding, reach
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.batching import Batch, Group, arrange, pieces
+from fathometer.transport.arrays import check_finite, exceeds_rounding, reach
 from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, transported
 from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide

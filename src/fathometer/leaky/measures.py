@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fathometer.arrays import check_finite
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.gauges.affinity import AffinityScores
 from fathometer.gauges.spectrum import squares
@@ -24,6 +23,7 @@ from fathometer.leaky.critical import HOMOGENEOUS, balance, criticality
 from fathometer.leaky.energy import GAMMA, energies, exact_cost, hamiltonians, in_dimensions, path_lengths
 from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.transport.arrays import check_finite
 
 CRITICAL = 0.1  # a median of `crit` above this is no critical point, and H not conserved
 BOTTLENECK = 0.5  # dimensions above the least cost of identity that still count as the bottleneck

@@ -18,7 +18,7 @@ from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.teacher import Task
 from fathometer.leaky.threads import in_threads
-from fathometer.provenance import Provenance
+from fathometer.results.provenance import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

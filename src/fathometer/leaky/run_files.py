@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.files import WriteError, check_format, complete_file, remove_leftovers
 from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import given
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
-from fathometer.locks import locked
-from fathometer.provenance import Provenance, weights_hash
-from fathometer.standard_json import strict_json
+from fathometer.results.files import WriteError, check_format, complete_file, remove_leftovers
+from fathometer.results.locks import locked
+from fathometer.results.provenance import Provenance, weights_hash
+from fathometer.results.standard_json import strict_json
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import pandas as pd
 import torch
 
-from fathometer.errors import InputError, NumericalError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, NumericalError, first_line
 from fathometer.leaky.plan import PRESETS, Design, Recipe
 from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
 from fathometer.leaky.run_files import PLAN, SweepFolder, claimed
@@ -25,7 +24,7 @@ from fathometer.leaky.tensor_files import TensorFile
 from fathometer.leaky.threads import in_threads
 from fathometer.leaky.training import Training
 from fathometer.progress import Show, progress_bar
-from fathometer.provenance import Provenance, describe_device, now, versions
+from fathometer.results.provenance import Provenance, describe_device, now, versions
 
 CHECKPOINT_EVERY = 10.0  # seconds
 RARELY = 20  # times as long as it takes to write one

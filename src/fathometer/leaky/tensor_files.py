@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.files import complete_file
+from fathometer.results.files import complete_file
 
 
 class TensorFile(NamedTuple):

@@ -8,13 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from fathometer.errors import InputError
-from fathometer.failures import first_line
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
+from fathometer.errors import InputError, first_line
 from fathometer.models.guess import guess_inputs
 from fathometer.models.images import shape_of
 from fathometer.models.sources import Found, Source
-from fathometer.user_code import current_folder_on_path, import_by_name
+from fathometer.models.user_code import current_folder_on_path, import_by_name
 
 
 def load(name: str, weights: str) -> Found:

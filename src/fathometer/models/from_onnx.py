@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
+from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.images import resize_and_normalise
 from fathometer.models.sources import Found, Source
 from fathometer.models.torchvision_operators import ensure_torchvision_operators

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
 from fathometer.models.hub import hub_or_cache
 from fathometer.models.sources import Found, Source, import_optional, no_default_weights, unknown_model
 

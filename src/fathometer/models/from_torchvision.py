@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import nn
 
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from fathometer.models.sources import (
     FROM_A_FILE,
     Found,

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.hub import hub_or_cache
 from fathometer.models.sources import Found, Source, import_optional, unknown_model
 from fathometer.models.transformers_inputs import describe_inputs

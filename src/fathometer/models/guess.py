@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError
-from fathometer.failures import first_line
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
+from fathometer.errors import InputError, first_line
 
 SIDES = (224, 32, 28, 64, 96, 128, 256, 299, 384)
 LENGTHS = (128, 64, 32, 16, 8)

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image

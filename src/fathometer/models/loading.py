@@ -9,8 +9,8 @@ from pathlib import Path
 
 from torch import nn
 
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.inputs import Inputs
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
 from fathometer.models.sources import FROM_A_FILE, Source
 from fathometer.models.weights import load_weights

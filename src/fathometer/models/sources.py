@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
-from fathometer.inputs import Inputs
+from fathometer.data.inputs import Inputs
+from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
 FROM_A_FILE = "from a file"

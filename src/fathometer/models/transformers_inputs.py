@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from fathometer.models.images import resize_and_normalise, shape_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, MissingExtraError, first_line
 
 Tensors: TypeAlias = dict[str, Tensor]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fathometer.history import History
 from fathometer.report.words import in_words, number
+from fathometer.results.history import History
 
 
 def history_words(history: History, gauge: str = "affinity") -> str:

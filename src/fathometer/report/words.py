@@ -6,7 +6,7 @@ import numpy as np
 
 from fathometer.compare import two_modes
 from fathometer.compare.modes import LEAST
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 
 def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool = True) -> str:

@@ -9,8 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, NumericalError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, NumericalError, first_line
 from fathometer.gauges import affinity_score, cost_of_identity, nonnegativity
 from fathometer.gauges.dimension import stable_rank_of
 from fathometer.gauges.registry import Gauge, GaugeValue

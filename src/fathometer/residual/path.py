@@ -14,16 +14,15 @@ import torch.nn.functional
 from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, Pooling, Reduction, unwrapped
-from fathometer.errors import FathometerError, ForwardError, InputError
-from fathometer.failures import first_line
-from fathometer.feeding import Call, batches_of, pieces, run
-from fathometer.measure import Leftover, Progress, measure
+from fathometer.errors import FathometerError, ForwardError, InputError, first_line
+from fathometer.measuring.batches import Call, batches_of, pieces, run
+from fathometer.measuring.measure import Leftover, Progress, measure
+from fathometer.measuring.placement import evaluating
 from fathometer.models import LoadedModel
-from fathometer.placing import evaluating
 from fathometer.residual.blocks import find_activation, find_blocks
 from fathometer.residual.gauges import PathGauges, check_gamma
 from fathometer.residual.trace import Activation, Called, key_of, traced
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"
 

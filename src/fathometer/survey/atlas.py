@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 from fathometer.survey.store import Store
 
 Per: TypeAlias = Literal["sounding", "site"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fathometer.data.cifar import is_cifar
 from fathometer.data.image_folder import IMAGE_SUFFIXES
+from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise, is_noise
 from fathometer.data.walk import files_below
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from fathometer.survey.tasks import Task
 
 

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.files import complete_file, remove_leftovers, try_writing
-from fathometer.locks import is_locked, locked
+from fathometer.results.files import complete_file, remove_leftovers, try_writing
+from fathometer.results.locks import is_locked, locked
 
 
 class FolderError(FathometerError):

@@ -17,8 +17,8 @@ from fathometer.data.walk import files_below
 from fathometer.errors import InputError
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
+from fathometer.models.user_code import current_folder_on_path, import_by_name
 from fathometer.survey.members import Member
-from fathometer.user_code import current_folder_on_path, import_by_name
 
 _READ_WHOLE = 2**28  # bytes; a folder that holds more is known by names and sizes
 _PIECE = 2**20

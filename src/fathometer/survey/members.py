@@ -14,8 +14,8 @@ from fathometer.models import list_models
 from fathometer.models.loading import SOURCES
 from fathometer.models.sources import import_optional
 from fathometer.models.torchvision_facts import torchvision_weights
+from fathometer.models.user_code import import_by_name
 from fathometer.survey.section import Section, suggestion
-from fathometer.user_code import import_by_name
 
 _LISTED = ("torchvision", "timm")  # which know all their names
 _WORDS = ("default", "none")

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
+import tomllib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise, is_noise
 from fathometer.errors import InputError
-from fathometer.inputs import Inputs
 from fathometer.survey.lines import Lines
 from fathometer.survey.members import Member, find_members, find_weights
 from fathometer.survey.section import Section
 from fathometer.survey.settings import RunOptions, Settings, read_run_options, read_settings
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _TOP = ("seeds", "weights", "models", "without", "data", "settings", "run", "families", "facts")
 _FAMILY = ("models", "without", "weights")

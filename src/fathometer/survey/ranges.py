@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.capture import Site
 from fathometer.errors import InputError
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 
 class Range(NamedTuple):

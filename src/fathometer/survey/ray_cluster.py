@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fathometer.errors import InputError, MissingExtraError
-from fathometer.failures import first_line
+from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.tasks import Task
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fathometer.errors import InputError, TooFewSamplesError
-from fathometer.sounding import Sounding
-from fathometer.sounding_file import from_json, to_json
+from fathometer.results.sounding import Sounding
+from fathometer.results.sounding_file import from_json, to_json
 from fathometer.survey.ranges import Range, RangesDifferError, differing, doubtful, merged, ranges
 from fathometer.survey.ray_cluster import cluster, resources
 from fathometer.survey.run import Event, Ledger

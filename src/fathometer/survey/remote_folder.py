@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
-from fathometer.errors import FathometerError, InputError, MissingExtraError
-from fathometer.failures import first_line
-from fathometer.locks import OLD
+from fathometer.errors import FathometerError, InputError, MissingExtraError, first_line
+from fathometer.results.locks import OLD
 from fathometer.survey.folders import Folder, FolderError
 
 _T = TypeVar("_T")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from fathometer.errors import InputError
-from fathometer.files import WriteError
-from fathometer.journal import JournalError
-from fathometer.sounding import Sounding
-from fathometer.subject import check_device
+from fathometer.measuring.journal import JournalError
+from fathometer.measuring.subject import check_device
+from fathometer.results.files import WriteError
+from fathometer.results.sounding import Sounding
 from fathometer.survey.counts import check_counts
 from fathometer.survey.folders import FolderError
 from fathometer.survey.plan import Plan, read_plan

@@ -10,9 +10,9 @@ import torch
 from fathometer.capture import Pooling
 from fathometer.errors import InputError
 from fathometer.gauges.registry import Gauge, choose_gauges
-from fathometer.subject import DTYPES
+from fathometer.measuring.subject import DTYPES
+from fathometer.models.user_code import import_by_name
 from fathometer.survey.section import Section, suggestion
-from fathometer.user_code import import_by_name
 
 
 @dataclass(frozen=True)

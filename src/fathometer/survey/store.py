@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from fathometer.errors import InputError
-from fathometer.provenance import now
-from fathometer.sounding import Sounding
-from fathometer.sounding_file import from_json, to_json
-from fathometer.standard_json import strict_json
+from fathometer.results.provenance import now
+from fathometer.results.sounding import Sounding
+from fathometer.results.sounding_file import from_json, to_json
+from fathometer.results.standard_json import strict_json
 from fathometer.survey.folders import Folder, FolderError, open_folder
 from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import Task, labelled, options_of

@@ -17,15 +17,15 @@ from typing import Any
 import torch
 
 from fathometer.capture import Reduction
-from fathometer.measure import measure
+from fathometer.measuring.measure import measure
+from fathometer.measuring.subject import Subject, load_subject
 from fathometer.models.torchvision_facts import depth_of, torchvision_facts, torchvision_year
-from fathometer.sounding import Sounding
-from fathometer.subject import Subject, load_subject
+from fathometer.models.user_code import import_by_name
+from fathometer.results.sounding import Sounding
 from fathometer.survey.identity import code_identity, data_identity, model_identity
 from fathometer.survey.members import Member
 from fathometer.survey.plan import Plan
 from fathometer.survey.settings import RunOptions, Settings, gauges_of
-from fathometer.user_code import import_by_name
 
 VALUES_VERSION = 1
 """Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order

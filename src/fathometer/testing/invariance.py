@@ -8,8 +8,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.measure import measure
-from fathometer.sounding import Sounding
+from fathometer.measuring.measure import measure
+from fathometer.results.sounding import Sounding
 from fathometer.survey.ranges import merged
 from fathometer.testing.promises import Sides
 from fathometer.testing.subject import Subject, samples

@@ -18,8 +18,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from fathometer.arrays import Array, as_samples, reach
 from fathometer.errors import InputError, MissingExtraError, NumericalError
+from fathometer.transport.arrays import Array, as_samples, reach
 from fathometer.transport.moments import centre
 
 CouplingKind: TypeAlias = Literal["identity", "assignment", "plan"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_samples
 from fathometer.errors import InputError
+from fathometer.transport.arrays import Array, as_samples
 from fathometer.transport.decompositions import singular
 from fathometer.transport.moments import Moments
 from fathometer.transport.riccati import RootMethod, push_forward, solve_riccati

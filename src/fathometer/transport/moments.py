@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from fathometer.arrays import Array, as_samples, reach
 from fathometer.errors import InputError
+from fathometer.transport.arrays import Array, as_samples, reach
 
 CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
 

@@ -10,12 +10,12 @@ import pytest
 
 from fathometer import InputError
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
-from fathometer.history import History
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
 from fathometer.report.figures.history import plot_history
 from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
 from fathometer.report.figures.style import SCALE
 from fathometer.report.figures.years import year_table
+from fathometer.results.history import History
 from tests.report.figures.drawn import fits, network, texts
 
 EVIL = "_a$x_1$ <script>alert(1)</script>\x07 and a name that does not come to an end at all, not yet"

@@ -16,8 +16,8 @@ from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, preset
 from fathometer.leaky import sweep as train_networks
 from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
+from fathometer.measuring.subject import check_device
 from fathometer.progress import progress_bar
-from fathometer.subject import check_device
 
 
 def build_design(

@@ -11,9 +11,9 @@ from fathometer.cli.leaky.options import RunArgument
 from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.leaky import load_sweep
+from fathometer.progress import Terminal
 from fathometer.report.figures.leaky import FIGURES, leaky_figures
 from fathometer.report.figures.style import require_matplotlib, save_figure
-from fathometer.terminal import Terminal
 
 
 def figures(

@@ -10,7 +10,7 @@ from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
 
 
 def measure(

@@ -33,7 +33,7 @@ from fathometer.cli.leaky.options import (
 from fathometer.cli.leaky.tables import sweep_view
 from fathometer.cli.options import DeviceOption, ResumeOption, out_option
 from fathometer.leaky import grid
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
 
 
 def sweep(

@@ -16,7 +16,7 @@ from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
 from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
 from fathometer.leaky.theory import Statement, check_all
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
 
 
 def theory(

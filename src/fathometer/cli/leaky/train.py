@@ -34,7 +34,7 @@ from fathometer.cli.leaky.tables import network_view
 from fathometer.cli.options import DeviceOption, ResumeOption, out_option, usable_seed
 from fathometer.leaky import grid
 from fathometer.leaky.plan import Scheme
-from fathometer.terminal import Terminal
+from fathometer.progress import Terminal
 
 
 def train(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fathometer.history import History
 from fathometer.report.figures.style import (
     BUOY,
     SEA,
@@ -18,6 +17,7 @@ from fathometer.report.figures.style import (
     plain,
     words,
 )
+from fathometer.results.history import History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from fathometer.report.figures.soundings import Along, plot_overlay
 from fathometer.report.figures.strip import plot_strip
 from fathometer.report.figures.style import Columns
 from fathometer.report.figures.years import plot_years
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

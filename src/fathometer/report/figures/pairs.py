@@ -30,7 +30,7 @@ from fathometer.report.figures.style import (
     plain,
     words,
 )
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from fathometer.report.figures.style import (
     look,
     plain,
 )
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,7 +28,7 @@ from fathometer.report.figures.style import (
     plain,
     words,
 )
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -27,7 +27,7 @@ from fathometer.report.figures.style import (
     width_of,
     words,
 )
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

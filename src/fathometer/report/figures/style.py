@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.files import complete_file
 from fathometer.report.words import in_words
+from fathometer.results.files import complete_file
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -10,13 +10,13 @@ import pandas as pd
 
 from fathometer.compare.gathering import Soundings
 from fathometer.errors import InputError
-from fathometer.files import complete_file
-from fathometer.history import History
 from fathometer.leaky.run import LeakyRun, LeakySweep
 from fathometer.report.page.bundle import require_report
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page
-from fathometer.sounding import Sounding
+from fathometer.results.files import complete_file
+from fathometer.results.history import History
+from fathometer.results.sounding import Sounding
 
 Results: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History"
 

@@ -14,7 +14,7 @@ from fathometer.report.page.encoding import short
 from fathometer.report.page.items import Page, Section, View
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
 from fathometer.report.page.sounding import provenance_facts
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 
 def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title: str | None = None) -> Page:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fathometer.history import History
 from fathometer.report.history_words import cost_words, history_words
 from fathometer.report.page.encoding import column, short, table
 from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Page, Section, View, Words
 from fathometer.report.page.sounding import provenance_facts, sounding_data
+from fathometer.results.history import History
 
 MOST = 1_000_000
 """So many numbers go into a page at most: step × site × gauge. Beyond, some steps are left out."""

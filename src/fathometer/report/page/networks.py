@@ -15,7 +15,7 @@ from fathometer.report.blocks import blocks_of
 from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.sounding import site_columns
 from fathometer.report.words import what_stands_out
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 _TO_LMS = np.array([[0.39633778, 0.21580376], [-0.10556135, -0.06385417], [-0.08948418, -1.29148555]])
 _TO_RGB = np.array(

@@ -28,7 +28,7 @@ from fathometer.report.page.overlay_charts import overlay_charts
 from fathometer.report.page.several_charts import predictor_charts, years_chart
 from fathometer.report.page.tree_chart import MOST, tree_chart
 from fathometer.report.words import in_words
-from fathometer.sounding import Sounding
+from fathometer.results.sounding import Sounding
 
 _GAUGE = "affinity"
 _FEW = 8  # lines that can be told apart; of more networks the first six are shown at first

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fathometer.provenance import Provenance
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.encoding import column, short
 from fathometer.report.page.items import Facts, Page, Section, View
 from fathometer.report.page.signature_charts import sounding_charts
 from fathometer.report.words import what_stands_out
-from fathometer.sounding import Sounding
+from fathometer.results.provenance import Provenance
+from fathometer.results.sounding import Sounding
 
 
 def sounding_page(sounding: Sounding, title: str | None = None) -> Page:

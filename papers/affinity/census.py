@@ -1,0 +1,196 @@
+"""The networks that were measured, with what is known of them; and claims that only some networks decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fathometer.compare import known_facts, statistics
+from fathometer.compare.aspects import has_random_weights
+from fathometer.report.figures.style import note_below, print_style
+from fathometer.results.sounding import Sounding
+from papers.affinity.zoo import SMALL, network_soundings
+from papers.claim import Answer
+from papers.item import Item, Seconds
+from papers.workshop import Workshop
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EARLY = ("AlexNet", "VGG")
+LATER = ("Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
+PRIORS = ("Swin", "ConvNeXt")
+"""Families of the paper: early convnets, those after them until ViT, and those that learnt from ViT."""
+
+REPRESENTATIVES = (
+    "alexnet",
+    "vgg16",
+    "inception_v3",
+    "resnet152",
+    "densenet161",
+    "efficientnet_b4",
+    "vit_l_16",
+    "swin_b",
+    "convnext_base",
+)
+"""Nine networks for nine kinds, as in Figure 5 (B); the paper does not name its own."""
+
+
+def keep_figure(workshop: Workshop, census: Census, figure: Figure) -> None:
+    """Keep the figure of an item; one of random networks says so itself."""
+    if len(census.trained.soundings) < len(census.soundings):
+        with print_style():
+            note_below(figure, [*filter(None, [figure.get_supxlabel()]), "random weights, noise"])
+    workshop.figure(figure)
+
+
+@dataclass(frozen=True)
+class Census:
+    """Networks.
+
+    Attributes:
+        soundings: by name.
+        facts: network × family, accuracy, depth, parameters, gflops, year, as far as they are known.
+    """
+
+    soundings: dict[str, Sounding]
+    facts: pd.DataFrame
+
+    @classmethod
+    def of(cls, soundings: dict[str, Sounding]) -> Census:
+        """With what the soundings and torchvision say."""
+        return cls(soundings, known_facts(soundings) if soundings else pd.DataFrame())
+
+    @cached_property
+    def families(self) -> dict[str, str]:
+        """Network → family, where it has one."""
+        known = self.facts["family"].dropna() if "family" in self.facts else pd.Series(dtype=object)
+        return {str(name): str(family) for name, family in known.items() if family}
+
+    @cached_property
+    def statistics(self) -> pd.DataFrame:
+        """Of the signatures: network × min, max, median, spread, skewness, dip, p."""
+        return statistics(self.soundings)
+
+    @cached_property
+    def trained(self) -> Census:
+        """Without those whose weights are random."""
+        return self.only(
+            name for name, sounding in self.soundings.items() if not has_random_weights(sounding)
+        )
+
+    def by_architecture(self, numbers: pd.DataFrame) -> pd.DataFrame:
+        """Means over the networks of each family and year, which are variations of one thing; by year.
+
+        Args:
+            numbers: a row for each network; those of no known year are left out.
+        """
+        known = self.facts.reindex(columns=["family", "year"]).join(numbers, how="inner")
+        known = known[known["year"].notna()]
+        names = known["family"].fillna("") + " " + known["year"].astype(int).astype(str)
+        means = known[["year", *numbers.columns]].astype(float).groupby(names.to_numpy(), sort=False).mean()
+        return means.sort_values("year").rename_axis("architecture")
+
+    def members(self, *families: str) -> list[str]:
+        """The networks of some families, whatever their capitals."""
+        wanted = {family.casefold() for family in families}
+        return [name for name in self.soundings if self.families.get(name, "").casefold() in wanted]
+
+    def only(self, names: Iterable[str]) -> Census:
+        """Some of them."""
+        kept = {name: self.soundings[name] for name in names}
+        return Census(kept, self.facts.loc[[name for name in kept if name in self.facts.index]])
+
+    def representatives(self) -> list[str]:
+        """The nine; where some are missing one of each family, the last unless it has one of the nine."""
+        nine = [name for name in REPRESENTATIVES if name in self.soundings]
+        if len(nine) == len(REPRESENTATIVES):
+            return nine
+        kinds = {self.families.get(name, name): name for name in self.soundings}
+        return list((kinds | {self.families.get(name, name): name for name in nine}).values())
+
+    def __len__(self) -> int:
+        return len(self.soundings)
+
+
+Lacking = Callable[[Census], str]
+"""What is missing to decide something, in words; empty if nothing is."""
+Test = Callable[[Census], Answer]
+"""Decides a claim about networks, as if all of them were trained."""
+
+
+network_item = partial(
+    Item, seconds=Seconds(5, 2, 60), small=SMALL, sources=("imagenet",), optional=("plan",), device="cuda"
+)
+"""An item about these networks, which take their time once, in Figure 3."""
+
+
+def take_census(workshop: Workshop) -> Census:
+    """The networks of this scale on their own data, with their statistics as a table."""
+    census = Census.of(dict(network_soundings(workshop)))
+    workshop.table("networks", census.facts.join(census.statistics, how="right").reset_index())
+    count, trained = len(census), len(census.trained)
+    if trained == 0:
+        workshop.note(
+            f"{count} networks with random weights on noise: numbers are there to show that the item is "
+            "complete, and decide nothing about trained networks."
+        )
+    else:
+        workshop.note(f"{trained} trained networks: {', '.join(census.trained.soundings)}.")
+    return census
+
+
+def judged(census: Census, lacking: Lacking, test: Test, beside: Test | None = None) -> Answer:
+    """The test on trained networks, if all that it needs are here; else what is missing.
+
+    Where all are here with random weights, what they give is said, and nothing is decided.
+
+    Args:
+        census: all networks.
+        lacking: what is missing.
+        test: decides.
+        beside: measures the same where there are too few trained networks to decide.
+    """
+    missing = lacking(census.trained)
+    if not missing:
+        return test(census.trained)
+    if not lacking(census):
+        found = test(census)
+        return Answer(None, f"not decided: random weights; with these: {found.measured}", found.numbers)
+    if beside is not None and len(census.trained):
+        found = beside(census.trained)
+        return Answer(None, f"not decided: needs {missing}; measured: {found.measured}", found.numbers)
+    return Answer(None, f"not decided: needs {missing}")
+
+
+def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacking:
+    """Networks by name, and at least so many of each of some families.
+
+    Example:
+        >>> needs("ViT", "Swin", networks=["alexnet"])(Census.of({}))
+        'trained alexnet, ViT and Swin'
+        >>> needs("VGG", least=3)(Census.of({}))
+        'trained VGG (3 or more)'
+    """
+
+    def lacking(census: Census) -> str:
+        missing = [name for name in networks if name not in census.soundings]
+        missing += [family for family in families if len(census.members(family)) < least]
+        several = f" ({least} or more{' of each' if len(missing) > 1 else ''})" if least > 1 else ""
+        return f"trained {listed(missing)}{several}" if missing else ""
+
+    return lacking
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"])
+        ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

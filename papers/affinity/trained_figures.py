@@ -1,0 +1,282 @@
+"""Figures of networks that were trained several times: means and standard deviations over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fathometer.report.figures.signature import reach_one
+from fathometer.report.figures.style import (
+    BUOY,
+    FOG,
+    INK,
+    SCALE,
+    SEA,
+    column_figure,
+    for_print,
+    legend_above,
+    look,
+    note_below,
+    plain,
+)
+from papers.images.ensembles import Ensemble, Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROLES = {"end of a block": BUOY, "inside a block": SEA, "before the blocks": INK}
+
+
+@for_print
+def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
+    """A column for each architecture: how its scores are distributed, and where they stand along depth.
+
+    Args:
+        groups: by title.
+    """
+    figure = column_figure(2, 3.4)
+    grid = figure.subplots(2, len(groups), squeeze=False, sharey="row")
+    every = np.concatenate([group.scores.ravel() for group in groups.values()])
+    edges = np.linspace(every.min(), 1, 21).tolist()
+    for (title, group), above, below in zip(groups.items(), *grid, strict=True):
+        parts = {role: group.scores[:, chosen].ravel() for role, chosen in _roles(group).items()}
+        above.hist(
+            list(parts.values()),
+            edges,
+            weights=[np.full(len(part), 1 / group.scores.size) for part in parts.values()],
+            stacked=True,
+            color=[_ROLES[role] for role in parts],
+        )
+        above.set_title(plain(title))
+        above.set_xlim(edges[0] - 0.01, 1.01)
+        _along(below, group)
+        below.set_xlabel("site, in order of depth")
+    grid[0, 0].set_ylabel("share of sites")
+    grid[1, 0].set_ylabel("affinity score")
+    reach_one(grid[1, 0], "affinity")
+    legend_above(figure, _role_handles())
+    note_below(figure, ["above: all seeds together", "below: mean ± std over seeds"], "; ")
+    return figure
+
+
+@for_print
+def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
+    """Signatures by batch size (of the first training), their means, and those of all trainings (Figure 8).
+
+    Args:
+        by_size: samples in a batch → scores of several trainings.
+        seeds: of all trainings, at one size.
+    """
+    figure = column_figure(2, 2.7)
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1.3, 0.8, 1.3])
+    sizes = list(by_size)
+    for colour, (size, scores) in zip(shades(len(sizes)), by_size.items(), strict=True):
+        left.plot(_sites(scores), scores[0], "o-", color=colour, markersize=2.2, label=f"{size} samples")
+    left.set_title("one training")
+    means = np.array([scores.mean(1) for scores in by_size.values()])
+    for row in means.T:
+        middle.plot(sizes, row, color=FOG, linewidth=0.6)
+    middle.errorbar(sizes, means.mean(1), _std(means.T), color=SEA, marker="o", capsize=1.5)
+    middle.set(xlabel="samples in a batch", title=f"mean over sites,\n{means.shape[1]} trainings")
+    for row in seeds:
+        right.plot(_sites(seeds), row, color=FOG, linewidth=0.5)
+    right.errorbar(
+        _sites(seeds), seeds.mean(0), _std(seeds), color=BUOY, marker="o", markersize=2.2, capsize=1.5
+    )
+    right.set_title(f"{len(seeds)} trainings, mean ± std")
+    low = min(seeds.min(), *(scores.min() for scores in by_size.values()))
+    for axes in (left, right):
+        axes.set(xlabel="site, in order of depth", ylim=(low - 0.02, 1.01))
+        axes.locator_params(axis="x", integer=True, nbins=8)
+    left.set_ylabel("affinity score")
+    legend_above(figure, left.get_legend_handles_labels()[0])
+    return figure
+
+
+@for_print
+def plot_training(before: Scores, after: Scores) -> Figure:
+    """Signatures at initialisation and after training, and the change at each site (Figure 9)."""
+    figure = column_figure(2, 2.5)
+    left, right = figure.subplots(1, 2)
+    for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
+        left.errorbar(_sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **look(number))
+    left.set_ylabel("affinity score")
+    reach_one(left, "affinity")
+    change = after - before
+    for row in change:
+        right.plot(_sites(change), row, color=FOG, linewidth=0.5)
+    right.errorbar(_sites(change), change.mean(0), _std(change), color=INK, marker="o", capsize=1.5)
+    right.axhline(0, color=INK, linewidth=0.6, linestyle="--")
+    right.set_title("change by training")
+    for axes in (left, right):
+        axes.set_xlabel("site, in order of depth")
+    legend_above(figure, left.get_legend_handles_labels()[0])
+    note_below(figure, [f"mean ± std over {len(before)} seeds", "grey: each of them"], "; ")
+    return figure
+
+
+@for_print
+def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]) -> Figure:
+    """Signatures of ResNets of several depths, and the means of their two kinds of sites (Figure 13).
+
+    Args:
+        groups: by depth, several trainings each.
+        published: by depth, one training each, made elsewhere; may be empty.
+    """
+    from matplotlib.lines import Line2D
+
+    figure = column_figure(2, 3.9)
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1], squeeze=False)[:, 0]
+    above = top.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    for axes, group in zip(above, groups.values(), strict=True):
+        _along(axes, group)
+        axes.set_title(plain(group.title))
+    reach_one(above[0], "affinity")
+    above[0].set_ylabel("affinity score")
+    left, right = bottom.subplots(1, 2)
+    depths = list(groups)
+    for role, colour in list(_ROLES.items())[:2]:
+        means = np.array([g.scores[:, _roles(g)[role]].mean(1) for g in groups.values()])
+        bars: dict[str, Any] = {"color": colour, "marker": "o", "capsize": 1.5}
+        left.errorbar(depths, means.mean(1), _std(means.T), **bars)
+        if published:
+            other = [float(g.scores[:, _roles(g)[role]].mean()) for g in published.values()]
+            left.plot(list(published), other, color=colour, marker="s", mfc="white", linestyle=":")
+    gaps = np.array([g.gaps for g in groups.values()])
+    right.errorbar(depths, gaps.mean(1), _std(gaps.T), color=INK, marker="o", capsize=1.5)
+    if published:
+        other = [float(g.gaps.mean()) for g in published.values()]
+        right.plot(list(published), other, color=INK, marker="s", mfc="white", linestyle=":")
+    for axes, label in ((left, "mean score"), (right, "difference of the means")):
+        axes.set(xlabel="layers", ylabel=label, xscale="log")
+        shown = sorted({*depths, *published})
+        axes.set_xticks(shown, [str(depth) for depth in shown])
+        axes.minorticks_off()
+    handles = _role_handles()
+    if published:
+        handles.append(Line2D([], [], color=INK, marker="s", mfc="white", ls=":", label="published weights"))
+    legend_above(figure, handles)
+    figure.supxlabel(f"mean ± std over {gaps.shape[1]} seeds")
+    return figure
+
+
+@for_print
+def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
+    """How far signatures on other data are from those on the reference (Figure 15).
+
+    Args:
+        table: of networks trained here: network, seed, data, metric and distance.
+        zoo: of networks of ImageNet, which may be none: network, data, metric and distance.
+    """
+    figure = column_figure(2, 2.7 if zoo.empty else 4.9)
+    grid = figure.subplots(1 if zoo.empty else 2, 2, squeeze=False)
+    for axes, (metric, part) in zip(grid[0], table.groupby("metric", sort=False), strict=True):
+        data = list(dict.fromkeys(part["data"]))
+        networks = list(dict.fromkeys(part["network"]))
+        for number, network in enumerate(networks):
+            own = part[part["network"] == network].pivot(index="seed", columns="data", values="distance")
+            places = np.arange(len(data)) + 0.2 * (number - (len(networks) - 1) / 2)
+            style = look(number) | {"linestyle": ""}
+            axes.errorbar(
+                places, own[data].mean(), _std(own[data].to_numpy()), capsize=2, label=network, **style
+            )
+        axes.set_xticks(range(len(data)), [plain(name, 18).replace(" ", "\n", 1) for name in data])
+        axes.set(title=_METRICS[str(metric)])
+        axes.set_ylim(bottom=0)
+    grid[0, 0].set_ylabel("distance from\nheld-out images")
+    for axes, (metric, part) in zip(
+        grid[1] if not zoo.empty else (), zoo.groupby("metric", sort=False), strict=True
+    ):
+        networks = list(dict.fromkeys(part["network"]))
+        for number, (data_name, own) in enumerate(part.groupby("data", sort=False)):
+            style = look(number + 2) | {"linestyle": ""}
+            order = [networks.index(name) for name in own["network"]]
+            axes.plot(order, own["distance"], label=data_name, **style)
+        axes.set_xticks(range(len(networks)), [plain(name, 14) for name in networks], rotation=90)
+        axes.set(title=f"networks of ImageNet, {_METRICS[str(metric)]}", xlim=(-0.5, len(networks) - 0.5))
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="lower right")
+    legend_above(figure, grid[0, 0].get_legend_handles_labels()[0])
+    note_below(figure, [f"networks trained here: mean ± std over {table['seed'].nunique()} seeds"])
+    return figure
+
+
+@for_print
+def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> Figure:
+    """Each criterion by way of training, as its deviation from the mean over all ways (Table 3).
+
+    Args:
+        values: method, seed, and a column for each criterion.
+        groups: for each panel, which has a scale of its own, columns → their titles.
+    """
+    figure = column_figure(2, 2.7)
+    methods = list(dict.fromkeys(values["method"]))
+    for axes, criteria in zip(figure.subplots(1, len(groups)), groups, strict=True):
+        mean = values[list(criteria)].mean()
+        for number, method in enumerate(methods):
+            own = values.loc[values["method"] == method, list(criteria)]
+            apart = 100 * (own - mean) / mean.abs()
+            places = np.arange(len(criteria)) + 0.12 * (number - (len(methods) - 1) / 2)
+            style = look(number) | {"linestyle": "", "capsize": 1.5, "label": method}
+            axes.errorbar(places, apart.mean(), _std(apart.to_numpy()), **style)
+        axes.set_xticks(range(len(criteria)), list(criteria.values()))
+        axes.axhline(0, color=FOG, linewidth=0.6, zorder=0)
+    figure.axes[0].set_ylabel("deviation from the mean, %")
+    legend_above(figure, figure.axes[0].get_legend_handles_labels()[0])
+    note_below(figure, [f"mean ± std over {values['seed'].nunique()} seeds of each way of training"])
+    return figure
+
+
+_METRICS = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
+
+
+def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
+    ends, inside = group.roles
+    return dict(zip(_ROLES, (ends, inside, ~(ends | inside)), strict=True))
+
+
+def _along(axes: Axes, group: Ensemble) -> None:
+    """Mean ± std over seeds at every site, coloured by its role."""
+    places, mean, std = _sites(group.scores), group.scores.mean(0), _std(group.scores)
+    axes.plot(places, mean, color=FOG, linewidth=0.5, zorder=1)
+    size = 3.0 if len(places) < 40 else 1.8
+    for role, chosen in _roles(group).items():
+        axes.errorbar(
+            places[chosen],
+            mean[chosen],
+            std[chosen],
+            linestyle="",
+            marker="o",
+            markersize=size,
+            markeredgewidth=0,
+            elinewidth=0.6,
+            color=_ROLES[role],
+        )
+
+
+def _role_handles() -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], linestyle="", marker="o", color=colour, label=role) for role, colour in _ROLES.items()
+    ]
+
+
+def _sites(scores: Scores) -> np.ndarray[Any, np.dtype[np.int_]]:
+    return np.arange(scores.shape[1])
+
+
+def _std(scores: Scores) -> Scores:
+    """Over the first axis; 0 where there is one."""
+    return scores.std(0, ddof=1) if len(scores) > 1 else np.zeros(scores.shape[1])
+
+
+def shades(number: int) -> list[tuple[float, float, float, float]]:
+    """From dark to light along the scale; not so light that it is lost on paper."""
+    import matplotlib
+
+    return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]

@@ -1,0 +1,156 @@
+"""Several trainings of one architecture, which differ in their seed alone, and their signatures side by side.
+
+Scores are `[seeds, sites]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fathometer.results.sounding import Sounding
+from papers.images.trained import State, Wanted, sounding, train_all, trained
+from papers.images.training import Method
+from papers.item import Item
+from papers.roles import BlockRoles, block_roles
+from papers.workshop import Workshop
+
+Scores = NDArray[np.float64]
+
+trained_item = partial(Item, sources=("cifar10",), device="cuda")
+"""An item about networks that are trained here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Soundings of one architecture.
+
+    Attributes:
+        kind: the architecture.
+        soundings: by the seed of the training.
+    """
+
+    kind: str
+    soundings: Mapping[int, Sounding]
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The affinity score, `[seeds, sites]`."""
+        return np.array([each.signature.to_numpy(float) for each in self.soundings.values()])
+
+    @cached_property
+    def roles(self) -> BlockRoles:
+        """Of each site of a ResNet, or of one without its shortcuts."""
+        return block_roles(next(iter(self.soundings.values())).sites)
+
+    @property
+    def ends(self) -> Scores:
+        """For each seed, the mean score at the ends of blocks."""
+        return self.scores[:, self.roles.ends].mean(1)
+
+    @property
+    def gaps(self) -> Scores:
+        """For each seed, the mean score at the ends of blocks less that inside them."""
+        return self.ends - self.scores[:, self.roles.inside].mean(1)
+
+    @property
+    def title(self) -> str:
+        """As it is written."""
+        return title_of(self.kind)
+
+
+def title_of(kind: str) -> str:
+    """A kind of network as it is written.
+
+    Example:
+        >>> title_of("resnet20"), title_of("plain20"), title_of("vgg16")
+        ('ResNet-20', 'plain 20', 'VGG-16')
+    """
+    name, depth = re.fullmatch(r"(\D+)(\d+)", kind).groups()  # type: ignore[union-attr]
+    return {"resnet": "ResNet-", "plain": "plain ", "vgg": "VGG-"}[name] + depth
+
+
+def way_of(method: Method) -> str:
+    """A way of training as it is written.
+
+    Example:
+        >>> way_of("sgd"), way_of("no_decay")
+        ('SGD', 'no decay')
+    """
+    return {"sgd": "SGD", "adam": "Adam"}.get(method, method.replace("_", " "))
+
+
+def train_ensembles(
+    workshop: Workshop, kinds: Iterable[str], seeds: Sequence[int], methods: Iterable[Method] = ("sgd",)
+) -> None:
+    """All trainings that are not there yet, in one go."""
+    ways = list(methods)
+    train_all(workshop, [Wanted(kind, seed, way) for kind in kinds for way in ways for seed in seeds])
+
+
+def ensemble(
+    workshop: Workshop,
+    kind: str,
+    seeds: Sequence[int],
+    method: Method = "sgd",
+    *,
+    state: State = "trained",
+    samples: int | None = None,
+    gauges: str = "standard",
+) -> Ensemble:
+    """The soundings of one architecture over seeds, on the test images; arguments as those of `sounding`."""
+    if state == "trained":
+        train_ensembles(workshop, [kind], seeds, [method])
+    found = {
+        seed: sounding(workshop, kind, seed, method, state=state, samples=samples, gauges=gauges)
+        for seed in seeds
+    }
+    return Ensemble(kind, found)
+
+
+def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:
+    """A row for each site of each training, with its standard deviation over batches.
+
+    `of` is the name that the ensemble has here.
+    """
+    parts = [
+        pd.DataFrame(
+            {
+                "of": name,
+                "seed": seed,
+                "place": range(len(each.sites)),
+                "site": [site.name for site in each.sites],
+                "score": each.signature.to_numpy(float),
+                "batch_std": each.std("affinity").to_numpy(float),
+            }
+        )
+        for name, group in ensembles.items()
+        for seed, each in group.soundings.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def note_accuracy(
+    workshop: Workshop, seeds_of: Mapping[str, Sequence[int]], methods: Sequence[Method] = ("sgd",)
+) -> None:
+    """Say how good the networks are: kind → seeds."""
+    words = []
+    for kind, seeds in seeds_of.items():
+        for method in methods:
+            found = [trained(workshop, kind, seed, method).accuracy for seed in seeds]
+            way = f" ({way_of(method)})" if len(methods) > 1 else ""
+            words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)})")
+    data = workshop.pick(smoke="held-out digits", small="held-out digits", paper="the test set of CIFAR-10")
+    workshop.note(
+        f"Networks trained here, with their accuracy on {data} in per cent (and seeds): {', '.join(words)}."
+    )
+
+
+def _per_cent(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")

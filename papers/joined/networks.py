@@ -1,0 +1,140 @@
+"""The Leaky ResNets of the items that join both papers, and what is measured in their layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fathometer.gauges import cost_of_identity
+from fathometer.leaky import LeakyRun, Phase, Recipe, grid, preset
+from fathometer.leaky.measures import BOTTLENECK, CRITICAL
+from fathometer.leaky.threads import in_threads
+from papers.item import Item
+from papers.leaky.networks import Plan, depth_plan, train_networks
+from papers.workshop import Workshop
+
+joined_item = partial(
+    Item,
+    small="networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11",
+    published="our question, in networks of the size of the paper on Leaky ResNets",
+    device="cuda",
+)
+"""An item about these networks."""
+RIDGES = (1e-1, 1e-2, 1e-4)
+"""γ₀ other than the usual 10⁻³, to see what depends on it."""
+_CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
+
+
+def joined_layers(workshop: Workshop) -> pd.DataFrame:
+    """The layers of networks of several ranks, depths and seeds, trained once for all items of this kind."""
+    runs = train_networks(workshop, "joined", _plan(workshop)).runs
+    layers = pd.concat(in_threads(layers_of, runs), ignore_index=True)
+    loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
+    workshop.note(
+        f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "
+        f"{layers['seed'].nunique()} seeds, of teacher and weights. {loose} of them are not at a critical "
+        f"point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out."
+    )
+    return layers
+
+
+def _plan(workshop: Workshop) -> Plan:
+    quick = preset("quick")
+    if workshop.scale == "paper":
+        depths = [3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
+        plan = depth_plan("paper")
+        return Plan(grid(plan.designs[0], rank=[2, 3, 5], effective_depth=depths, seeds=5), plan.recipe)
+    if workshop.scale == "small":
+        depths = [3.0, 5.0, 8.0, 11.0]
+        return Plan(grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe)
+    tiny = replace(quick.design, width=31, samples=60, test_samples=60)
+    few = grid(tiny, rank=[2], effective_depth=[4.0, 11.0], seeds=3)
+    return Plan(few, Recipe((Phase("adam", 150, 3e-3),)))
+
+
+def layers_of(run: LeakyRun) -> pd.DataFrame:
+    """A row for each representation of a network on which ReLU acts, A_0 … A_{L−1}.
+
+    `gap` is 1 − affinity, `gap_alone` as in `gap_of_neurons`; `negative` is ‖A₋‖/‖A‖; `mixed` and
+    `mixed_neurons` as in `signs`. Dimensions: `cost_of_identity` (`cost_of_identity_0.01`: with that γ₀),
+    `stable_rank` (‖A‖*²/‖A‖²), `stable_rank_op` (‖A‖²/‖A‖²_op) and `ridge_rank` (Tr A(AᵀA + γI)⁻¹Aᵀ, the cost
+    of identity of a network without ReLU). `extra` is the cost of identity above its least, `inside` the
+    bottleneck; `speed` is ‖∂A‖/‖A‖.
+    """
+    measures, path = run.measure(warn=False), run.path
+    a = path.representations[:-1]
+    points = measures.points.iloc[:-1]
+    squares = torch.from_numpy(measures.spectra[:-1]).square()
+    top = squares.amax(1)
+    mixed, neurons = signs(a)
+    extra = points["cost_of_identity"] - points["cost_of_identity"].min()
+    table = points[
+        ["point", "p", "affinity", "negative", "cost_of_identity", "cost_of_identity_exact", "stable_rank"]
+    ].assign(
+        gap=1 - points["affinity"],
+        gap_alone=gap_of_neurons(a).cpu().numpy(),
+        mixed=mixed.cpu().numpy(),
+        mixed_neurons=neurons.cpu().numpy(),
+        stable_rank_op=(squares.sum(1) / top).numpy(),
+        ridge_rank=(squares / (squares + measures.gamma0 * top[:, None])).sum(1).numpy(),
+        extra=extra,
+        inside=extra <= BOTTLENECK,
+        speed=(path.velocities.norm(dim=(1, 2)) / a.norm(dim=(1, 2))).cpu().numpy(),
+        crit=measures.summary["crit"],
+        **{
+            f"cost_of_identity_{gamma:g}": cost_of_identity(a.mT, a.relu().mT, gamma=gamma).cpu().numpy()
+            for gamma in RIDGES
+        },
+    )
+    design = {"rank": run.task.rank, "effective_depth": run.design.effective_depth, "seed": run.design.seed}
+    for place, (name, value) in enumerate(design.items()):
+        table.insert(place, name, value)
+    return table
+
+
+def signs(a: Tensor) -> tuple[Tensor, Tensor]:
+    """How far neurons are from keeping their sign, over representations `[layers, width, samples]`.
+
+    ReLU is affine where every neuron keeps its sign: one that is always negative becomes a constant. The
+    first is the distance of A from the nearest such representation over ‖A‖, √Σᵢ min(‖aᵢ₊‖², ‖aᵢ₋‖²) / ‖A‖:
+    at most ‖A₋‖/‖A‖, the distance from the nearest non-negative one. The second is the share of the variance
+    that neurons of both signs have, those with more than 1 % of their square on either side.
+
+    Example:
+        >>> a = torch.tensor([[[1.0, 3.0], [-1.0, -3.0], [3.0, -4.0]]])
+        >>> [round(found.item(), 3) for found in signs(a)]
+        [0.447, 0.86]
+    """
+    above, below = a.clamp(min=0).square().sum(-1), a.clamp(max=0).square().sum(-1)
+    rarer, total = torch.minimum(above, below), above + below
+    variance = a.var(-1, correction=0)
+    both = (rarer > _CLEAR * total).to(a.dtype)
+    return (
+        (rarer.sum(-1) / total.sum(-1).clamp_min(torch.finfo(a.dtype).tiny)).sqrt(),
+        (both * variance).sum(-1) / variance.sum(-1).clamp_min(torch.finfo(a.dtype).tiny),
+    )
+
+
+def gap_of_neurons(a: Tensor) -> Tensor:
+    """1 − affinity were the affine map to act on each neuron alone, for ReLU on `[layers, width, samples]`.
+
+    It is √(Σᵢ v(yᵢ)(1 − corr(xᵢ, yᵢ)) / Σᵢ v(yᵢ)) with variances v, by the closed form of one dimension.
+
+    Example:
+        >>> x = torch.linspace(-2, 2, 1000, dtype=torch.float64)
+        >>> round(1 - gap_of_neurons(x[None, None]).item(), 3)  # as in Figure 2
+        0.675
+    """
+    x, y = (side - side.mean(-1, keepdim=True) for side in (a, a.relu()))
+    of_x, of_y = x.square().sum(-1), y.square().sum(-1)
+    tiny = torch.finfo(a.dtype).tiny
+    correlation = (x * y).sum(-1) / (of_x * of_y).clamp_min(tiny).sqrt()
+    return ((of_y * (1 - correlation)).sum(-1) / of_y.sum(-1).clamp_min(tiny)).clamp_min(0).sqrt()
+
+
+def _listed(values: pd.Series) -> str:
+    return ", ".join(f"{value:g}" for value in sorted(values.unique()))

@@ -1,0 +1,138 @@
+"""Footnote 1: in linear networks the middle term of the Lagrangian depends on the ends of a path alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fathometer.leaky import Phase, Recipe, grid, preset
+from fathometer.leaky.theory import linear_flow, middle_term
+from fathometer.leaky.theory.linear import QUADRATURE
+from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
+from papers.claim import Answer, Claim
+from papers.item import Item, Seconds
+from papers.leaky.instances import SmoothCurve
+from papers.leaky.networks import Plan, train_networks
+from papers.leaky.statements import Seen, every, largest_error, seen_in, statement_table
+from papers.workshop import Workshop
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DETOURS = (0.0, 0.25, 0.5)
+DIFFERENT = 1e-3
+
+
+def run(workshop: Workshop) -> Mapping[str, Answer]:
+    """Smooth curves with several ways between the same ends, and trained linear networks."""
+    seeds = range(workshop.pick(smoke=2, small=20, paper=50))
+    integrals = workshop.table("integrals", curve_table(seeds))
+    seen = [*_of_curves(seeds), *_of_networks(workshop)]
+    workshop.table("sides", statement_table(seen))
+    workshop.figure(_plot(integrals))
+    linear, bent = (_spread(integrals, sigma) for sigma in ("identity", "relu"))
+    return {
+        "integral": every(seen, f"to {largest_error(seen):.0e}"),
+        "ends": Answer(
+            max(linear) <= QUADRATURE,
+            f"{len(linear)} pairs of ends, three ways each: the integrals differ by {max(linear):.0e} at "
+            "most",
+            {"largest": max(linear)},
+        ),
+        "nonlinear": Answer(
+            min(bent) > DIFFERENT,
+            f"with ReLU the three ways differ by {min(bent):.2g} or more",
+            {"least": min(bent)},
+        ),
+    }
+
+
+def _of_curves(seeds: range) -> list[Seen]:
+    curves = {seed: SmoothCurve(seed) for seed in seeds}
+    return [
+        Seen("curves", f"seed {seed}", math.nan, middle_term(curve.at, curve.velocity))
+        for seed, curve in curves.items()
+    ]
+
+
+def _of_networks(workshop: Workshop) -> list[Seen]:
+    """Linear networks, σ = id, trained; learned maps would let the rank of A_0 vanish."""
+    quick = preset("quick").design
+    design = replace(
+        quick, sigma="identity", maps="identity", layers=8, width=30, samples=100, test_samples=0
+    )
+    designs = grid(design, effective_depth=[1.0, 2.0, 4.0], seeds=workshop.pick(smoke=1, small=3, paper=5))
+    recipe = Recipe((Phase("adam", workshop.pick(smoke=20, small=1000, paper=1000), 3e-3),))
+    plan = Plan(designs[: workshop.pick(smoke=1, small=9, paper=15)], recipe)
+    runs = train_networks(workshop, "linear", plan).runs
+    return seen_in("linear networks", runs, lambda run: [linear_flow(run.path)])
+
+
+def curve_table(seeds: range) -> pd.DataFrame:
+    """The integral along each way between the same ends, for σ = id and ReLU, and log|A_1|₊ − log|A_0|₊."""
+    rows = []
+    for seed in seeds:
+        for sigma in ("identity", "relu"):
+            for detour in DETOURS:
+                curve = SmoothCurve(seed, detour)
+                found = middle_term(curve.at, curve.velocity, sigma=sigma)
+                rows.append((seed, sigma, detour, found.left, found.right))
+    return pd.DataFrame(rows, columns=["seed", "sigma", "detour", "integral", "ends"])
+
+
+def _spread(table: pd.DataFrame, sigma: str) -> list[float]:
+    """The largest difference between ways, over max(1, |integral|), for each pair of ends."""
+    groups = table[table["sigma"] == sigma].groupby("seed")["integral"]
+    return [float((v.max() - v.min()) / max(1.0, v.abs().max())) for _, v in groups]
+
+
+@for_print
+def _plot(table: pd.DataFrame) -> Figure:
+    """Integrals against what the ends give."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    figure = column_figure(1, 2.8)
+    axes = figure.subplots()
+    span = [table["ends"].min(), table["ends"].max()]
+    axes.plot(span, span, color=INK, linewidth=0.6)
+    for number, (sigma, label) in enumerate((("identity", "linear"), ("relu", "with ReLU"))):
+        rows = table[table["sigma"] == sigma]
+        axes.scatter(
+            rows["ends"], rows["integral"], s=10, color=PALETTE[number], linewidths=0, alpha=0.7, label=label
+        )
+    axes.set_yscale("symlog", linthresh=10)
+    ticks = SymmetricalLogLocator(base=10, linthresh=10)
+    ticks.set_params(numticks=7)
+    axes.yaxis.set_major_locator(ticks)
+    axes.set(xlabel=r"$\log|A_1|_+-\log|A_0|_+$", ylabel="integral, three ways for each")
+    legend_above(figure, axes.collections)
+    return figure
+
+
+FOOTNOTE_1 = Item(
+    name="leaky-footnote-1",
+    title="Footnote 1: the middle term of the Lagrangian in linear networks",
+    claims={
+        "integral": Claim(
+            "In linear networks ∫Tr[∂A σ(A)⁺σ(A)⁺ᵀAᵀ]dp = log|A_1|₊ − log|A_0|₊.",
+            "By quadrature, to 1e-6: along drawn smooth curves of rank 2 (4 × 5), and along the flow of "
+            "every trained linear network (w = 30, N = 100, L̃ = 1, 2, 4).",
+        ),
+        "ends": Claim(
+            "Its integral only depends on the endpoints.",
+            "Along three curves between the same ends the integrals agree to 1e-6.",
+        ),
+        "nonlinear": Claim(
+            "In nonlinear networks it cannot be discarded in such a manner.",
+            "With σ = ReLU the integrals along the same curves differ by more than 1e-3, relatively, for "
+            "every pair of ends.",
+        ),
+    },
+    run=run,
+    seconds=Seconds(2, 10, 30),
+    small="twenty curves, linear networks of three seeds",
+)

@@ -1,0 +1,138 @@
+"""The Leaky ResNets that items share: networks of growing effective depth, and of three step schemes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset, sweep
+from fathometer.leaky.measures import CRITICAL
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.threads import in_threads
+from fathometer.progress import progress_bar
+from fathometer.report.leaky_tables import trained, usual_run
+from papers.item import Item
+from papers.scales import Scale
+from papers.workshop import Workshop
+
+SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
+RANK = 3  # k* of all tasks here
+SHOWN_LAYERS = 18  # L of Figures 2b and 2c
+
+depth_item = partial(
+    Item, small="w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds", device="cuda"
+)
+"""An item about `depth_networks`."""
+scheme_item = partial(
+    Item, small="w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds", device="cuda"
+)
+"""An item about `scheme_networks`."""
+
+
+class Plan(NamedTuple):
+    """What to train, and how."""
+
+    designs: list[Design]
+    recipe: Recipe
+
+
+def depth_plan(scale: Scale) -> Plan:
+    """Figures 1 and 3: equidistant networks over a range of L̃, k* = 3.
+
+    `paper` has the published sizes, λ₀ = .03 and a training that converges; `small` the preset `quick`.
+    """
+    if scale == "paper":
+        depths = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
+        design = replace(preset("paper").design, decay=0.03)
+        return Plan(grid(design, effective_depth=depths, seeds=5), Recipe((Phase("adam", 16_000, 5e-4),)))
+    quick = preset("quick")
+    if scale == "small":
+        return Plan(
+            grid(quick.design, effective_depth=[2.0, 3.0, 4.0, 6.0, 8.0, 11.0], seeds=5), quick.recipe
+        )
+    tiny = replace(quick.design, layers=8, width=12, samples=30, test_samples=10)
+    return Plan(grid(tiny, effective_depth=[2.0, 5.0, 7.0], seeds=2), Recipe((Phase("adam", 60, 3e-3),)))
+
+
+def scheme_plan(scale: Scale) -> Plan:
+    """Figure 2: L̃ = 3 over a range of L with steps of three kinds, f* of dimensions 30, 6, 3, 30."""
+    size = preset("paper" if scale == "paper" else "quick")
+    design = scheme_design(size)
+    if scale == "paper":
+        layers, seeds, recipe = [4, 6, 10, 14, 18, 24], 16, size.recipe
+    elif scale == "small":
+        layers, seeds, recipe = [4, 6, 10, 18], 8, size.recipe
+    else:
+        design = replace(design, width=12, samples=30, test_samples=20)
+        layers, seeds, recipe = [4, 6], 2, Recipe((Phase("adam", 60, 3e-3),))
+    return Plan(grid(design, layers=layers, scheme=SCHEMES, seeds=seeds), recipe)
+
+
+def scheme_design(size: Preset) -> Design:
+    """A network of Figure 2, of some size."""
+    return replace(size.design, effective_depth=3.0, decay=0.03, teacher=Teacher((30, 6, 3, 30), "resnet"))
+
+
+def depth_networks(workshop: Workshop) -> LeakySweep:
+    """The networks of `depth_plan`, trained and measured."""
+    return _measured(workshop, train_networks(workshop, "depths", depth_plan(workshop.scale)))
+
+
+def scheme_networks(workshop: Workshop) -> LeakySweep:
+    """The networks of `scheme_plan`, trained."""
+    return train_networks(workshop, "schemes", scheme_plan(workshop.scale))
+
+
+def shown_schemes(workshop: Workshop) -> LeakySweep:
+    """Those of Figures 2b and 2c, trained and measured: L = 18, or the most layers where there are none."""
+    networks = scheme_networks(workshop)
+    layers = {run.design.layers for run in networks.runs}
+    shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
+    return _measured(workshop, replace(networks, runs=tuple(networks.chosen(layers=shown))))
+
+
+def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
+    """The networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
+    depth = usual_run(networks).design.effective_depth
+    found = [run for run in trained(networks) if run.design.effective_depth == depth]
+    return sorted(found, key=lambda run: run.design.seed)
+
+
+def by_seed(networks: LeakySweep) -> dict[int, list[LeakyRun]]:
+    """Networks that did not diverge, by seed, in the order of L̃."""
+    found: dict[int, list[LeakyRun]] = {}
+    for run in sorted(trained(networks), key=lambda run: (run.design.seed, run.design.effective_depth)):
+        found.setdefault(run.design.seed, []).append(run)
+    return found
+
+
+def name_of(run: LeakyRun) -> str:
+    """L̃ and seed, in words."""
+    return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
+
+
+def train_networks(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
+    """Train, or load those of the same name; an interrupted training goes on. A warning becomes a note."""
+    folder = workshop.shared / "leaky" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings(record=True) as said, progress_bar(f"training {name}") as show:
+        warnings.simplefilter("always", UserWarning)
+        found = sweep(*plan, device=workshop.device, out=folder, resume=True, progress=show)
+    for warning in said:
+        if issubclass(warning.category, UserWarning):  # others are of other libraries
+            workshop.note(f"{warning.message}.")
+    return found
+
+
+def _measured(workshop: Workshop, networks: LeakySweep) -> LeakySweep:
+    """Measure once, in threads, and say how many networks are not critical."""
+    measures = in_threads(lambda run: run.measure(warn=False), trained(networks))
+    loose = sum(found.summary["crit"] > CRITICAL for found in measures)
+    if loose:
+        workshop.note(
+            f"{loose} of {len(measures)} networks are not at a critical point: crit, the median of "
+            f"‖W − L̃Bσᵀ‖/‖W‖ over layers, is above {CRITICAL:g}."
+        )
+    return networks

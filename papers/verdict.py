@@ -1,0 +1,161 @@
+"""The verdict on an item: every claim with its test and what it found, and how that came about."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from fathometer.errors import InputError
+from fathometer.results.files import check_format, complete_file
+from fathometer.results.standard_json import strict_json
+from papers.claim import Answer, Claim
+from papers.scales import SCALES, Scale
+
+SCHEMA = "fathometer.verdict"
+VERSION = 1
+
+Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not decided", "not run"]
+"""Of the paper's claims: all hold; some do; none does of those that could be decided; none could be; or
+nothing was run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out.
+
+    Attributes:
+        item: its name.
+        title: its title.
+        scale: how large.
+        claims: what was published, and the tests.
+        answers: what they found, by the same names; empty where nothing ran.
+        notes: what a reader should know beside them.
+        command: which gives this again, with words in place of the user's paths.
+        device: where it ran.
+        date: when it was finished, UTC.
+        seconds: how long it took.
+        versions: of Python and the packages.
+        figures: names of the pictures beside it.
+        why: the reason, where nothing ran.
+    """
+
+    item: str
+    title: str
+    scale: Scale
+    claims: Mapping[str, Claim]
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    command: str = ""
+    device: str = ""
+    date: str = ""
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[str] = ()
+    why: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """From the answers; a smoke run decides nothing."""
+        found = self._of_the_paper
+        if not self.answers:
+            return "not run"
+        if self.scale == "smoke" or all(holds is None for holds in found):
+            return "not decided"
+        return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
+
+    @property
+    def summary(self) -> str:
+        """The outcome, and of how many of the paper's claims it speaks if not of all."""
+        found = self._of_the_paper
+        decided = sum(holds is not None for holds in found)
+        partial = self.outcome not in ("not decided", "not run") and decided < len(found)
+        return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
+
+    @property
+    def _of_the_paper(self) -> list[bool | None]:
+        """What was found of the claims that have a say."""
+        return [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+
+    def save(self, path: Path) -> None:
+        """As JSON; the file appears once it is complete."""
+        found: dict[str, Any] = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "item": self.item,
+            "title": self.title,
+            "scale": self.scale,
+            "outcome": self.outcome,
+            "claims": {name: self._claim(name) for name in self.claims},
+            "notes": list(self.notes),
+            "figures": list(self.figures),
+            "command": self.command,
+            "device": self.device,
+            "date": self.date,
+            "seconds": round(self.seconds, 1),
+            "versions": dict(self.versions),
+        }
+        if self.why:
+            found["why"] = self.why
+        with complete_file(path) as part:
+            part.write_text(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+    def _claim(self, name: str) -> dict[str, Any]:
+        claim, answer = self.claims[name], self.answers.get(name)
+        found: dict[str, Any] = {"claim": claim.words, "test": claim.test, "ours": claim.ours}
+        if answer is not None:
+            found |= {
+                "measured": answer.measured,
+                "holds": answer.holds,
+                "numbers": _rounded(answer.numbers),
+            }
+        return found
+
+
+def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
+    """To six digits, which is what a file holds."""
+    return {key: float(f"{value:.6g}") for key, value in numbers.items()}
+
+
+def read_verdict(path: str | Path) -> Verdict:
+    """A verdict from its file."""
+    path = Path(path)
+    try:
+        found = strict_json(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
+    head = check_format(found, SCHEMA, VERSION, path, "a verdict, as fathometer reproduce writes it")
+    try:
+        claims = {
+            name: Claim(each["claim"], each["test"], bool(each["ours"]))
+            for name, each in head["claims"].items()
+        }
+        answers = {
+            name: Answer(each["holds"], each["measured"], _rounded(each["numbers"]))
+            for name, each in head["claims"].items()
+            if "measured" in each
+        }
+        if head["scale"] not in SCALES:
+            raise InputError(f"{path}: expected a scale of {', '.join(SCALES)}, got {head['scale']!r}")
+        if not 0 <= float(head["seconds"]) < math.inf:
+            raise InputError(f"{path}: expected seconds from 0, got {head['seconds']!r}")
+        return Verdict(
+            item=str(head["item"]),
+            title=str(head["title"]),
+            scale=head["scale"],
+            claims=claims,
+            answers=answers,
+            notes=tuple(str(note) for note in head["notes"]),
+            command=str(head["command"]),
+            device=str(head["device"]),
+            date=str(head["date"]),
+            seconds=float(head["seconds"]),
+            versions=dict(head["versions"]),
+            figures=tuple(str(name) for name in head["figures"]),
+            why=str(head.get("why", "")),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path}: damaged; expected a whole verdict ({error!r})") from error

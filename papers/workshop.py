@@ -1,0 +1,69 @@
+"""Where an item works: its scale and device, what the user named, and the folders it writes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import pandas as pd
+
+from fathometer.errors import InputError
+from fathometer.report.figures.style import save_figure
+from fathometer.results.files import complete_file
+from papers.scales import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+
+Source: TypeAlias = Literal["cifar10", "imagenet", "plan", "resnets"]
+"""What a user may name: CIFAR-10, ImageNet's validation images, a plan of networks in place of the paper's,
+a folder of published ResNets."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What `Item.run` is given.
+
+    Attributes:
+        scale: how large.
+        device: as torch names it.
+        folder: of this item: tables, figures.
+        shared: of all items at this scale: trained networks and soundings, made once.
+        sources: what the user named, by its name.
+        notes: what a reader should know beside the answers; items add to it.
+    """
+
+    scale: Scale
+    device: str
+    folder: Path
+    shared: Path
+    sources: dict[Source, Path] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def pick(self, *, smoke: T, small: T, paper: T) -> T:
+        """The value of this scale."""
+        return {"smoke": smoke, "small": small, "paper": paper}[self.scale]
+
+    def note(self, words: str) -> None:
+        """Say something beside the answers, once."""
+        if words not in self.notes:
+            self.notes.append(words)
+
+    def source(self, name: Source) -> Path:
+        """A path that the user named."""
+        if name not in self.sources:
+            raise InputError(f"--{name}: expected a path")
+        return self.sources[name]
+
+    def table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """Keep a table as `NAME.csv`, without its index."""
+        with complete_file(self.folder / f"{name}.csv") as part:
+            table.to_csv(part, index=False)
+        return table
+
+    def figure(self, figure: Figure) -> None:
+        """Keep the figure of the item, `figure.png`."""
+        save_figure(figure, self.folder / "figure.png")

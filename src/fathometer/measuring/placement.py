@@ -1,0 +1,43 @@
+"""The network where it is measured, and as it is measured; afterwards all is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from fathometer.errors import InputError, OutOfMemoryError, first_line, is_out_of_memory
+
+
+@contextmanager
+def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
+    """The network on the device, and back afterwards."""
+    here = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
+    try:
+        there = here if device is None else torch.device(device)
+        if there != here:
+            network.to(there)
+    except Exception as error:
+        network.to(here)
+        if is_out_of_memory(error):
+            raise OutOfMemoryError(f"out of memory: the network does not fit on {device}; try cpu") from error
+        raise InputError(f"device: {device} is not usable here ({first_line(error)})") from error
+    try:
+        yield there
+    finally:
+        if there != here:
+            network.to(here)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Eval mode, and every flag as it was afterwards."""
+    flags = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, training in flags.items():
+            module.training = training

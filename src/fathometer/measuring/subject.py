@@ -1,0 +1,78 @@
+"""A network and data by name, ready to be measured."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from fathometer.data import DataSource, open_data
+from fathometer.data.opening import require_data
+from fathometer.errors import InputError, first_line
+from fathometer.models import LoadedModel, load_model
+
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+class Subject(NamedTuple):
+    """What is measured, on what, and where.
+
+    Attributes:
+        model: the network, on the CPU.
+        source: its data.
+        device: to measure it on.
+    """
+
+    model: LoadedModel
+    source: DataSource
+    device: str
+
+
+def load_subject(
+    model: str,
+    data: str,
+    *,
+    weights: str,
+    device: str,
+    dtype: str | None,
+    seed: int,
+    batch_size: int,
+    shuffle: bool,
+    workers: int,
+    strict: bool,
+    length: int | None,
+) -> Subject:
+    """Check what is quick, the device and where the data are, before the network is loaded."""
+    device = check_device(device)
+    require_data(data)
+    torch.manual_seed(seed)  # of random weights
+    loaded = load_model(model, weights)
+    if dtype:
+        loaded.module.to(DTYPES[dtype])
+    source = open_data(
+        data,
+        loaded.inputs,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        workers=workers,
+        strict=strict,
+        length=length,
+    )
+    return Subject(loaded, source, device)
+
+
+def check_device(name: str) -> str:
+    """`name`, if work can be done there; for `auto`, a GPU if there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.ones(1, device=name).sum().item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(f"--device {name}: not usable here ({first_line(error)}); try cpu") from error
+    return name

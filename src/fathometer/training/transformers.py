@@ -1,0 +1,138 @@
+"""Soundings while the Trainer of transformers trains."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fathometer.errors import FathometerError, MissingExtraError
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.results.history import History
+from fathometer.results.history_file import load
+from fathometer.results.sounding import Sounding
+from fathometer.training.follower import Follower, numbers
+from fathometer.training.probe import Log, Probe
+from fathometer.training.scalars import summary_scalars
+from fathometer.training.tensorboard import TensorBoardLog
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+else:
+    ensure_torchvision_operators()  # which transformers imports
+    try:
+        from transformers import TrainerCallback
+    except ImportError as error:
+        raise MissingExtraError("transformers", "language", "fathometer.training.transformers") from error
+
+HISTORY_FILE = "fathometer-history.json"
+"""In each checkpoint folder."""
+
+
+class FathometerCallback(TrainerCallback):
+    """Measures the network at the beginning, every now and then, and at the end.
+
+    Soundings go to TensorBoard if the Trainer reports to it (`report_to="tensorboard"`), into a folder
+    `fathometer` beside its own, or to `log_dir`; their min, median and max to `state.log_history`. A
+    checkpoint holds the history, and a training that is resumed from it goes on with it. What the Trainer
+    logs, losses for instance, is in the history, too.
+
+    Args:
+        data: what to measure on, as for `Probe`: a dict of tensors (`input_ids`, `attention_mask`), or a
+            loader or list of these.
+        network: path of the module to measure, `"transformer"` for instance; empty for the whole model.
+        log_dir: where to write for TensorBoard; as above if left out.
+        options: of `Probe`: every, max_overhead, samples, gauges, sites, reduction, ….
+
+    Example:
+        `Trainer(..., callbacks=[FathometerCallback(tokenizer(texts, return_tensors="pt", padding=True))])`
+    """
+
+    def __init__(
+        self, data: Any, *, network: str = "", log_dir: str | Path | None = None, **options: Any
+    ) -> None:
+        self._follower, self._log_dir = Follower(data, network, options), log_dir
+        self._board: TensorBoardLog | None = None
+
+    @property
+    def history(self) -> History:
+        """All soundings so far; of the first process only."""
+        return self._follower.history
+
+    @property
+    def probe(self) -> Probe | None:
+        """What measures; None before training."""
+        return self._follower.probe
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Make the probe, and take the first sounding."""
+        del control
+
+        def log(step: int, sounding: Sounding) -> None:
+            found = {"epoch": state.epoch, "step": step, **summary_scalars(sounding)}
+            ended = bool(state.log_history) and "train_runtime" in state.log_history[-1]
+            state.log_history.insert(len(state.log_history) - ended, found)  # the summary stays the last
+
+        logs: list[Log] = [log]
+        folder = self._folder(args)
+        if folder is not None and state.is_world_process_zero:
+            self._board = TensorBoardLog(folder)
+            logs.append(self._board)
+        kept = _checkpoint(args, state) / HISTORY_FILE
+        if state.global_step and kept.exists():
+            self._follower.remember(lambda: load(kept))
+        self._follower.begin(others["model"], state.global_step, logs).step(state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Take a sounding if it is time for one."""
+        del args, control, others
+        if self._follower.probe is not None:
+            self._follower.probe.step(state.global_step)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Keep what the Trainer logs."""
+        del args, control
+        if self._follower.probe is not None:
+            self._follower.probe.note(state.global_step, numbers(others.get("logs") or {}))
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Put the history into the checkpoint."""
+        del control, others
+        folder, probe = _checkpoint(args, state), self._follower.probe
+        if probe is not None and probe.has_soundings and folder.is_dir():
+            with probe.counted():
+                try:
+                    probe.history.save(folder / HISTORY_FILE)
+                except (FathometerError, OSError) as error:
+                    warnings.warn(f"the checkpoint has no history: {error}", stacklevel=2)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Take the last sounding."""
+        del args, state, control, others
+        if self._follower.probe is not None:
+            self._follower.probe.finish()
+        if self._board is not None:
+            self._board.close()
+
+    def _folder(self, args: TrainingArguments) -> Path | None:
+        if self._log_dir is not None:
+            return Path(self._log_dir)
+        if "tensorboard" not in (args.report_to or ()):
+            return None
+        given = os.environ.get("TENSORBOARD_LOGGING_DIR") or getattr(args, "logging_dir", None)
+        return Path(given or Path(str(args.output_dir)) / "runs") / "fathometer"
+
+
+def _checkpoint(args: TrainingArguments, state: TrainerState) -> Path:
+    return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"

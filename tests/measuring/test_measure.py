@@ -1,0 +1,478 @@
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import fathometer
+from fathometer import (
+    FathometerError,
+    ForwardError,
+    InputError,
+    OutOfMemoryError,
+    Reduction,
+    Sounding,
+    affinity_score,
+    measure,
+    watch,
+)
+from fathometer.data import open_data
+from fathometer.data.inputs import Inputs
+from tests import zoo
+
+GAUGE_COLUMNS = [
+    *["affinity", "affinity_sample", "cka", "r2", "r2_heldout"],
+    *["sparsity_before", "sparsity_after", "sparsity_change"],
+    *["entropy_before", "entropy_after", "entropy_change", "norm", "stable_rank_x", "stable_rank_y"],
+    *["cost_of_identity", "nonnegativity_entries", "nonnegativity_energy"],
+]
+
+
+def network(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.ReLU(), nn.BatchNorm2d(6), nn.Conv2d(6, 10, 3), nn.SiLU(inplace=True)
+    )
+
+
+def images(count: int = 200) -> Tensor:
+    return torch.randn(count, 3, 9, 9, generator=torch.Generator().manual_seed(3))
+
+
+def test_every_gauge_at_every_site_on_every_batch() -> None:
+    model, x = network(), images()
+    sounding = measure(model, x, samples=64, gauges="all")
+    assert [site.name for site in sounding.sites] == ["1", "4"]
+    assert sounding.gauges == GAUGE_COLUMNS
+    assert len(sounding.records) == 2 * 3
+    assert sounding.provenance.data["samples_left_over"] == 200 - 3 * 64
+    with torch.no_grad(), watch(model.eval()) as seen:
+        model(x[64:128])
+    for site, pair in seen.pairs.items():
+        row = sounding.batches.xs((site.name, 1)).to_dict()
+        assert row["affinity"] == pytest.approx(float(affinity_score(*pair)), abs=1e-6)
+        assert row["r2"] == pytest.approx(float(fathometer.r2(*pair)), abs=1e-6)
+        assert row["norm"] == pytest.approx(float((pair.x - pair.y).norm()), rel=1e-5)
+
+
+def test_signature_table_and_summary() -> None:
+    sounding = measure(network(), images(), samples=64, gauges="affinity")
+    scores = sounding.records.pivot(index="site", columns="batch", values="affinity")
+    assert sounding.signature.to_list() == pytest.approx(scores.mean(axis=1).to_list())
+    assert sounding.table["affinity", "std"].to_list() == pytest.approx(scores.std(axis=1).to_list())
+    assert sounding.table["affinity", "count"].to_list() == [3, 3]
+    summary = sounding.summary()
+    assert summary["spread"] == pytest.approx(summary["max"] - summary["min"])
+    assert list(summary.index) == ["min", "median", "max", "spread"]
+    with pytest.raises(InputError, match="'cka' was not measured here, but affinity"):
+        sounding.mean("cka")
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 200])
+def test_the_compute_batch_does_not_matter(size: int) -> None:
+    x = images()
+    expected = measure(network(), [x], samples=64)
+    for sounding in (
+        measure(network(), DataLoader(TensorDataset(x), batch_size=size), samples=64),
+        measure(network(), x, samples=64, batch_size=size),
+    ):
+        pd.testing.assert_frame_equal(sounding.records, expected.records, rtol=1e-5, atol=1e-6)
+
+
+def test_forms_of_data() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Tensor, scale: float = 1.0) -> tuple[Tensor, float]:
+            return torch.relu(x * scale), scale
+
+    x = images().flatten(1)
+    expected = measure(Net(), x, samples=50).records
+    halves = [x[:90], x[90:]]
+    named = namedtuple("named", ["values", "label"])
+    forms: list[Any] = [
+        halves,
+        [named(half, torch.zeros(len(half))) for half in halves],
+        [(half, torch.zeros(len(half))) for half in halves],
+        [{"x": half, "label": torch.zeros(len(half)), "names": ["a"] * len(half)} for half in halves],
+        (half.numpy() for half in halves),
+        x.numpy(),
+        DataLoader(TensorDataset(x, torch.zeros(200)), batch_size=33),
+    ]
+    for form in forms:
+        pd.testing.assert_frame_equal(measure(Net(), form, samples=50).records, expected)
+    called = measure(Net(), halves, samples=50, call=lambda model, item: model(item, 1.0))
+    pd.testing.assert_frame_equal(called.records, expected)
+
+
+def test_a_dataset_is_shuffled_by_the_seed() -> None:
+    data = TensorDataset(images())
+    first, same, other = (measure(network(), data, samples=64, gauges="affinity", seed=s) for s in (0, 0, 1))
+    pd.testing.assert_frame_equal(first.records, same.records)
+    assert not first.records.equals(other.records)
+
+
+def test_whole_sequences_make_a_batch_of_tokens() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.layer = nn.Embedding(20, 6), nn.Linear(6, 8)
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+            del attention_mask
+            return torch.tanh(self.layer(self.embed(input_ids)))
+
+    torch.manual_seed(0)
+    model = Net()
+    ids = torch.randint(0, 20, (30, 10))
+    mask = (torch.arange(10) < torch.randint(4, 11, (30, 1))).long()
+    expected = measure(model, [{"input_ids": ids, "attention_mask": mask}], samples=64, reduction="tokens")
+    assert set(expected.records["n"]) == {64}
+    assert len(expected.records) == int(mask.sum()) // 67
+    single = [{"input_ids": ids[i : i + 1], "attention_mask": mask[i : i + 1]} for i in range(30)]
+    again = measure(model, single, samples=64, reduction="tokens")
+    pd.testing.assert_frame_equal(again.records, expected.records, rtol=1e-5, atol=1e-6)
+    unmasked = measure(model, ids, samples=100, reduction="tokens")
+    assert unmasked.records["n"].to_list() == [100] * 3
+
+
+def test_leftover_samples_are_dropped_or_kept() -> None:
+    kept = measure(network(), images(100), samples=64, leftover="keep", gauges="affinity")
+    assert kept.records["n"].to_list() == [64, 64, 36, 36]
+    assert kept.provenance.data["samples_left_over"] == 0
+    with pytest.raises(InputError, match="at least 64 samples to fill a batch, got 50"):
+        measure(network(), images(50), samples=64)
+    one = measure(network(), images(65), samples=64, leftover="keep", gauges="affinity")
+    assert one.provenance.data["samples_left_over"] == 1
+    with pytest.raises(InputError, match="got 0"):
+        measure(network(), [], samples=64)
+
+
+def test_batches_stop_the_data() -> None:
+    taken: list[int] = []
+
+    def endless() -> Iterator[Tensor]:
+        while True:
+            taken.append(1)
+            yield images(20)
+
+    sounding = measure(network(), endless(), samples=30, batches=2, gauges="affinity")
+    assert sounding.table["affinity", "count"].to_list() == [2, 2]
+    assert len(taken) == 3
+
+
+def test_the_network_is_left_as_it_was() -> None:
+    model = network()
+    model[0].eval()  # type: ignore[index]
+    flags = [module.training for module in model.modules()]
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    measure(model, images(), samples=64, gauges="affinity")
+    with pytest.raises(ForwardError):
+        measure(model, torch.randn(64, 5, 9, 9), samples=64)
+    assert [module.training for module in model.modules()] == flags
+    assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
+
+
+def test_low_precision_networks() -> None:
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+        sounding = measure(network().to(dtype), images(), samples=64, gauges="affinity")
+        assert sounding.signature.between(0.5, 1).all()
+
+
+def test_own_gauges_in_one_line() -> None:
+    def gap(x: Tensor, y: Tensor) -> dict[str, float]:
+        return {"largest": float((x - y).abs().max()), "mean": float((x - y).abs().mean())}
+
+    sounding = measure(network(), images(), samples=64, gauges=["affinity", gap, lambda x, y: (x - y).sum()])
+    assert sounding.gauges == ["affinity", "gap_largest", "gap_mean", "<lambda>"]
+    assert (sounding.records["gap_largest"] > sounding.records["gap_mean"]).all()
+
+
+def n(x: Tensor, y: Tensor) -> float:
+    return float((x - y).sum())
+
+
+def failing(x: Tensor, y: Tensor) -> float:
+    return float(x.sum()) / (0 * len(y))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 1}, "samples: expected a whole number from 2"),
+        ({"samples": 3.5}, "samples: expected"),
+        ({"batches": 0}, "batches: expected a whole number from 1"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"leftover": "eat"}, "leftover: expected 'drop' or 'keep', got 'eat'"),
+        ({"gauges": "affinty"}, "gauges: expected standard, all, some of affinity, .* did you mean affinity"),
+        ({"gauges": []}, "gauges: expected at least one"),
+        ({"gauges": [3]}, "gauges: expected names or functions"),
+        ({"gauges": ["norm", "norm"]}, "two are called 'norm'"),
+        ({"gauges": [lambda *_: "much"]}, r"1: <lambda>: expected a number"),
+        ({"gauges": [n]}, "gauges: 'n' has a meaning of its own"),
+        ({"gauges": [failing]}, "1: failing: it raised ZeroDivisionError.*line"),
+        ({"reduction": "tokens"}, r"'tokens': expected token ids .* got shape \[32, 3, 9, 9\]"),
+        ({"reduction": Reduction(sample_axis=1)}, "sample_axis: data are cut along the first axis"),
+        ({"device": "gpu"}, "device: gpu is not usable here"),
+        ({"sites": lambda site: site.nothing}, "sites: the predicate failed on 1"),
+        ({"reduction": "median"}, "reduction: expected one of mean"),
+        ({"sites": "gelu"}, r"no site to measure; the activation calls seen are: 1, 4\."),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(FathometerError, match=message):
+        measure(network(), images(), **{"samples": 64, **options})
+
+
+@pytest.mark.parametrize("data", [3, "folder", {"x": 1}, None])
+def test_bad_data(data: Any) -> None:
+    with pytest.raises(InputError, match="data: expected a DataLoader"):
+        measure(network(), data)
+    with pytest.raises(InputError, match="without a tensor"):
+        measure(network(), ["a", "b"])
+
+
+def test_nan_names_the_site() -> None:
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            x = torch.relu(x)
+            return torch.tanh(x / (x > 0.1))
+
+    with pytest.raises(InputError, match="/tanh: affinity: x: expected finite values, got"):
+        measure(Net(), torch.randn(64, 4), samples=64)
+
+
+def test_a_network_that_fails_says_so() -> None:
+    with pytest.raises(ForwardError, match=r"the network failed on its input \(RuntimeError: .*channels"):
+        measure(network(), torch.randn(64, 5, 9, 9), samples=64)
+
+
+def test_memory_that_runs_out_names_the_option() -> None:
+    class Hungry(nn.Module):
+        def forward(self, _: Tensor) -> Tensor:
+            return torch.empty(2**60)
+
+    with pytest.raises(OutOfMemoryError, match="batch_size"):
+        measure(Hungry(), torch.randn(64, 4), samples=64)
+
+
+def test_modules_whose_width_changes_are_warned_of() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 5), nn.ReLU())
+    with pytest.warns(UserWarning, match=r"1 is not measured: its width changes \(\[32, 4\] in"):
+        sounding = measure(
+            model, torch.randn(64, 4), samples=64, sites=[nn.Linear, "relu"], gauges="affinity"
+        )
+    assert [site.name for site in sounding.sites] == ["0", "2"]
+
+
+def test_ways_that_depend_on_data_have_batches_of_their_own() -> None:
+    x = torch.cat((torch.rand(40, 3), -torch.rand(20, 3)))
+    sounding = measure(zoo.Conditional(), x.split(10), samples=30, gauges="affinity")
+    assert sounding.records[["site", "batch", "n"]].to_numpy().tolist() == [
+        ["/relu", 0, 30],
+        ["/relu", 1, 10],
+        ["/tanh", 1, 20],
+    ]
+
+
+def test_an_interrupted_measurement_goes_on(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    reduction = Reduction("position")
+    expected = measure(network(), images(), samples=40, reduction=reduction)
+
+    def failing() -> Iterator[Tensor]:
+        yield from images().split(16)[:8]
+        raise KeyboardInterrupt
+
+    def run(data: Any) -> Sounding:
+        return measure(network(), data, samples=40, reduction=reduction, journal=journal)
+
+    class Named(list[Tensor]):
+        description = {"name": "images"}  # noqa: RUF012
+
+    class Failing(Named):
+        def __iter__(self) -> Iterator[Tensor]:
+            return failing()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Failing())
+    lines = journal.read_text().splitlines()
+    assert len(lines) == 1 + 3
+    journal.write_text("\n".join(lines)[:-50])  # the last line is cut
+    passes = 0
+
+    class Counting(Named):
+        def __iter__(self) -> Iterator[Tensor]:
+            nonlocal passes
+            for item in images().split(16):
+                passes += 1
+                yield item
+
+    sounding = run(Counting())
+    pd.testing.assert_frame_equal(sounding.records, expected.records, rtol=1e-5, atol=1e-6)
+    assert sounding.sites == expected.sites
+    assert passes == 13
+    again = run(Counting())  # all is known
+    pd.testing.assert_frame_equal(again.records, sounding.records)
+    first = measure(network(), Counting(), samples=40, reduction=reduction, journal=journal, batches=2)
+    assert set(first.records["batch"]) == {0, 1}
+    assert first.provenance.data["samples_measured"] == 80
+
+
+def test_resuming_keeps_the_order_of_sites(tmp_path: Path) -> None:
+    x = torch.cat((torch.rand(40, 3), -torch.rand(20, 3)))
+    expected = measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity")
+    journal = tmp_path / "run.journal"
+    measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity", journal=journal, batches=1)
+    resumed = measure(zoo.Conditional(), x.split(10), samples=20, gauges="affinity", journal=journal)
+    assert resumed.sites == expected.sites
+    pd.testing.assert_frame_equal(resumed.records, expected.records)
+    with pytest.raises(InputError, match=r"another measurement \(other data\)"):
+        measure(zoo.Conditional(), (2 * x).split(10), samples=20, gauges="affinity", journal=journal)
+
+
+def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+
+    calls = iter(range(2))  # the first batch is full with them
+
+    def interrupted(model: nn.Module, x: Tensor) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        model(x)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(network(), images(), samples=40, journal=journal, call=interrupted)
+    for other, what in ((network(1), "model"), (network(0), "settings")):
+        with pytest.raises(InputError, match=f"another measurement .other {what}"):
+            measure(other, images(), samples=40 if what == "model" else 41, journal=journal)
+    journal.write_text("nonsense")
+    with pytest.raises(InputError, match="not the journal of a measurement"):
+        measure(network(), images(), samples=40, journal=journal)
+
+
+def test_provenance_says_how_it_came_about() -> None:
+    facts = measure(network(), images(), samples=64, gauges="affinity", name="small").provenance
+    again = measure(network(), images(), samples=64, gauges="affinity").provenance
+    other = measure(network(1), images(), samples=64, gauges="affinity").provenance
+    assert facts.model["name"] == "small"
+    assert facts.model["sha256"] == again.model["sha256"] != other.model["sha256"]
+    assert facts.model["parameters"] == sum(p.numel() for p in network().parameters())
+    assert facts.settings["samples"] == 64
+    assert facts.versions["torch"] == torch.__version__
+    assert facts.device.startswith("cpu")
+    assert json.loads(json.dumps(facts.as_dict()))["data"]["samples_measured"] == 192
+    assert np.isfinite(facts.seconds)
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int | None]] = []
+    measure(network(), images(), samples=64, gauges="affinity", progress=lambda *now: told.append(now))
+    assert told[-1] == (200, 192)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_workers_do_not_matter() -> None:
+    inputs = Inputs("image", (3, 9, 9))
+    here = measure(network(), open_data("random:150", inputs, batch_size=20), samples=64, gauges="affinity")
+    there = measure(
+        network(), open_data("random:150", inputs, batch_size=7, workers=2), samples=64, gauges="affinity"
+    )
+    pd.testing.assert_frame_equal(here.records, there.records, rtol=1e-6, atol=1e-6)
+
+
+def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
+    class Routing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.gate = nn.Embedding(30, 6), nn.Linear(6, 2)
+            self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 8), nn.SiLU()) for _ in range(2))
+
+        def forward(self, input_ids: Tensor) -> Tensor:
+            tokens = self.embed(input_ids).view(-1, 6)
+            chosen = self.gate(tokens).argmax(-1)
+            output = torch.zeros(len(tokens), 8)
+            for number, expert in enumerate(self.experts):
+                rows = (chosen == number).nonzero().flatten()
+                output.index_copy_(0, rows, expert(tokens[rows]))
+            return torch.tanh(output).view(*input_ids.shape, 8)
+
+    torch.manual_seed(0)
+    model, ids = Routing().eval(), torch.randint(0, 30, (40, 8))
+    expected = measure(model, ids, samples=80, reduction="tokens", batch_size=40)
+    assert [site.name for site in expected.sites] == ["experts.0.1", "experts.1.1", "/tanh"]
+    assert (
+        expected.records.groupby("batch")["n"].sum().to_list() == [160] * 4
+    )  # each token once, and in /tanh
+    for size in (1, 3, 7):
+        again = measure(model, ids, samples=80, reduction="tokens", batch_size=size)
+        pd.testing.assert_frame_equal(again.records, expected.records, rtol=1e-5, atol=1e-6)
+
+
+def test_samples_that_are_not_finite_are_named() -> None:
+    net, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(100, 8)
+    x[37, 3] = torch.nan
+    said = r"expected finite values.*the data have NaN or inf themselves, first in sample 37 as they are read"
+    for data in (x, [(part, part[:, 0]) for part in x.split(20)]):
+        with pytest.raises(InputError, match=said):
+            measure(net, data, samples=50, batch_size=10)
+
+
+def test_data_are_not_blamed_for_what_they_did_not_do() -> None:
+    linear, x = nn.Linear(8, 8), torch.randn(100, 8)
+    net, labels = nn.Sequential(linear, nn.ReLU()), torch.full((100,), torch.nan)
+    measure(net, [(x, labels)], samples=50, gauges="norm")
+    with torch.no_grad():
+        linear.weight[0, 0] = torch.nan
+    with pytest.raises(InputError, match="expected finite values") as raised:
+        measure(net, [(x, labels)], samples=50)
+    assert "themselves" not in str(raised.value)
+
+    def refuses(*_: torch.Tensor) -> float:
+        raise InputError("not on Sundays")
+
+    cleaned = nn.Sequential(_Cleaned(), nn.ReLU())
+    x[3] = torch.inf
+    with pytest.raises(InputError, match="not on Sundays") as raised:
+        measure(cleaned, x, samples=50, gauges=refuses)
+    assert "themselves" not in str(raised.value)
+    narrow = torch.zeros(60, 8, dtype=torch.float8_e4m3fn)
+    assert len(measure(cleaned, narrow, samples=50, gauges="norm").sites) == 1
+
+
+class _Cleaned(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.float().nan_to_num(0, 0, 0)
+
+
+class _Embedded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.act = nn.Embedding(9, 4), nn.ReLU()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.act(self.table(ids))
+
+
+def test_the_tokens_of_one_text_can_be_kept() -> None:
+    ids = torch.arange(30).reshape(1, 30) % 9
+    found = measure(_Embedded(), ids, samples=512, reduction="tokens", leftover="keep", gauges="norm")
+    assert found.records["n"].to_list() == [30]
+    with pytest.raises(
+        InputError, match="expected at least 512 tokens to fill a batch, got fewer in 1 inputs"
+    ):
+        measure(_Embedded(), ids, samples=512, reduction="tokens")
+    with pytest.raises(InputError, match="expected at least 8 samples to fill a batch, got 1;"):
+        measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")
+
+
+def test_samples_are_a_number() -> None:
+    with pytest.raises(InputError, match="samples: expected a whole number from 2, got None"):
+        measure(nn.ReLU(), torch.randn(9, 3), samples=None)  # type: ignore[arg-type]

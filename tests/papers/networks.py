@@ -1,0 +1,100 @@
+"""A history of networks made of numbers, in which everything is as the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fathometer import Site, Sounding
+from papers.affinity.census import Census
+from tests.compare.soundings import sounding
+
+Scores = Mapping[str, Any]
+
+YEARS = {
+    "AlexNet": 2012,
+    "VGG": 2014,
+    "Inception": 2015,
+    "ResNet": 2015,
+    "DenseNet": 2016,
+    "MNASNet": 2018,
+    "EfficientNet": 2019,
+    "ViT": 2020,
+    "Swin": 2021,
+    "ConvNeXt": 2022,
+}
+MEMBERS = {
+    "AlexNet": ["alexnet"],
+    "VGG": ["vgg11", "vgg13", "vgg16", "vgg19"],
+    "Inception": ["googlenet", "inception_v3"],
+    "ResNet": ["resnet18", "resnet34", "resnet50", "resnet101"],
+    "DenseNet": ["densenet121", "densenet161", "densenet169", "densenet201"],
+    "MNASNet": ["mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3"],
+    "EfficientNet": ["efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4"],
+    "ViT": ["vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14"],
+    "Swin": ["swin_t", "swin_s", "swin_b"],
+    "ConvNeXt": ["convnext_tiny", "convnext_small", "convnext_base"],
+}
+_DEPTH = 20
+_RISE = np.linspace(0, 1, _DEPTH)
+
+
+def history() -> dict[str, Any]:
+    """Scores by network: narrow at first, ever wider and more linear, ViTs low, Swins as at first."""
+    found: dict[str, Any] = {}
+    for family, members in MEMBERS.items():
+        for number, name in enumerate(members):
+            found[name] = _scores(family) + 0.001 * number
+    found["googlenet"] = 0.6 + 0.3 * _RISE
+    found["inception_v3"] = 0.595 + 0.325 * _RISE
+    found["vit_l_16"] = 0.30 + 0.1 * _RISE**3
+    found["vit_l_32"] = np.append(0.3 + 0.002 * np.cos(9 * _RISE), 0.45)
+    return found
+
+
+def _scores(family: str) -> Any:
+    if family in ("AlexNet", "VGG"):
+        return 0.72 + 0.02 * _RISE - 0.005 * (family == "VGG")
+    if family in ("Swin", "ConvNeXt"):
+        return 0.65 + 0.05 * _RISE
+    if family == "ViT":
+        return 0.3 + 0.1 * _RISE**3  # skewed to the right
+    if family == "ResNet":
+        return np.where(np.arange(_DEPTH) % 2, 0.96, 0.6) + 0.03 * _RISE
+    width = 0.35 + 0.05 * (YEARS[family] - 2015)
+    return 1 - 0.003 * (2022 - YEARS[family]) - width * (1 - _RISE) ** 3  # skewed to the left
+
+
+def census(
+    scores: Scores, *, weights: str = "trained", accuracy: Scores | None = None, **gauges: Any
+) -> Census:
+    """With families and years; facts beside as given."""
+    family_of = {name: family for family, members in MEMBERS.items() for name in members}
+    soundings = {name: sounding(name, of, weights=weights, **gauges) for name, of in scores.items()}
+    facts = pd.DataFrame(
+        {
+            "family": [family_of[name] for name in scores],
+            "year": [2014 if name == "googlenet" else YEARS[family_of[name]] for name in scores],
+            "depth": [float(len(of)) for of in scores.values()],
+            "parameters": [1e6 * (1 + 7 * place % 11) for place in range(len(scores))],
+            "gflops": [1.0 + 5 * place % 7 for place in range(len(scores))],
+            "accuracy": [(accuracy or {}).get(name, float("nan")) for name in scores],
+        },
+        index=pd.Index(list(scores), name="network"),
+    )
+    return Census(soundings, facts)
+
+
+def relus(names: Sequence[str]) -> list[Site]:
+    """Sites of these modules, in this order."""
+    return [Site(name, "relu", 1, place, True) for place, name in enumerate(names)]
+
+
+def at_sites(of: Sounding, sites: Sequence[Site]) -> Sounding:
+    """The same numbers at other sites."""
+    renamed = dict(zip([site.name for site in of.sites], [site.name for site in sites], strict=True))
+    return replace(of, sites=tuple(sites), records=of.records.assign(site=of.records["site"].map(renamed)))

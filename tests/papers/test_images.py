@@ -1,0 +1,391 @@
+"""Networks of small images: built, trained, measured and kept; and the images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import nn
+
+from fathometer import measure
+from fathometer.errors import InputError
+from papers.images import trained as trained_module
+from papers.images.ensembles import ensemble, note_accuracy, scores_table, title_of
+from papers.images.networks import CifarBlock, CifarResNet, CifarVGG16, build
+from papers.images.other_pictures import (
+    noise_like,
+    photographs,
+    shrunk_images,
+    uniform_pixels,
+)
+from papers.images.pictures import Pictures, cifar10, digits, normalised, pictures
+from papers.images.trained import Pixels, Wanted, measured, sounding, train_all, trained
+from papers.images.training import (
+    METHODS,
+    PAD,
+    Draws,
+    Method,
+    Regimen,
+    Training,
+    _rates,
+    augmented,
+    train,
+)
+from papers.workshop import Workshop
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    (tmp_path / "shared").mkdir()
+    return Workshop("smoke", "cpu", tmp_path, tmp_path / "shared")
+
+
+# --- networks
+
+
+def test_residual_and_plain_networks_have_the_same_sites_and_weights() -> None:
+    images = torch.randn(20, 3, 16, 16)
+    names = {}
+    for kind in ("resnet20", "plain20"):
+        network = build(kind, 0, width=0.25)
+        sounding_ = measure(network, images, samples=20, gauges="norm")
+        names[kind] = [site.name for site in sounding_.sites]
+    assert names["resnet20"] == names["plain20"]
+    assert len(names["plain20"]) == 19
+    first, second = (build(kind, 3, width=0.25).state_dict() for kind in ("resnet20", "plain20"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_only_the_residual_block_lets_its_input_through() -> None:
+    x = torch.randn(2, 4, 8, 8)
+    for residual in (True, False):
+        block = CifarBlock(4, 4, residual).eval()
+        nn.init.zeros_(block.conv2.weight)
+        assert torch.equal(block(x), x.relu() if residual else torch.zeros_like(x))
+
+
+def test_where_channels_double_the_shortcut_has_no_weights() -> None:
+    block = CifarBlock(4, 8).eval()
+    nn.init.zeros_(block.conv2.weight)
+    x = torch.randn(2, 4, 8, 8)
+    found = block(x)
+    assert torch.equal(found[:, 2:6], x[:, :, ::2, ::2].relu())
+    assert not found[:, :2].any()
+    assert not found[:, 6:].any()
+    assert not list(block.shortcut.parameters())
+
+
+@pytest.mark.parametrize("depth", [20, 32, 44, 56, 110])
+def test_a_resnet_has_as_many_weighted_layers_as_its_name(depth: int) -> None:
+    layers = [m for m in CifarResNet(depth).modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    assert len(layers) == depth
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    state = torch.get_rng_state()
+    first, again, other = (build("vgg16", seed, 1 / 8, 16).state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["features.0.weight"], other["features.0.weight"])
+
+
+@pytest.mark.parametrize(("kind", "named"), [("resnet21", "6n"), ("resnet", "resnet20"), ("vgg19", "vgg16")])
+def test_unknown_networks_are_refused(kind: str, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        build(kind, 0)
+
+
+@pytest.mark.parametrize("size", [16, 32])
+def test_vgg_takes_both_sizes(size: int) -> None:
+    network = build("vgg16", 0, 1 / 16, size).eval()
+    assert network(torch.randn(2, 3, size, size)).shape == (2, 10)
+
+
+def test_narrow_vggs_have_no_dropout() -> None:
+    shares = {
+        width: max(m.p for m in build("vgg16", 0, width).modules() if isinstance(m, nn.Dropout))
+        for width in (1 / 8, 1.0)
+    }
+    assert shares == {1 / 8: 0.0, 1.0: 0.5}
+    assert sum(isinstance(m, nn.ReLU) for m in CifarVGG16().modules()) == 14
+
+
+# --- training
+
+
+def slowly_augmented(images: torch.Tensor, shifts: torch.Tensor, flips: torch.Tensor | None) -> torch.Tensor:
+    """One image at a time."""
+    size, found = images.shape[-1], []
+    for number, image in enumerate(images):
+        top, left = shifts[number].tolist()
+        piece = F.pad(image, (PAD, PAD, PAD, PAD))[:, top : top + size, left : left + size]
+        found.append(piece.flip(-1) if flips is not None and flips[number] else piece)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_augmentation_is_what_a_slow_one_gives(mirrored: bool) -> None:
+    images = torch.randn(12, 3, 16, 16)
+    shifts = torch.randint(0, 2 * PAD + 1, (12, 2))
+    flips = torch.arange(12) % 2 == 0 if mirrored else None
+    assert torch.equal(augmented(images, shifts, flips), slowly_augmented(images, shifts, flips))
+
+
+def test_methods_change_one_thing_each() -> None:
+    usual = Regimen()
+    for method in METHODS:
+        regimen = usual.by(method)
+        changed = {
+            name
+            for name in vars(usual)
+            if name != "method" and getattr(regimen, name) != getattr(usual, name)
+        }
+        assert len(changed) == {"sgd": 0, "adam": 2}.get(method, 1)
+        assert regimen.method == method
+    with pytest.raises(InputError, match="label_smoothing"):
+        usual.by("lars")  # type: ignore[arg-type]
+
+
+def test_the_rate_makes_one_cycle() -> None:
+    rates = _rates(Regimen(learning_rate=0.4), 101)
+    assert rates[0] == pytest.approx(0.4 / 25)
+    assert rates.argmax() == 20
+    assert rates.max() == pytest.approx(0.4)
+    assert rates[-1] < 1e-6
+    assert all(before <= after for before, after in pairwise(rates[:21].tolist()))
+
+
+def test_an_epoch_shows_every_image_once() -> None:
+    draws = Draws(64, Regimen(batch=16, mixing=0.8), 0, torch.device("cpu"))
+    draws.draw()
+    first = draws.order.clone()
+    assert sorted(first.flatten().tolist()) == list(range(64))
+    assert draws.shifts.min() >= 0
+    assert draws.shifts.max() <= 2 * PAD
+    assert ((draws.shares > 0) & (draws.shares < 1)).all()
+    assert all(sorted(row.tolist()) == list(range(16)) for row in draws.partners)
+    draws.draw()
+    assert not torch.equal(first, draws.order)
+
+
+def loss_of(network: nn.Module, data: Pictures) -> float:
+    with torch.no_grad():
+        return float(F.cross_entropy(network.eval()(data.normalised()), data.labels))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_training_lowers_the_loss(method: Method) -> None:
+    data = digits("train")
+    some = Pictures(data.pixels[:512], data.labels[:512])
+    network = build("resnet8", 0, 0.25, 16)
+    before = loss_of(network, some)
+    regimen = replace(Regimen(4, 64, 0.1, flips=False).by(method), decay=5e-4)
+    train([Training(network, some, regimen, 0)])
+    assert not network.training
+    assert loss_of(network, some) < 0.9 * before
+
+
+def test_training_again_gives_the_same_network() -> None:
+    data = digits("train")
+    some = Pictures(data.pixels[:256], data.labels[:256])
+    found = []
+    for seed in (0, 0, 1):
+        training = Training(build("resnet8", 0, 0.25, 16), some, Regimen(1, 64, 0.1), seed)
+        train([training])
+        found.append(training.network.state_dict()["linear.weight"])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_trainings_side_by_side_do_not_disturb_each_other() -> None:
+    data = digits("train")
+    some = Pictures(data.pixels[:256], data.labels[:256])
+
+    def new(seed: int, epochs: int) -> Training:
+        return Training(build("resnet8", seed, 0.25, 16), some, Regimen(epochs, 64, 0.1), seed)
+
+    together, alone = [new(0, 1), new(1, 2)], [new(0, 1), new(1, 2)]
+    train(together)
+    for training in alone:
+        train([training])
+    for first, second in zip(together, alone, strict=True):
+        weights = (each.network.state_dict()["linear.weight"] for each in (first, second))
+        assert torch.equal(*weights)
+
+
+# --- images
+
+
+def test_digits_are_split_once_and_for_all() -> None:
+    training, test = digits("train"), digits("test")
+    assert (len(training.pixels), len(test.pixels)) == (1297, 500)
+    assert training.pixels.dtype == torch.uint8
+    assert training.pixels.max() == 255
+    assert torch.equal(test.pixels, digits("test").pixels)
+    assert sorted(test.labels.unique().tolist()) == list(range(10))
+
+
+def test_pixels_are_normalised_by_channel() -> None:
+    pixels = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
+    expected = [(1 - 0.485) / 0.229, (1 - 0.456) / 0.224, (1 - 0.406) / 0.225]
+    assert normalised(pixels)[0, :, 0, 0].tolist() == pytest.approx(expected)
+
+
+def test_cifar_from_npz(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "cifar10_test.npz", x=x, y=np.arange(5, dtype=np.uint8))
+    found = cifar10(tmp_path, "test")
+    assert np.array_equal(found.pixels.numpy(), x.transpose(0, 3, 1, 2))
+    assert found.labels.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(InputError, match=r"data_batch_\*.bin or cifar10_train.npz"):
+        cifar10(tmp_path, "train")
+
+
+def test_cifar_of_another_shape_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "cifar10_test.npz", x=np.zeros((5, 3, 32, 32), np.uint8), y=np.zeros(5))
+    with pytest.raises(InputError, match=r"\[n, 32, 32, 3\], got uint8, \[5, 3, 32, 32\]"):
+        cifar10(tmp_path, "test")
+
+
+@pytest.mark.parametrize("inside", ["", "cifar-10-batches-bin"])
+def test_cifar_from_binaries(tmp_path: Path, inside: str) -> None:
+    folder = tmp_path / inside
+    folder.mkdir(exist_ok=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 3072), dtype=np.uint8)
+    labels = np.arange(6, dtype=np.uint8)
+    for number in (1, 2):
+        part = slice(3 * number - 3, 3 * number)
+        rows = np.concatenate([labels[part, None], pixels[part]], axis=1)
+        (folder / f"data_batch_{number}.bin").write_bytes(rows.tobytes())
+    found = cifar10(tmp_path, "train")
+    assert np.array_equal(found.pixels.numpy().reshape(6, -1), pixels)
+    assert found.labels.tolist() == labels.tolist()
+
+
+def test_the_scale_paper_reads_what_the_user_named(tmp_path: Path) -> None:
+    x = np.zeros((2, 32, 32, 3), np.uint8)
+    np.savez(tmp_path / "cifar10_test.npz", x=x, y=np.zeros(2, np.uint8))
+    named = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path})
+    assert pictures(named, "test").pixels.shape == (2, 3, 32, 32)
+    with pytest.raises(InputError, match="--cifar10"):
+        pictures(Workshop("paper", "cpu", tmp_path, tmp_path), "test")
+
+
+def test_photographs_are_real_and_seeded() -> None:
+    found = photographs(40, 16)
+    assert found.shape == (40, 3, 16, 16)
+    assert torch.equal(found, photographs(40, 16))
+    # neighbours in a photograph are alike, unlike those of noise
+    step = (found[..., 1:].float() - found[..., :-1].float()).abs().mean()
+    noise = uniform_pixels(40, 16).float()
+    assert step < 0.3 * (noise[..., 1:] - noise[..., :-1]).abs().mean()
+
+
+def test_noise_has_the_moments_of_the_data() -> None:
+    data = digits("test")
+    noise, images = noise_like(data, 400), data.normalised()
+    assert noise.mean((0, 2, 3)).tolist() == pytest.approx(images.mean((0, 2, 3)).tolist(), abs=0.02)
+    assert noise.std((0, 2, 3)).tolist() == pytest.approx(images.std((0, 2, 3)).tolist(), abs=0.02)
+
+
+def test_uniform_pixels_are_uniform() -> None:
+    found = uniform_pixels(50, 16)
+    assert (int(found.min()), int(found.max())) == (0, 255)
+    assert float(found.float().mean()) == pytest.approx(127.5, abs=1)
+
+
+def test_images_of_a_folder_are_cut_at_the_centre_and_made_small(tmp_path: Path) -> None:
+    wide = np.zeros((40, 80, 3), np.uint8)
+    wide[:, 20:60] = 255  # all that the centre has
+    for number in range(4):
+        Image.fromarray(wide).save(tmp_path / f"{number}.png")
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    found = shrunk_images(tmp_path, 10, 32)
+    assert found.shape == (4, 3, 32, 32)
+    assert found.dtype == torch.uint8
+    assert int(found.min()) == 255
+    assert len(shrunk_images(tmp_path, 2, 32)) <= 2
+    for file in tmp_path.glob("?.png"):
+        file.write_bytes(b"")
+    with pytest.raises(InputError, match="none of 5 can be read"):
+        shrunk_images(tmp_path, 10, 32)
+
+
+# --- kept
+
+
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("it was there already")
+
+
+def test_a_network_is_trained_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = trained(workshop, "resnet8", 1)
+    monkeypatch.setattr(trained_module, "train", refuse)
+    again = trained(workshop, "resnet8", 1)
+    assert again.accuracy == first.accuracy
+    one, two = (each.module.state_dict() for each in (first, again))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    with pytest.raises(AssertionError, match="already"):
+        trained(workshop, "resnet8", 2)
+
+
+def test_a_sounding_is_measured_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sounding(workshop, "resnet8", gauges="affinity")
+    monkeypatch.setattr(trained_module, "measure", refuse)
+    again = sounding(workshop, "resnet8", gauges="affinity")
+    assert again.records["affinity"].to_list() == first.records["affinity"].to_list()
+    for other in ({"samples": 125}, {"batches": 1}, {"state": "initial"}, {"data": "train"}, {"seed": 1}):
+        with pytest.raises(AssertionError, match="already"):
+            sounding(workshop, "resnet8", gauges="affinity", **other)
+
+
+def test_a_sounding_says_what_it_is_of(workshop: Workshop) -> None:
+    noise = Pixels("some noise", torch.randn(100, 3, 16, 16))
+    found = sounding(workshop, "resnet8", 3, state="initial", data=noise, samples=50, gauges="affinity")
+    assert found.provenance.model["name"] == "resnet8 sgd 3"
+    assert found.provenance.model["weights"] == "initial"
+    assert found.provenance.data["name"] == "some noise"
+    assert found.gauges == ["affinity"]
+    assert found.records["batch"].nunique() == 2
+
+
+def test_any_network_can_be_measured_and_kept(workshop: Workshop) -> None:
+    network = build("plain8", 0, 0.25, 16)
+    first = measured(workshop, "mine", "as they are", lambda: network, gauges="affinity")
+    again = measured(workshop, "mine", "as they are", refuse, gauges="affinity")
+    assert again.signature.to_list() == first.signature.to_list()
+
+
+def test_all_that_is_missing_is_trained(workshop: Workshop) -> None:
+    wanted = [Wanted("resnet8", 0), Wanted("resnet8", 0), Wanted("plain8", 0, "mixup")]
+    train_all(workshop, wanted)
+    files = {file.name for file in (workshop.shared / "images").glob("*/networks/*")}
+    assert files == {"resnet8-sgd-0.safetensors", "plain8-mixup-0.safetensors"}
+
+
+def test_an_ensemble_has_a_row_for_each_seed(workshop: Workshop) -> None:
+    found = ensemble(workshop, "resnet8", [0, 1], gauges="affinity")
+    assert found.scores.shape == (2, 7)
+    assert found.roles.ends.tolist() == [False, False, True, False, True, False, True]
+    assert found.roles.inside.tolist() == [False, True, False, True, False, True, False]
+    assert found.gaps.tolist() == pytest.approx(
+        (found.scores[:, 2::2].mean(1) - found.scores[:, 1::2].mean(1)).tolist()
+    )
+    table = scores_table({"mine": found})
+    assert len(table) == 14
+    assert table["of"].unique().tolist() == ["mine"]
+    assert table["score"].to_list() == found.scores.flatten().tolist()
+    note_accuracy(workshop, {"resnet8": [0, 1]})
+    assert "ResNet-8 " in workshop.notes[0]
+    assert workshop.notes[0].endswith("(2).")
+
+
+def test_titles() -> None:
+    assert [title_of(kind) for kind in ("resnet110", "plain20")] == ["ResNet-110", "plain 20"]

@@ -1,0 +1,63 @@
+"""Every item of both papers runs, at the scale that takes seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from papers import ITEMS, Item, read_verdict, reproduce
+
+LETTERS = "abc"
+AFFINITY = [
+    *(f"figure-2{letter}" for letter in LETTERS),
+    "figure-3",
+    "figure-4",
+    *(f"figure-5{letter}" for letter in "abcd"),
+    *(f"figure-{number}" for number in range(6, 17)),
+    *(f"table-{number}" for number in (1, 2, 3)),
+]
+LEAKY = [
+    *(f"figure-1{letter}" for letter in LETTERS),
+    *(f"figure-2{letter}" for letter in LETTERS),
+    "figure-3",
+    *(f"proposition-{number}" for number in (1, 2, 3, 5, 9)),
+    "theorem-4",
+    "integration-range",
+    "output-scaling",
+    "footnote-1",
+]
+
+
+@pytest.fixture(scope="session")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reproduction")
+
+
+def test_both_papers_are_there_whole_and_in_order() -> None:
+    expected = [f"affinity-{name}" for name in AFFINITY] + [f"leaky-{name}" for name in LEAKY]
+    assert list(ITEMS) == [*expected, "joined-path", "joined-finding"]
+
+
+@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+def test_an_item_runs_and_answers_every_claim(item: Item, out: Path) -> None:
+    verdict = reproduce(item, "smoke", out=out)
+    folder = out / "smoke" / item.name
+    kept = read_verdict(folder / "verdict.json")
+    assert kept.outcome == verdict.outcome
+    assert list(kept.answers) == list(item.claims)
+    assert all(answer.measured for answer in kept.answers.values())
+    assert "figure.png" in kept.figures
+    assert list(folder.glob("*.csv"))
+
+
+@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
+    assert item.claims
+    for claim in item.claims.values():
+        assert claim.words[0].isupper() or claim.words[0] in "−‖ρ∫"
+        assert claim.words.endswith((".", ".)"))
+        assert claim.test.endswith((".", ".)"))
+    assert all(change[0].isupper() and change.endswith(".") for change in item.changes)
+    assert item.seconds.smoke <= 15
+    assert not item.small.endswith(".")

@@ -1,0 +1,268 @@
+"""The items that join the papers: pure statistics, on layers whose answer is known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fathometer.gauges import affinity_score
+from fathometer.leaky import Phase, Recipe, grid, preset, sweep
+from papers.claim import Answer
+from papers.joined import finding, path, rivals, where
+from papers.joined.networks import gap_of_neurons, layers_of, signs
+from papers.joined.prediction import (
+    DIMENSIONS,
+    across_networks,
+    along_path,
+    inner,
+    jackknife,
+    left_out,
+    middle,
+    monotone,
+    over_seeds,
+    per_rank,
+    same_place,
+)
+
+Test = Callable[[pd.DataFrame], Answer]
+
+DEPTHS = (3.0, 5.0, 8.0, 11.0)
+
+
+def made(best: str | None, seed: int = 0, noise: float = 0.4) -> pd.DataFrame:
+    """Layers in which the gap is a function of one dimension alone (`best`), or of none of them."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for rank in (2, 4):
+        for depth in DEPTHS:
+            for number in range(5):
+                for point in range(12):
+                    p = point / 12
+                    bowl = np.exp(-depth * p / 2) + np.exp(-depth * (1 - p) / 2) + 0.3 / depth
+                    row = {"rank": rank, "effective_depth": depth, "seed": number, "point": point, "p": p}
+                    # all follow the bowl, each with noise of its own
+                    row |= {name: rank * (1 + bowl * np.exp(noise * rng.normal())) for name in DIMENSIONS}
+                    own = bowl * np.exp(noise * rng.normal())
+                    row["gap"] = 0.2 * (own if best is None else row[best] / rank - 1)
+                    rows.append(row)
+    table = pd.DataFrame(rows)
+    least = table.groupby(["rank", "effective_depth", "seed"])["cost_of_identity"].transform("min")
+    table["extra"] = table["cost_of_identity"] - least
+    table["negative"] = 1.5 * table["gap"]
+    return table.assign(
+        affinity=1 - table["gap"],
+        inside=table["extra"] <= 0.5,
+        mixed=0.8 * table["negative"],
+        speed=table["gap"],
+    )
+
+
+def gap_table() -> pd.DataFrame:
+    """With the other ridges: a large one follows the gap less well."""
+    layers = made("cost_of_identity")
+    rng = np.random.default_rng(1)
+    for gamma, noise in ((0.1, 1.0), (0.01, 0.3), (0.0001, 0.0)):
+        layers[f"cost_of_identity_{gamma:g}"] = layers["cost_of_identity"] * np.exp(
+            noise * rng.normal(size=len(layers))
+        )
+    return layers
+
+
+RIVALRIES = [rivals.answer_along, rivals.answer_held_out, rivals.answer_across, rivals.answer_beyond]
+
+
+@pytest.mark.parametrize("answer", RIVALRIES)
+def test_a_predictor_that_decides_the_gap_wins(answer: Test) -> None:
+    found = answer(made("cost_of_identity"))
+    assert found.holds is True
+    assert "cost of identity" in found.measured
+    assert "ridge rank" in found.measured
+
+
+@pytest.mark.parametrize("answer", RIVALRIES)
+@pytest.mark.parametrize("best", ["stable_rank", "stable_rank_op", None])
+def test_one_that_does_not_decide_it_does_not_win(
+    answer: Callable[[pd.DataFrame], Answer], best: str | None
+) -> None:
+    assert answer(made(best)).holds is False
+
+
+def test_being_better_than_one_stable_rank_is_not_enough() -> None:
+    """The common one is the cost of identity under another name."""
+    layers = made("cost_of_identity")
+    layers["stable_rank_op"] = layers["cost_of_identity"]
+    assert not any(answer(layers).holds for answer in RIVALRIES)
+
+
+def test_what_the_predictors_are_worth_is_in_the_numbers() -> None:
+    numbers = rivals.answer_along(made("stable_rank")).numbers
+    assert numbers["inner_stable_rank"] == pytest.approx(1)
+    assert numbers["inner_gain_over_stable_rank"] < 0 < numbers["all_cost_of_identity"] < 1
+
+
+def test_by_depth_there_is_an_interval_for_every_predictor() -> None:
+    found = rivals.along_by_depth(made("cost_of_identity"))
+    assert list(found) == list(rivals.COMPARED)
+    assert all(list(of) == list(DEPTHS) for of in found.values())
+    assert all(one.mean == pytest.approx(1) for one in found["cost_of_identity"].values())
+
+
+def test_layers_that_are_affine_where_they_are_non_negative_pass() -> None:
+    layers = made("cost_of_identity", noise=0.1)
+    assert where.answer_where(layers).holds is True
+    limits = where.answer_limits(layers)
+    assert limits.holds is True
+    assert limits.numbers["slope_mean"] == pytest.approx(1)
+    assert where.answer_exactly(layers).numbers["forgiven_inside"] == pytest.approx(0.36)
+
+
+def test_a_score_that_has_nothing_to_do_with_signs_fails() -> None:
+    layers = made("cost_of_identity")
+    layers["negative"] = np.random.default_rng(0).uniform(size=len(layers))
+    assert where.answer_where(layers).holds is False
+    assert where.answer_limits(layers).holds is False
+
+
+@pytest.mark.parametrize(
+    ("negative", "affinity", "holds"),
+    [(0.01, 0.99, True), (0.01, 0.94, False), (0.2, 0.99, False), (0.2, 0.5, True), (0.05, 0.96, True)],
+)
+def test_exactly_counts_layers_that_are_only_one(negative: float, affinity: float, holds: bool) -> None:
+    layers = pd.DataFrame({"negative": [negative], "affinity": [affinity], "mixed": [0.0], "inside": [True]})
+    assert where.answer_exactly(layers).holds is holds
+
+
+def deep(inside: float, outside: float) -> pd.DataFrame:
+    """Networks of five seeds with L̃ = 11; six layers inside the bottleneck, six outside."""
+    rows = [
+        {"rank": 2, "effective_depth": 11.0, "seed": seed, "extra": 0.1 if point < 6 else 9.0 + seed}
+        | {"inside": point < 6, "affinity": inside if point < 6 else outside, "speed": point}
+        | {"stable_rank": 2.0, "stable_rank_op": 2.0}
+        for seed in range(5)
+        for point in range(12)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_theory_is_about_layers_inside_and_outside() -> None:
+    found = where.answer_theory(deep(0.98, 0.8))
+    assert found.holds is True
+    assert found.numbers["auc_extra"] == 1
+    assert found.numbers["auc_extra_stable_rank"] == 0.5
+    assert where.answer_theory(deep(0.8, 0.98)).holds is False
+    assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to be told apart
+
+
+def test_a_monotone_curve_finds_a_law_either_way() -> None:
+    x = np.linspace(1, 5, 200)
+    for sign in (1, -1):
+        assert np.abs(monotone(x, sign * x**3, np.array([2.0, 4.0])) - sign * np.array([8, 64])).max() < 0.05
+    twice = monotone(np.array([1.0, 1.0, 2.0]), np.array([0.0, 2.0, 5.0]), np.array([1.0]))
+    assert twice.tolist() == [1.0]
+
+
+def test_held_out_errors_do_not_see_the_seed_they_are_measured_on() -> None:
+    layers = made("cost_of_identity")
+    odd = layers["seed"] == 0
+    layers.loc[odd, "gap"] += 1  # no other seed has anything like it
+    found = left_out(layers, ["cost_of_identity"]).groupby("seed")["cost_of_identity"].mean()
+    assert found[0] > 0.9
+    assert len(left_out(layers, DIMENSIONS)) == 40
+
+
+def test_the_parts_that_are_compared() -> None:
+    layers = made(None)
+    assert inner(layers)["p"].between(0.1, 0.9).all()
+    assert set(middle(layers)["point"]) == {6}
+    assert len(middle(layers)) == 40
+    assert (per_rank(layers)["stable_rank"] * layers["rank"]).equals(layers["stable_rank"])
+    assert len(along_path(layers, DIMENSIONS)) == 40
+    assert len(across_networks(layers, DIMENSIONS)) == 5
+    assert len(same_place(layers, DIMENSIONS)) == 2 * 4 * 12
+
+
+def test_a_seed_counts_once() -> None:
+    table = pd.DataFrame({"seed": [0, 0, 0, 1], "x": [1.0, 1.0, 1.0, 3.0]})
+    assert over_seeds(table, table["x"]).mean == 2
+    found = jackknife(table, lambda part: part.groupby("seed")[["x"]].mean().mean())
+    assert found["x"] == pytest.approx(
+        over_seeds(table, table["x"])
+    )  # of a mean, the jackknife is Student's t
+
+
+def test_signs() -> None:
+    positive = torch.rand(1, 3, 9, dtype=torch.float64)
+    for a in (positive, -positive, positive * torch.tensor([1.0, -1.0, 1.0])[:, None]):
+        assert [found.item() for found in signs(a)] == [0, 0]
+    both, neurons = signs(torch.tensor([[[1.0, -1.0]]], dtype=torch.float64))
+    assert both.item() == pytest.approx(0.5**0.5)
+    assert neurons.item() == 1
+
+
+def test_layers_of_a_network() -> None:
+    tiny = replace(
+        preset("quick").design, width=31, samples=40, test_samples=40, layers=6, effective_depth=4.0
+    )
+    run = sweep(grid(tiny, rank=[2]), Recipe((Phase("adam", 30, 3e-3),))).runs[0]
+    table = layers_of(run)
+    assert table["point"].to_list() == list(range(6))  # no ReLU acts on the last one
+    a = run.path.representations[2]
+    row = table.iloc[2]
+    assert row["stable_rank_op"] == pytest.approx(float((a.norm() / torch.linalg.matrix_norm(a, 2)) ** 2))
+    gamma = 1e-3 * torch.linalg.matrix_norm(a, 2) ** 2
+    inverse = torch.linalg.inv(a.mT @ a + gamma * torch.eye(40, dtype=a.dtype))
+    assert row["ridge_rank"] == pytest.approx(float(torch.trace(a @ inverse @ a.mT)))
+    assert row["mixed"] <= row["negative"] + 1e-12
+    assert row["speed"] == pytest.approx(float(6 * (run.path.representations[3] - a).norm() / a.norm()))
+    assert (table["mixed_neurons"].between(0, 1)).all()
+    assert table["inside"].any()
+    costs = row[
+        ["cost_of_identity_0.1", "cost_of_identity_0.01", "cost_of_identity", "cost_of_identity_0.0001"]
+    ]
+    assert costs.is_monotonic_increasing  # the smaller the ridge, the dearer
+
+
+def test_of_one_neuron_the_gap_alone_is_the_gap() -> None:
+    a = torch.randn(1, 1, 400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    score = affinity_score(a[0].mT, a[0].mT.relu(), covariance="sample")
+    assert gap_of_neurons(a).item() == pytest.approx(1 - float(score), abs=1e-9)
+    assert gap_of_neurons(a.abs()).item() == pytest.approx(0, abs=1e-7)
+    assert gap_of_neurons(-a.abs()).item() == 0  # always negative: a constant
+
+
+def test_other_ridges_are_compared() -> None:
+    table = finding.ridges(gap_table())
+    assert table["gamma"].to_list() == [0.1, 0.01, 0.001, 0.0001]
+    assert table["inner"].is_monotonic_increasing
+    assert table["inner"].iloc[-1] == pytest.approx(1)
+    assert table["error"].iloc[0] > table["error"].iloc[-1]
+
+
+def networks(best: list[float], negative: list[float]) -> pd.DataFrame:
+    """One rank, two seeds."""
+    rows = [
+        {"rank": 3, "effective_depth": depth, "seed": seed, "best": one, "negative": other}
+        for seed in (0, 1)
+        for depth, one, other in zip(DEPTHS, best, negative, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_trends_with_depth() -> None:
+    rising = networks([0.9, 0.95, 0.98, 0.99], [0.3, 0.1, 0.05, 0.01])
+    assert path.answer_trend(rising, "best", 1).holds is True
+    assert path.answer_trend(rising, "negative", -1).holds is True
+    assert path.answer_trend(networks([0.9, 0.99, 0.95, 0.91], [0] * 4), "best", 1).holds is False
+
+
+def test_inside_and_outside_the_bottleneck() -> None:
+    good, bad = deep(0.99, 0.9), deep(0.96, 0.95)
+    for layers, inside, outside in ((good, True, True), (bad, False, False)):
+        table = path.by_network(layers.assign(negative=0.1))
+        assert path.answer_inside(table).holds is inside
+        assert path.answer_outside(table).holds is outside
+    alone = path.by_network(good[good["inside"]].assign(negative=0.1))
+    assert path.answer_outside(alone).holds is None

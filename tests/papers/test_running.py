@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fathometer.errors import InputError
+from papers import (
+    ITEMS,
+    Answer,
+    Claim,
+    Item,
+    Seconds,
+    Workshop,
+    chosen_items,
+    read_verdict,
+    reproduce,
+)
+from papers.page import page_of, read_verdicts, write_page
+from papers.running import missing_sources, record_not_run, settle
+from papers.workshop import Source
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def run(workshop: Workshop) -> Mapping[str, Answer]:
+    workshop.table("numbers", pd.DataFrame({"x": [1, 2]}))
+    workshop.note("A note.")
+    workshop.note("A note.")
+    return {"one": Answer(workshop.pick(smoke=False, small=True, paper=True), "1 | 2 < 3")}
+
+
+ONE = Item(
+    name="affinity-figure-2a",
+    title="A figure",
+    claims={"one": Claim("One is one.", "It is.")},
+    run=run,
+    seconds=Seconds(1, 2, 3),
+    small="less",
+    sources=("cifar10",),
+    device="cuda",
+)
+
+
+def test_a_run_leaves_its_data_and_its_verdict(tmp_path: Path) -> None:
+    verdict = reproduce(ONE, out=tmp_path)
+    folder = tmp_path / "small" / ONE.name
+    assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
+    assert verdict.outcome == "holds"
+    assert verdict.notes == ("A note.",)
+    assert verdict.command == "fathometer reproduce affinity-figure-2a --scale small"
+
+
+def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs --cifar10"):
+        reproduce(ONE, "paper", out=tmp_path)
+    with pytest.raises(InputError, match="expected smoke, small, paper, got 'big'"):
+        reproduce(ONE, "big", out=tmp_path)  # type: ignore[arg-type]
+    assert not any(tmp_path.iterdir())
+    verdict = reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path / "my secret folder"})
+    assert verdict.command.endswith("--scale paper --cifar10 FOLDER")
+    assert "secret" not in (tmp_path / "paper" / ONE.name / "verdict.json").read_text("utf-8")
+
+
+def test_a_command_names_what_the_item_makes_use_of_and_no_more(tmp_path: Path) -> None:
+    sources: dict[Source, Path] = dict.fromkeys(("resnets", "plan", "cifar10", "imagenet"), tmp_path)
+    verdict = reproduce(replace(ONE, optional=("plan",)), "paper", out=tmp_path, sources=sources)
+    assert verdict.command.endswith("--scale paper --cifar10 FOLDER --plan PLAN.toml")
+
+
+def test_a_plan_names_its_own_images(tmp_path: Path) -> None:
+    item = replace(ONE, sources=("imagenet",), optional=("plan",))
+    assert missing_sources(item, "paper", {}) == ["imagenet"]
+    assert not missing_sources(item, "paper", {"plan": tmp_path})
+
+
+def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "small" / ONE.name
+    folder.mkdir(parents=True)
+    (folder / "old.png").write_bytes(b"of another run")
+
+    def broken(workshop: Workshop) -> Mapping[str, Answer]:
+        run(workshop)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(ONE, run=broken), out=tmp_path)
+    assert [path.name for path in folder.parent.iterdir() if path.name != "shared"] == [ONE.name]
+    assert (folder / "old.png").exists()
+    reproduce(ONE, out=tmp_path)
+    assert not (folder / "old.png").exists()
+
+
+def test_who_is_refused_leaves_the_work_of_the_other_alone(tmp_path: Path) -> None:
+    def shared(workshop: Workshop) -> Mapping[str, Answer]:
+        answers = run(workshop)
+        with pytest.raises(InputError, match="another process is at work on it"):
+            reproduce(ONE, out=tmp_path)
+        assert (workshop.folder / "numbers.csv").exists()
+        settle(ONE, "small", tmp_path)
+        assert (workshop.folder / "numbers.csv").exists()
+        return answers
+
+    reproduce(replace(ONE, run=shared), out=tmp_path)
+    folder = tmp_path / "small" / ONE.name
+    assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
+
+
+class KilledError(BaseException):
+    """As a kill leaves it: nothing is put in order."""
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_one_result_is_there_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    folder = tmp_path / "small" / ONE.name
+    reproduce(ONE, out=tmp_path)
+    (folder / "of-the-old-one").touch()
+    rename = Path.rename
+    done: list[Path] = []
+
+    def killed(self: Path, target: Path) -> Path:
+        if len(done) == renames:
+            raise KilledError
+        done.append(target)
+        return rename(self, target)
+
+    def not_removed(*_: object, **__: object) -> None:
+        if len(done) == renames:
+            raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        patch.setattr(shutil, "rmtree", not_removed if renames else shutil.rmtree)
+        with pytest.raises(KilledError):
+            reproduce(ONE, out=tmp_path)
+    settle(ONE, "small", tmp_path)
+    assert read_verdict(folder / "verdict.json").outcome == "holds"
+    assert (folder / "of-the-old-one").exists() == (renames == 0)
+    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
+
+
+def test_a_result_that_cannot_take_its_place_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce(ONE, out=tmp_path)
+    folder, rename = tmp_path / "small" / ONE.name, Path.rename
+    before = (folder / "verdict.json").read_text("utf-8")
+
+    def refused(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(InputError, match="cannot be written"):
+        reproduce(ONE, out=tmp_path)
+    assert (folder / "verdict.json").read_text("utf-8") == before
+    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
+
+
+def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:
+    record_not_run(ONE, "paper", "it needs a | GPU", out=tmp_path)
+    kept = read_verdict(tmp_path / "paper" / ONE.name / "verdict.json")
+    assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")
+    assert r"At scale `paper`: not run, it needs a \| GPU." in page_of(read_verdicts(tmp_path), Path())
+    reproduce(ONE, "small", out=tmp_path)
+    record_not_run(ONE, "small", "later", out=tmp_path)  # what is there stays
+    assert "holds: 1," in page_of(read_verdicts(tmp_path), Path())
+
+
+def test_no_claim_is_left_out_and_none_invented(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected an answer to each of two, got one"):
+        reproduce(replace(ONE, claims={"two": Claim("Two.", "Two.")}), out=tmp_path)
+
+
+def test_items_are_chosen_by_pattern_each_once() -> None:
+    assert [item.name for item in chosen_items(["affinity-figure-2b", "affinity-figure-2?"])] == [
+        "affinity-figure-2a",
+        "affinity-figure-2b",
+        "affinity-figure-2c",
+    ]
+    assert len(chosen_items(["all"])) == len(ITEMS)
+    with pytest.raises(InputError, match="did you mean leaky-figure-1a"):
+        chosen_items(["leaky-figure1a"])
+
+
+def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tmp_path: Path) -> None:
+    reproduce(ONE, "small", out=tmp_path)
+    reproduce(ONE, "smoke", out=tmp_path)
+    write_page(tmp_path, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text("utf-8")
+    assert f"**{len(ITEMS)} items**: holds: 1, " in page
+    assert f"not run: {len(ITEMS) - 1}." in page
+    assert r"1 \| 2 &lt; 3" in page
+    assert "does not hold**" not in page  # that was the smoke run
+    reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path})
+    assert "At scale `small` (" in page_of(read_verdicts(tmp_path), Path())
+    with pytest.raises(InputError, match="found none"):
+        write_page(tmp_path / "nothing", tmp_path / "page.md")
+
+
+def test_a_test_that_was_changed_after_numbers_had_been_seen_is_named_on_the_page() -> None:
+    changed = [change for item in ITEMS.values() for change in item.changes]
+    page = " ".join(page_of({name: {} for name in ITEMS}, Path()).split())
+    assert changed
+    assert page.count("*Changed after numbers had been seen:*") == len(changed)
+    assert all(change in page for change in changed)
+
+
+def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:
+    found = read_verdicts(DOCS / "reproduction")
+    assert (DOCS / "reproduction.md").read_text("utf-8") == page_of(found, Path("reproduction"))
+
+
+def test_all_items_at_scale_small_took_less_than_an_hour() -> None:
+    taken = [scales["small"].seconds for scales in read_verdicts(DOCS / "reproduction").values()]
+    assert len(taken) == len(ITEMS)
+    assert sum(taken) < 3600
+
+
+def test_verdicts_of_the_documents_are_about_the_claims_of_the_code() -> None:
+    for name, scales in read_verdicts(DOCS / "reproduction").items():
+        for verdict in scales.values():
+            assert verdict.claims == ITEMS[name].claims, f"{name}: stated otherwise since it was run"
+            assert verdict.title == ITEMS[name].title

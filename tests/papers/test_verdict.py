@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fathometer.errors import InputError
+from papers import Answer, Claim, Verdict, read_verdict
+
+CLAIMS = {"up": Claim("It rises.", "The slope is above 0."), "down": Claim("It falls.", "It is below 0.")}
+
+
+def verdict(up: bool | None, down: bool | None) -> Verdict:
+    answers = {"up": Answer(up, "slope 0.3", {"slope": 0.3}), "down": Answer(down, "slope −2")}
+    return Verdict("affinity-figure-0", "Figure 0", "small", CLAIMS, answers, notes=("by the way",))
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "outcome"),
+    [
+        (True, True, "holds"),
+        (True, None, "holds in part"),
+        (True, False, "holds in part"),
+        (False, False, "does not hold"),
+        (False, None, "does not hold"),
+        (None, None, "not decided"),
+    ],
+)
+def test_the_outcome_follows_from_what_could_be_decided(
+    up: bool | None, down: bool | None, outcome: str
+) -> None:
+    assert verdict(up, down).outcome == outcome
+
+
+def test_the_summary_says_how_many_claims_were_decided() -> None:
+    assert verdict(False, None).summary == "does not hold (1 of 2 claims decided)"
+    assert verdict(True, True).summary == "holds"
+    assert verdict(None, None).summary == "not decided"
+    assert Verdict("a", "A", "small", CLAIMS).summary == "not run"
+
+
+@pytest.mark.parametrize(("down", "outcome"), [(True, "holds"), (False, "holds"), (None, "holds")])
+def test_a_claim_of_ours_has_no_say(down: bool | None, outcome: str) -> None:
+    claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}
+    assert replace(verdict(True, down), claims=claims).outcome == outcome
+
+
+def test_claims_of_ours_alone_decide_nothing() -> None:
+    claims = {name: replace(claim, ours=True) for name, claim in CLAIMS.items()}
+    assert replace(verdict(True, True), claims=claims).outcome == "not decided"
+
+
+def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:
+    claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}
+    whole = replace(
+        verdict(True, False),
+        claims=claims,
+        command="fathometer …",
+        device="2 cores",
+        seconds=1.5,
+        date="2026",
+    )
+    whole.save(tmp_path / "verdict.json")
+    assert read_verdict(tmp_path / "verdict.json") == whole
+    assert json.loads((tmp_path / "verdict.json").read_text("utf-8"))["outcome"] == "holds"
+
+
+def test_numbers_that_json_has_not_are_left_out() -> None:
+    answer = Answer(True, "infinite", {"cost": math.inf, "slope": 1})
+    assert answer.numbers == {"slope": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": "another"}, "not a verdict"),
+        ({"version": 2}, "newer"),
+        ({"scale": "huge"}, "expected a scale"),
+        ({"claims": None}, "damaged"),
+        ({"seconds": "long"}, "damaged"),
+    ],
+)
+def test_a_file_that_is_no_verdict_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    file = tmp_path / "verdict.json"
+    verdict(True, True).save(file)
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(InputError, match=words):
+        read_verdict(file)
+
+
+def test_a_file_that_is_cut_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text('{"schema": "fathometer.verd')
+    with pytest.raises(InputError, match="cannot be read"):
+        read_verdict(tmp_path / "verdict.json")

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from fathometer import InputError, Sounding, measure
+from fathometer.capture import Site
+from fathometer.results.history import Cost, History, metrics_frame
+from fathometer.results.history_file import load as load_history
+from fathometer.results.provenance import Provenance
+
+LOSSES = {"loss": [(0, 3.0), (5, 2.0), (9, float("inf"))], "accuracy": [(9, 0.5)]}
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh())
+    soundings = []
+    for _ in range(3):
+        soundings.append(measure(model, torch.ones(1, 4) + torch.randn(60, 4), samples=30, name="a <b> net"))
+        with torch.no_grad():
+            next(model.parameters()).mul_(2)
+    cost = Cost(1.5, 60.0, 0.05)
+    return History((0, 5, 9), tuple(soundings), metrics_frame(LOSSES), cost, ((7, "not finite"),))
+
+
+def test_tables_over_time(history: History) -> None:
+    table = history.table("cka")
+    assert (table.index.name, table.columns.name) == ("step", "site")
+    assert list(table.index) == [0, 5, 9]
+    assert list(table.columns) == ["1", "3"]
+    assert table.loc[5, "3"] == history.soundings[1].mean("cka")["3"]
+    pd.testing.assert_frame_equal(history.signature, history.table("affinity"))
+    change = history.change()
+    assert list(change.columns) == ["first", "last", "change"]
+    expected = history.signature.loc[9] - history.signature.loc[0]
+    assert change["change"].to_list() == expected.to_list()
+    assert change["change"].abs().max() > 0.01
+    with pytest.raises(InputError, match="'other' was not measured here"):
+        history.table("other")
+    assert history.metric("loss").to_dict() == {0: 3.0, 5: 2.0, 9: float("inf")}
+    with pytest.raises(InputError, match="'rate' was not logged here, but loss, accuracy"):
+        history.metric("rate")
+
+
+def test_what_is_saved_is_loaded(history: History, tmp_path: Path) -> None:
+    again = load_history(history.save(tmp_path / "h.json"))
+    assert again.steps == history.steps
+    assert again.cost == history.cost
+    assert again.missed == history.missed
+    pd.testing.assert_frame_equal(again.metrics, history.metrics, check_exact=True)
+    for one, other in zip(again.soundings, history.soundings, strict=True):
+        pd.testing.assert_frame_equal(one.records, other.records, check_exact=True)
+        assert one.sites == other.sites
+        assert one.provenance == other.provenance
+    assert len({sounding.provenance.model["sha256"] for sounding in again.soundings}) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["h.json"]
+    bare = History((3,), history.soundings[:1])
+    again = load_history(bare.save(tmp_path / "bare.json"))
+    assert (again.steps, again.cost, again.missed, again.metrics.empty) == ((3,), Cost(), (), True)
+    assert again.soundings[0].provenance == bare.soundings[0].provenance
+
+
+def many(steps: int, sites: int, gauges: int) -> History:
+    rng = np.random.default_rng(0)
+    places = tuple(Site(f"layers.{i}.activation", "relu", 1, i, own=True) for i in range(sites))
+    soundings = []
+    for _ in range(steps):
+        columns = {f"gauge_{i}": rng.random(sites) for i in range(gauges)}
+        keys = {"site": [site.name for site in places], "batch": 0, "n": 512, "d": 64}
+        facts = Provenance(
+            model={"name": "net", "sha256": rng.bytes(32).hex()}, settings={"sites": "x" * 2000}
+        )
+        soundings.append(Sounding(places, pd.DataFrame({**keys, **columns}), facts))
+    return History(tuple(range(steps)), tuple(soundings))
+
+
+def test_what_is_the_same_is_said_once(tmp_path: Path) -> None:
+    history = many(40, 50, 10)
+    path = history.save(tmp_path / "h.json")
+    text = path.read_text()
+    numbers = sum(
+        len(repr(float(v))) + 1 for s in history.soundings for v in s.records.iloc[:, 4:].to_numpy().flat
+    )
+    assert len(text) < numbers + 40 * 300 + 10_000
+    assert text.count("layers.7.activation") == 1
+    again = load_history(path)
+    pd.testing.assert_frame_equal(again.table("gauge_3"), history.table("gauge_3"), check_exact=True)
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    content = path.read_bytes()
+    for length in range(0, len(content) - 2, max(1, len(content) // 60)):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=str(path)):
+            load_history(path)
+
+
+def test_files_that_are_not_ours(history: History, tmp_path: Path) -> None:
+    path = tmp_path / "h.json"
+    for content in ("", "[]", "{}", '{"schema": "other"}', "3", "null", "\x00", "[" * 100_000):
+        path.write_text(content)
+        with pytest.raises(InputError, match="not a history"):
+            load_history(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="broken, or not a history"):
+        load_history(path)
+    history.soundings[0].save(path)
+    with pytest.raises(InputError, match="not a history"):
+        load_history(path)
+    with pytest.raises(InputError, match=r"ends in \.json"):
+        load_history(tmp_path / "h.parquet")
+    with pytest.raises(InputError, match=r"ends in \.json"):
+        history.save(tmp_path / "h.pkl")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_history(tmp_path / "missing.json")
+    with pytest.raises(InputError, match="cannot be written"):
+        history.save(tmp_path / "no" / "h.json")
+
+
+def test_newer_and_mangled_files(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    path.write_text(json.dumps({**good, "version": 2}))
+    with pytest.raises(InputError, match="written by a newer fathometer"):
+        load_history(path)
+    first, *others = good["soundings"]
+    mangled: list[dict[str, Any]] = [
+        {"shared": {}},
+        {"shared": []},
+        {"soundings": []},
+        {"soundings": 3},
+        {"soundings": [others[0], first]},
+        {"soundings": [first, first]},
+        {"soundings": [{**first, "step": "0"}, *others]},
+        {"soundings": [{**first, "records": {}}, *others]},
+        {"soundings": [{**first, "gauges": ["affinity"]}, *others]},
+        {"soundings": [{**first, "provenance": 1}, *others]},
+        {"cost": {}},
+        {"cost": {"seconds": [1], "in_all": 1, "bound": None}},
+        {"metrics": {"loss": {"step": [1, 2], "value": [1.0]}}},
+        {"metrics": {"loss": {"step": [1.5], "value": [1.0]}}},
+        {"metrics": {"loss": {"step": [1], "value": [None]}}},
+        {"metrics": []},
+        {"missed": [[1]]},
+    ]
+    for change in mangled:
+        path.write_text(json.dumps({**good, **change}))
+        with pytest.raises(InputError, match=r"h\.json: broken, the parts do not fit"):
+            load_history(path)
+
+
+def test_numbers_that_json_has_not_are_refused(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    path.write_text(json.dumps({**good, "missed": [[1, float("nan")]]}))
+    with pytest.raises(InputError, match="broken, or not a history"):
+        load_history(path)
+
+
+def test_text_is_no_number(history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    for text in ("1_0e-2", "0.5", " inf", "Infinity"):
+        path.write_text(json.dumps({**good, "metrics": {"loss": {"step": [1], "value": [text]}}}))
+        with pytest.raises(InputError, match="broken, the parts do not fit"):
+            load_history(path)
+
+
+def test_parts_that_do_not_belong_together(history: History) -> None:
+    first, second, _ = history.soundings
+    with pytest.raises(InputError, match="got 2 steps and 1 soundings"):
+        History((0, 1), (first,))
+    with pytest.raises(InputError, match="one at least, got 0 steps"):
+        History((), ())
+    with pytest.raises(InputError, match=r"steps that grow, got \[4, 4\]"):
+        History((4, 4), (first, second))
+    with pytest.raises(InputError, match="sites or gauges of step 1 are not those of step 0"):
+        History((0, 1), (first, replace(second, sites=second.sites[:1])))
+    with pytest.raises(InputError, match="sites or gauges of step 1"):
+        History((0, 1), (first, replace(second, records=second.records.drop(columns="cka"))))
+    with pytest.raises(InputError, match="columns step, name, value, got a"):
+        History((0,), (first,), pd.DataFrame({"a": [1]}))
+
+
+def test_it_shows_itself(history: History) -> None:
+    assert repr(history) == (
+        "History of a <b> net: 3 soundings, steps 0 to 9, 1 missed, 2 sites; "
+        "measuring took 1.5 s of 60.0 s, 2.5%, asked for at most 5.0%"
+    )
+    html = history._repr_html_()
+    assert "<b>" not in html
+    assert html.count("<tr>") == 3
+    assert f"<td>{history.change()['change']['3']:+.3f}</td>" in html
+    assert "and 20 more sites" in many(2, 80, 1)._repr_html_()
+
+
+def test_the_picture(history: History) -> None:
+    heat, lines, bar = history.plot().axes
+    mesh: Any = heat.collections[0]
+    np.testing.assert_allclose(np.asarray(mesh.get_array()), history.signature.to_numpy().T)
+    assert heat.get_xlim() == (0, 9)
+    assert sorted({float(x) for x in np.asarray(mesh.get_coordinates())[..., 0].flat}) == [-2.5, 2.5, 7, 11]
+    assert [label.get_text() for label in heat.get_yticklabels()] == ["1", "3"]
+    assert heat.get_ylim()[0] > heat.get_ylim()[1]  # the first site on top
+    before, after = lines.get_lines()
+    assert list(before.get_xdata()) == history.signature.loc[0].to_list()  # type: ignore[arg-type]
+    assert list(after.get_xdata()) == history.signature.loc[9].to_list()  # type: ignore[arg-type]
+    assert [text.get_text() for text in lines.get_legend().get_texts()] == ["step 0", "step 9"]  # type: ignore[union-attr]
+    assert bar.get_ylabel() == "affinity score"
+    one = History((4,), history.soundings[:1]).plot("stable_rank_x").axes
+    assert one[0].get_xlim() == (3.5, 4.5)
+    assert one[2].get_ylabel() == "stable rank x"
+    many_sites = many(2, 60, 1).plot("gauge_0").axes[0]
+    assert many_sites.get_ylabel() == "site, in order of depth"

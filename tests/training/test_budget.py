@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fathometer.results.history import Cost
+from fathometer.training.budget import Budget
+
+
+class Clock:
+    """Shows the time that it was told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def training(bound: float, steps: int, a_step: float, a_sounding: float) -> tuple[Cost, list[int]]:
+    """The first and the last step are measured in any case."""
+    clock = Clock()
+    budget = Budget(bound, clock)
+    budget.start()
+    measured = []
+    for step in range(steps + 1):
+        clock.now += a_step if step else 0.0
+        if step in (0, steps) or budget.allows():
+            with budget.measuring():
+                clock.now += a_sounding
+            measured.append(step)
+    return budget.cost, measured
+
+
+@given(
+    bound=st.floats(0.005, 0.5),
+    a_step=st.floats(1e-4, 1.0),
+    ratio=st.floats(0.01, 30.0),
+    steps=st.integers(1, 3000),
+)
+def test_the_share_stays_below_the_bound_once_there_is_time_for_two(
+    bound: float, a_step: float, ratio: float, steps: int
+) -> None:
+    cost, measured = training(bound, steps, a_step, ratio * a_step)
+    least = 2 * ratio * a_step  # for the first and the last
+    assert cost.in_all == pytest.approx(steps * a_step + cost.seconds)
+    if least <= bound * (steps * a_step + least):
+        assert cost.share <= bound * (1 + 1e-9)
+    else:
+        assert measured == [0, steps]
+
+
+def test_the_bound_is_made_use_of() -> None:
+    cost, measured = training(0.05, 10_000, 0.01, 0.05)
+    assert 0.047 < cost.share <= 0.05
+    gaps = {after - before for before, after in pairwise(measured[2:-1])}
+    assert gaps <= {95, 96}  # 95 steps of 0.01 s and a sounding of 0.05 s: a twentieth
+
+
+def test_a_sounding_that_took_longer_is_paid_for_before_the_next() -> None:
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    budget.start()
+    for seconds in (1.0, 1.0, 30.0, 1.0):
+        with budget.measuring():
+            clock.now += seconds
+    clock.now += 9 * (33 + 2 * 30) - 1.0  # the next may take as long, and the last too
+    assert not budget.allows()
+    clock.now += 1.1
+    assert budget.allows()
+    for _ in range(2):
+        with budget.measuring():
+            clock.now += 1.0
+    assert budget.allows()  # 35 and 2 of 870 and more: it is forgotten
+
+
+def test_the_clock_stands_still_in_a_pause() -> None:
+    clock = Clock()
+    budget = Budget(None, clock)
+    budget.start()
+    clock.now += 10
+    budget.stop()
+    clock.now += 1000
+    budget.start()
+    clock.now += 5
+    budget.start()
+    assert budget.cost == Cost(0.0, 15.0, None)
+    with budget.counted():
+        clock.now += 2
+    budget.stop()
+    with budget.counted():
+        clock.now += 3
+    assert budget.cost == Cost(2.0, 17.0, None)
+    assert budget.allows()
+
+
+def test_every_step_is_counted_and_time_ends_with_the_last() -> None:
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    for _ in range(10):
+        began = budget.start()
+        clock.now += 0.5
+        budget.spent(began)
+        clock.now += 1.5
+    assert budget.cost == Cost(5.0, 18.5, 0.1)
+    clock.now += 1000
+    assert budget.cost == Cost(5.0, 18.5, 0.1)
+    budget.resume(budget.cost, [0.0])
+    assert not budget.allows()  # the steps alone are above the bound
+    assert budget.cost.share > 0.1
+
+
+def test_going_on_from_an_earlier_process() -> None:
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    budget.resume(Cost(5.0, 50.0, 0.1), [1.0, 1.0])
+    budget.start()
+    assert not budget.allows()  # 5 + 2 of 52
+    clock.now += 17.9
+    assert not budget.allows()
+    clock.now += 0.2
+    assert budget.allows()  # 7 of 70
+    assert str(Cost(5.0, 50.0, 0.1)) == "5.0 s of 50.0 s, 10.0%, asked for at most 10.0%"
+    assert Cost().share == 0.0
