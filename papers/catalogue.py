@@ -28,7 +28,7 @@ def chosen_items(patterns: Sequence[str]) -> list[Item]:
             near = get_close_matches(pattern, ITEMS, cutoff=0.5)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise InputError(
-                f"{pattern!r}: expected an item, a pattern of items, or all{hint} (fathometer reproduce list)"
+                f"{pattern!r}: expected an item, a pattern of items, or all{hint} (python -m papers list)"
             )
         wanted |= found
     return [item for name, item in ITEMS.items() if name in wanted]

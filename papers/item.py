@@ -26,7 +26,7 @@ class Item:
     """A figure, table or statement.
 
     Attributes:
-        name: as `fathometer reproduce` takes it; begins with the paper.
+        name: as `python -m papers run` takes it; begins with the paper.
         title: as the paper numbers it, and what it shows.
         claims: by a short name.
         run: measures, leaves tables and figures with the workshop, and answers every claim.

@@ -34,17 +34,19 @@ _HEAD = """\
 
 Every figure, table and statement of the paper on the affinity score
 ([Bouniot, Redko et al.](https://arxiv.org/abs/2310.11439)) and of that on Leaky ResNets
-([Jacot and Kaiser](https://arxiv.org/abs/2405.17573)) is a command:
+([Jacot and Kaiser](https://arxiv.org/abs/2405.17573)) is an item of
+`papers`, which lies beside the package in its repository. In a clone, with the extra `papers` installed:
 
 ```bash
-fathometer reproduce list
-fathometer reproduce leaky-figure-1a                # minutes on two cores, no download
-fathometer reproduce "leaky-*" --scale paper --device cuda
+python -m papers list
+python -m papers run leaky-figure-1a                # minutes on two cores, no download
+python -m papers run "leaky-*" --scale paper --device cuda
 ```
 
 An item says beforehand what was published, by which test that will be decided, what it needs and how long it
-takes. It leaves its data, its figure and `verdict.json`. This page is written from these files, with
-`--page`; no verdict was given by eye. Where a test was changed after numbers had been seen, the item says so.
+takes. It leaves its data, its figure and `verdict.json`. This page is written from these files by
+`python -m papers page`; no verdict was given by eye. Where a test was changed after numbers had been seen, the
+item says so.
 
 - Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
   it can be had; `smoke`, which CI runs, decides nothing. Times leave out what an earlier item had trained or
@@ -143,7 +145,8 @@ def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
         item.small if shown.scale == "small" else _PLANNED if "--plan" in shown.command else item.published
     )
     head = f"**{shown.summary.capitalize()}**: {_cell(setting)}."
-    yield f"{head} `{shown.command}`, {where} ([verdict]({file.as_posix()})).\n"
+    command = shown.command.replace("fathometer reproduce", "python -m papers run")  # its name until 2026-11
+    yield f"{head} `{command}`, {where} ([verdict]({file.as_posix()})).\n"
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():
         answer = shown.answers[name]

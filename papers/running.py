@@ -167,7 +167,7 @@ def _command(item: Item, scale: Scale, device: str, sources: Mapping[Source, Pat
     used = [name for name in (*item.sources, *item.optional) if name in sources] if scale == "paper" else []
     paths = [f"--{name} {'PLAN.toml' if name == 'plan' else 'FOLDER'}" for name in used]
     where = [f"--device {device}"] if device != "cpu" else []
-    return " ".join(["fathometer reproduce", item.name, f"--scale {scale}", *where, *paths])
+    return " ".join(["python -m papers run", item.name, f"--scale {scale}", *where, *paths])
 
 
 def _machine(device: str) -> str:

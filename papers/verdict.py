@@ -127,7 +127,7 @@ def read_verdict(path: str | Path) -> Verdict:
         found = strict_json(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
-    head = check_format(found, SCHEMA, VERSION, path, "a verdict, as fathometer reproduce writes it")
+    head = check_format(found, SCHEMA, VERSION, path, "a verdict, as python -m papers writes it")
     try:
         claims = {
             name: Claim(each["claim"], each["test"], bool(each["ours"]))

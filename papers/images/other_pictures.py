@@ -35,7 +35,7 @@ def photographs(count: int, size: int) -> Tensor:
     try:
         from sklearn.datasets import load_sample_images
     except ImportError as error:
-        raise MissingExtraError("scikit-learn", "reproduce", "two photographs") from error
+        raise MissingExtraError("scikit-learn", "papers", "two photographs") from error
     generator = np.random.default_rng(0)
     large = [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in load_sample_images().images]
     sources = [F.avg_pool2d(image.float(), by) for image in large for by in _SHRUNK]

@@ -72,7 +72,7 @@ def digits(split: Split) -> Pictures:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise MissingExtraError("scikit-learn", "reproduce", "a small data set") from error
+        raise MissingExtraError("scikit-learn", "papers", "a small data set") from error
     found = load_digits()
     small = torch.from_numpy(found.images).float()[:, None] / 16
     large = F.interpolate(small, size=(DIGITS, DIGITS), mode="bilinear", align_corners=False)

@@ -52,7 +52,7 @@ def test_a_run_leaves_its_data_and_its_verdict(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
     assert verdict.outcome == "holds"
     assert verdict.notes == ("A note.",)
-    assert verdict.command == "fathometer reproduce affinity-figure-2a --scale small"
+    assert verdict.command == "python -m papers run affinity-figure-2a --scale small"
 
 
 def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None:
