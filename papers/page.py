@@ -45,8 +45,8 @@ python -m papers run "leaky-*" --scale paper --device cuda
 
 An item says beforehand what was published, by which test that will be decided, what it needs and how long it
 takes. It leaves its data, its figure and `verdict.json`. This page is written from these files by
-`python -m papers page`; no verdict was given by eye. Where a test was changed after numbers had been seen, the
-item says so.
+`python -m papers page`; no verdict was given by eye. Where a test was changed after numbers had been seen,
+the item says so.
 
 - Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
   it can be had; `smoke`, which CI runs, decides nothing. Times leave out what an earlier item had trained or
