@@ -7,11 +7,13 @@ import importlib
 import pickle
 import pkgutil
 
+import numpy as np
 import pytest
+import torch
 
 import fathometer
-from fathometer import FathometerError
-from fathometer.errors import MissingExtraError
+from fathometer import FathometerError, InputError
+from fathometer.errors import MissingExtraError, check_device, check_whole, did_you_mean
 
 
 def kinds() -> list[type[FathometerError]]:
@@ -39,3 +41,41 @@ def test_every_error_survives_pickling_and_copying() -> None:
 def test_a_missing_extra_says_what_to_install() -> None:
     with pytest.raises(ImportError, match=r"needs the package .rich.: pip install 'fathometer\[all\]'"):
         raise MissingExtraError("rich", "all", "a table")
+
+
+def test_an_input_error_keeps_its_parameter_when_copied() -> None:
+    error = InputError("expected 'drop' or 'keep'", parameter="leftover")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.parameter, again.reason) == (
+        "leftover: expected 'drop' or 'keep'",
+        "leftover",
+        "expected 'drop' or 'keep'",
+    )
+
+
+@pytest.mark.parametrize("value", [64, np.int64(64), torch.tensor(64)])
+def test_whole_numbers_of_every_library_are_accepted(value: object) -> None:
+    number = check_whole("samples", value, least=2)
+    assert type(number) is int
+    assert number == 64
+
+
+@pytest.mark.parametrize("value", [1, True, 64.0, "64", None, np.float64(64), np.inf])
+def test_other_values_are_refused_as_whole_numbers(value: object) -> None:
+    with pytest.raises(InputError, match="samples: expected a whole number from 2"):
+        check_whole("samples", value, least=2)
+
+
+def test_similar_names_are_suggested() -> None:
+    known = ["stable_rank_x", "stable_rank_y", "Affinity"]
+    assert did_you_mean("stable_rank", known) == "did you mean stable_rank_x or stable_rank_y?"
+    assert did_you_mean("affinty", known) == "did you mean Affinity?"
+    assert did_you_mean("", known) == did_you_mean("zzz", known) == ""
+
+
+def test_a_device_is_checked_by_using_it() -> None:
+    assert check_device("cpu") == "cpu"
+    assert check_device("auto") in ("cpu", "cuda")
+    for device in ("warp", "cuda:99", "meta", None):
+        with pytest.raises(InputError, match=f"^keep_on: {device} is not usable here"):
+            check_device(device, "keep_on")

@@ -1,14 +1,36 @@
-"""One family of errors: every message says what was expected, what came, and what to do."""
+"""The errors that fathometer raises, and checks that several parts share.
+
+Every message says what was expected, what was given, and what to do. Nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class FathometerError(Exception):
-    """Anything that fathometer raises on purpose."""
+    """Any error that fathometer raises on purpose."""
 
 
 class InputError(FathometerError, ValueError):
-    """The input cannot be measured: wrong shape, dtype, option, or no variation to measure."""
+    """The input cannot be measured: wrong shape, dtype, option, or no variation to measure.
+
+    Attributes:
+        parameter: name of the parameter that is wrong, if it is one; the message begins with it. The command
+            line writes its flag instead.
+        reason: the message without that name.
+
+    Example:
+        >>> error = InputError("expected a whole number, got 0.5", parameter="samples")
+        >>> str(error), error.parameter
+        ('samples: expected a whole number, got 0.5', 'samples')
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        super().__init__(message if parameter is None else f"{parameter}: {message}")
+        self.parameter, self.reason = parameter, message
 
 
 class TooFewSamplesError(InputError):
@@ -16,7 +38,7 @@ class TooFewSamplesError(InputError):
 
 
 class NumericalError(FathometerError, ArithmeticError):
-    """A decomposition failed, and so did its slower stand-in."""
+    """A decomposition failed, and so did its slower replacement."""
 
 
 class MissingExtraError(FathometerError, ImportError):
@@ -27,7 +49,7 @@ class MissingExtraError(FathometerError, ImportError):
         self._arguments = package, extra, purpose
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
-        """Copies, and what comes back from another process, are made from the same arguments."""
+        """Make copies, also in another process, from the same arguments."""
         return type(self), self._arguments
 
 
@@ -36,23 +58,73 @@ class ForwardError(FathometerError, RuntimeError):
 
 
 class OutOfMemoryError(FathometerError, MemoryError):
-    """The work does not fit; the message says what to make smaller."""
+    """The work does not fit into memory; the message says what to make smaller."""
 
 
 def first_line(error: BaseException) -> str:
-    r"""What went wrong, on one line; of an empty message, what it is.
+    r"""Return the first line of an error's message, or its class if the message is empty.
 
     Example:
-        >>> first_line(ValueError("no such thing.\nLook elsewhere.")), first_line(KeyError())
-        ('no such thing', 'KeyError')
+        >>> first_line(ValueError("no such file.\nLook elsewhere.")), first_line(KeyError())
+        ('no such file', 'KeyError')
     """
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
+def did_you_mean(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> str:
+    """Return `did you mean a or b?` for a mistyped name, or an empty text if nothing is similar.
+
+    Names that begin with the given one come first; upper and lower case do not matter.
+
+    Example:
+        >>> did_you_mean("afinity", ["affinity", "cka"]), did_you_mean("wombat", ["affinity", "cka"])
+        ('did you mean affinity?', '')
+    """
+    by_lower = {str(candidate).lower(): str(candidate) for candidate in known}
+    word = name.lower()
+    near = [lower for lower in by_lower if word and lower.startswith(word)]
+    near = near or get_close_matches(word, by_lower, n=most, cutoff=cutoff)
+    return f"did you mean {' or '.join(by_lower[lower] for lower in near[:most])}?" if near else ""
+
+
+def check_whole(parameter: str, value: object, least: int = 0, *, most: int = 2**63 - 1) -> int:
+    """Return a whole number as an `int`, also from NumPy's integers; refuse anything else, also True.
+
+    Example:
+        >>> check_whole("samples", 64, least=2)
+        64
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+        if least <= number <= most:
+            return number
+    except TypeError:
+        pass
+    most_text = f" to {most}" if most < 2**63 - 1 else ""
+    raise InputError(f"expected a whole number from {least}{most_text}, got {value!r}", parameter=parameter)
+
+
+def check_device(device: object, parameter: str = "device") -> str:
+    """Return the device as text if work can be done there; `"auto"` means a GPU if there is one."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.ones(1, device=torch.device(device)).sum().item()  # type: ignore[call-overload]
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        raise InputError(
+            f"{device} is not usable here ({first_line(error)}); try cpu", parameter=parameter
+        ) from error
+    return str(device)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python, CUDA or the CPU allocator reports that memory ran out."""
-    import torch  # imported late, so that `fathometer --help` does not wait for it
+    """Say whether Python, CUDA or the CPU allocator reports that memory ran out."""
+    import torch
 
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and "allocate memory" in str(error)
