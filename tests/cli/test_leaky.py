@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 from fathometer.cli import main
-from fathometer.leaky import load_sweep, sweeping
+from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep, sweeping
 from fathometer.progress import Show
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not at a critical point")  # these train for a moment
@@ -176,6 +177,23 @@ def test_statements_of_the_paper(run: Run, trained: Path) -> None:
     assert "L̃ = 1, L = 4, width 8, seed 1" in out
     code, _, err = run("leaky", "theory", str(trained / "one"), "--out", "theory.csv")
     assert (code, "theory.csv exists" in err) == (2, True)
+
+
+def test_theory_takes_the_deepest_network_that_did_not_diverge(run: Run, tmp_path: Path) -> None:
+    shallow = Design(0.5, 2, 8, teacher=Teacher((4, 1, 4)), samples=20, test_samples=20)
+    deep = replace(shallow, effective_depth=8.0, layers=12)  # shallow with its depth would be refused
+    found = sweep([shallow, deep], Recipe((Phase("adam", 20),)))
+    found.save(tmp_path / "both")
+    code, out, _ = run("leaky", "theory", "both")
+    assert (code, "L̃ = 8, L = 12" in out) == (0, True)
+    replace(found, runs=(found.runs[0], replace(found.runs[1], diverged=10))).save(tmp_path / "one")
+    code, out, _ = run("leaky", "theory", "one")
+    assert (code, "L̃ = 0.5, L = 2" in out) == (0, True)
+    code, out, _ = run("leaky", "theory", "one", "--network", "1")
+    assert (code, "diverged at epoch 10" in out) == (0, True)
+    replace(found, runs=tuple(replace(one, diverged=10) for one in found.runs)).save(tmp_path / "none")
+    code, _, err = run("leaky", "theory", "none")
+    assert (code, "expected a network that did not diverge" in err) == (2, True)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes(

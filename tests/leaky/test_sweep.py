@@ -53,6 +53,26 @@ def test_training_lowers_the_loss_and_records_it() -> None:
     assert run.diverged is None
 
 
+@pytest.mark.parametrize("layers", [4, 5])
+def test_the_history_and_the_summary_have_one_median(layers: int) -> None:
+    run = sweep(replace(SMALL, layers=layers), SHORT).runs[0]
+    assert run.history["crit"].iloc[-1] == pytest.approx(run.measure(warn=False).summary["crit"], rel=1e-3)
+
+
+def test_siblings_differ_in_depth_alone_and_did_not_diverge() -> None:
+    designs = [
+        SMALL,
+        replace(SMALL, effective_depth=2.0),
+        replace(SMALL, effective_depth=0.0),
+        replace(SMALL, effective_depth=0.5, layers=2),
+        replace(SMALL, effective_depth=1.0),
+    ]
+    found = sweep(designs, SHORT)
+    assert found.siblings(found.runs[0]) == [found.runs[1], found.runs[4]]
+    found = replace(found, runs=(*found.runs[:4], replace(found.runs[4], diverged=3)))
+    assert found.siblings(found.runs[0]) == [found.runs[1]]
+
+
 def test_threads_do_not_change_the_result_and_networks_do_not_mix() -> None:
     designs = grid(SMALL, effective_depth=[1.0, 3.0], seeds=2)
     one, two = (sweep(designs, SHORT, threads=threads) for threads in (1, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 import torch
 
+from fathometer.errors import InputError
 from fathometer.leaky.energy import GAMMA
 from fathometer.leaky.measures import CRITICAL, PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
@@ -130,6 +131,25 @@ class LeakySweep:
             )
         return table
 
+    @property
+    def trained(self) -> list[LeakyRun]:
+        """The networks that did not diverge; an error where there is none."""
+        found = [run for run in self.runs if run.diverged is None]
+        if not found:
+            raise InputError(
+                f"sweep: expected a network that did not diverge, got {len(self.runs)} that did; "
+                "train with a smaller learning rate"
+            )
+        return found
+
+    def siblings(self, run: LeakyRun) -> list[LeakyRun]:
+        """The networks of other depths L̃ > 0 that are like `run` in everything else and did not diverge."""
+        return [
+            other
+            for other in self.runs
+            if other.diverged is None and differs_in_depth(other.design, run.design)
+        ]
+
     def with_gamma(self, gamma0: float) -> LeakySweep:
         """The same networks, to be measured with another ridge."""
         return replace(self, runs=tuple(replace(run, gamma0=gamma0) for run in self.runs))
@@ -159,6 +179,14 @@ class LeakySweep:
             for run in self.runs
             if all(getattr(run.design, name) == value for name, value in attributes.items())
         ]
+
+
+def differs_in_depth(design: Design, other: Design) -> bool:
+    """Whether two designs differ in L̃, and in nothing else; the depth of the first is not 0."""
+    differing = {
+        field.name for field in fields(Design) if getattr(design, field.name) != getattr(other, field.name)
+    }
+    return differing == {"effective_depth"} and design.effective_depth > 0
 
 
 def _row(run: LeakyRun) -> dict[str, Any]:

@@ -166,7 +166,7 @@ class Stack:
         self.differentiate()
         slopes = torch.linalg.vector_norm(self.gradients.weights, dim=(-2, -1))
         sizes = torch.linalg.vector_norm(self.parameters.weights, dim=(-2, -1))
-        return (slopes / (self.decays * self.steps)[..., 0, 0] / sizes).median(0).values
+        return median(slopes / (self.decays * self.steps)[..., 0, 0] / sizes)
 
     @torch.no_grad()
     def moves(self) -> Tensor:
@@ -222,6 +222,17 @@ class Stack:
             if tensors[name].shape != part.shape:
                 raise ValueError(f"{name} of shape {list(tensors[name].shape)}, not {list(part.shape)}")
             part.copy_(tensors[name])
+
+
+def median(values: Tensor) -> Tensor:
+    """Over the first axis, for an even number the mean of the middle two, as pandas has it (torch does not).
+
+    Example:
+        >>> median(torch.tensor([4.0, 1.0, 2.0, 9.0])).item()
+        3.0
+    """
+    ordered, count = values.sort(0).values, len(values)
+    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
 
 
 def pointwise(sigma: Nonlinearity, device: torch.device) -> Pointwise:

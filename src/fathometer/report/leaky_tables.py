@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
 from fathometer.leaky.compare_schemes import Projection, check_alike
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.plan import Scheme
+from fathometer.leaky.run import differs_in_depth
 from fathometer.leaky.theory import Statement, check_all
 
 Results: TypeAlias = LeakySweep | LeakyRun
@@ -109,17 +109,10 @@ def statements_of(run: LeakyRun, kin: Iterable[LeakyRun] = ()) -> list[Statement
     """
     if run.diverged is not None:
         return []
-    others = [other.path for other in kin if other.diverged is None and differs_in_depth(other, run)]
+    others = [
+        other.path for other in kin if other.diverged is None and differs_in_depth(other.design, run.design)
+    ]
     return check_all(run.path, run.gamma0, others if len(others) > 1 else ())
-
-
-def differs_in_depth(run: LeakyRun, other: LeakyRun) -> bool:
-    """Whether two designs differ in L̃ > 0 and in nothing else."""
-    depth = other.design.effective_depth
-    return (
-        run.design.effective_depth not in (depth, 0.0)
-        and replace(run.design, effective_depth=depth) == other.design
-    )
 
 
 def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection:

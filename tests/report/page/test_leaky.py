@@ -19,7 +19,6 @@ from fathometer.leaky.theory import check_all
 from fathometer.report.leaky_tables import (
     bottleneck_stretches,
     depth_table,
-    differs_in_depth,
     sample_paths,
     statements_of,
 )
@@ -123,7 +122,7 @@ def test_statements_are_those_of_the_library(depths: LeakySweep, page: Page) -> 
     data = view_of(page).data
     number = next(i for i, run in enumerate(depths.runs) if run.design.effective_depth == 3)
     run, rows = depths.runs[number], data["runs"][number]["theory"]
-    kin = [other.path for other in depths.runs if differs_in_depth(other, run)]
+    kin = [other.path for other in depths.siblings(run)]
     assert len(kin) == 2  # 1 and 5 of the same seed; a plain ResNet has no energies
     statements = check_all(run.path, run.gamma0, kin)
     assert [row[0] for row in rows] == [statement.name for statement in statements]

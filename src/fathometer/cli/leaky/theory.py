@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 
 import pandas as pd
@@ -14,7 +14,7 @@ from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption, RunArgument
 from fathometer.cli.options import ForceOption, GammaOption, TableOption
 from fathometer.cli.outputs import check_table, write_table
-from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
+from fathometer.leaky import load_sweep
 from fathometer.leaky.theory import Statement, check_all
 from fathometer.progress import Terminal
 
@@ -31,17 +31,23 @@ def theory(
 ) -> None:
     """Check every statement of the paper on a trained network: both sides measured, and the slack.
 
-    Of a sweep the deepest network is taken, and Proposition 5 is about all depths with its other settings.
+    Of a sweep the deepest network that did not diverge is taken; Proposition 5 is about all depths with its
+    other settings.
     """
     found = load_sweep(run)
-    chosen = only_network(found, network) if network is not None else _deepest(found)
+    chosen = (
+        max(found.trained, key=lambda run: run.design.effective_depth)
+        if network is None
+        else only_network(found, network)
+    )
     check_table(out, force)
-    others = [other.path for other in _kin(found, chosen)]
+    others = [other.path for other in found.siblings(chosen)]
     statements = check_all(chosen.path, gamma, others if len(others) > 1 else ())
     console = Terminal()
     design = chosen.design
     console.print(
-        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}, seed {design.seed}",
+        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}, seed {design.seed}"
+        + ("" if chosen.diverged is None else f"; diverged at epoch {chosen.diverged}, last finite weights")
     )
     console.print(_view(statements, details))
     if out is not None:
@@ -65,18 +71,3 @@ def _view(statements: list[Statement], details: bool) -> Table:
         mark = Text("yes", "green") if statement.holds else Text("no", "red")
         view.add_row(mark, text, *(f"{n:.4g}" for n in (statement.left, statement.right, statement.slack)))
     return view
-
-
-def _deepest(found: LeakySweep) -> LeakyRun:
-    return max(found.runs, key=lambda run: run.design.effective_depth)
-
-
-def _kin(found: LeakySweep, chosen: LeakyRun) -> list[LeakyRun]:
-    """The networks of other depths that are alike in everything else."""
-    depth = chosen.design.effective_depth
-    return [
-        run
-        for run in found.runs
-        if run.design.effective_depth not in (depth, 0.0)
-        and replace(run.design, effective_depth=depth) == chosen.design
-    ]

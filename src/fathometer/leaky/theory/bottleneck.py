@@ -26,6 +26,7 @@ from fathometer.leaky.energy import (
 from fathometer.leaky.measures import measure_path
 from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.stack import median
 from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal
 
 MUCH_LESS = 0.02  # a spread that is called much less than another
@@ -97,7 +98,7 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
         raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
     terms = _terms(path, gamma0, gamma)
     depth, root = path.effective_depth, terms.bound.sqrt().item()
-    value, least = terms.energy.median().item(), int(terms.cost.argmin())
+    value, least = median(terms.energy).item(), int(terms.cost.argmin())
     middle, own = value - terms.cost.min().item(), float((terms.energy - terms.cost).max())
     length = float((path.steps[terms.kept] * terms.speed).sum())
     literal = float(terms.gamma.max().sqrt() * terms.momentum.max())

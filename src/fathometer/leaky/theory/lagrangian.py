@@ -10,6 +10,7 @@ from fathometer.leaky.energy import GAMMA, Energies, energies, gamma_of, kernel_
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.nonlinearity import with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.stack import median
 from fathometer.leaky.theory.bottleneck import alive
 from fathometer.leaky.theory.statement import Statement, equal, relative
 
@@ -52,13 +53,13 @@ def weights_from_momenta(path: RepresentationPath, tolerance: float = CRITICAL) 
     Left is the tolerance, right the median over the layers of ‖W_l − L̃B_lσ(A_{l−1})ᵀ‖ / ‖W_l‖.
     """
     off = criticality(path)
-    median = off.median().item()
+    middle = median(off).item()
     return equal(
         "Section 1.5, weights",
         f"{tolerance:g} ≥ ‖W_l − {'L̃' if path.effective_depth else ''}B_lσ(A_{{l−1}})ᵀ‖ / ‖W_l‖",
         tolerance,
-        median,
-        error=median,
+        middle,
+        error=middle,
         tolerance=tolerance,
         measure="the median over the layers of the relative difference",
         details={"largest": off.max().item()},
