@@ -105,6 +105,25 @@ def test_a_history(folder: Path) -> None:
     assert "mine" in page(folder / "h.html")
 
 
+def test_a_stray_file_in_a_folder_is_skipped_unless_strict(
+    folder: Path,
+) -> None:
+    (folder / "nets" / "config.json").write_text("{}")
+    with pytest.warns(UserWarning, match=r"skipped 1 file: nets/config\.json: not a sounding"):
+        assert "wrote" in run("nets", "-o", "a.html")
+    with pytest.raises(InputError, match=r"nets/config.json: not a sounding"):
+        run("nets", "-o", "b.html", "--strict")
+
+
+def test_a_folder_is_read_by_url(folder: Path) -> None:
+    import fsspec
+
+    fsspec.filesystem("memory").put(str(folder / "nets"), "/of-a-report", recursive=True)
+    run("nets", "-o", "here.html")
+    run("memory://of-a-report", "-o", "there.html")
+    assert (folder / "here.html").stat().st_size == (folder / "there.html").stat().st_size
+
+
 def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
@@ -119,7 +138,7 @@ def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (["mine.json", "-o", "a.pdf"], "--out a.pdf: expected a name that ends in .html"),
         (["absent.json"], "absent.json: no such file or folder"),
-        (["empty"], "empty: no sounding (.json or .parquet) in this folder"),
+        (["empty"], "empty: expected a sounding (.json or .parquet) in this folder, got none"),
         (["mine.json", "h.json"], "h.json: is a history of a training, which is shown alone"),
         (["h.json", "mine.json"], "h.json: is a history of a training, which is shown alone"),
         (["h.json", "--anyway"], "--anyway: not looked at by the report of a history; leave it out"),

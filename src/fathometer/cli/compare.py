@@ -40,7 +40,7 @@ _OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteri
 def compare(
     context: typer.Context,
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(metavar="FILE…", help="Soundings: files of `fathometer measure`, or folders of them."),
     ],
     gauge: Annotated[

@@ -40,7 +40,7 @@ _ALWAYS = ("files", "kind", "columns", "out", "force")
 def plot(
     context: typer.Context,
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="WHAT…",
             help="Soundings, a folder of them, the folder of a leaky run or sweep, a history of a training.",
@@ -124,7 +124,7 @@ def plot(
     _check_options(given(context), results, kind)
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""
-        out = [Path(f"{slug(files[0].resolve().stem)}-{slug(kind)}{of}.pdf")]
+        out = [Path(f"{slug(Path(files[0]).resolve().stem)}-{slug(kind)}{of}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, dict):
         figure = _of_soundings(

@@ -12,23 +12,24 @@ from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.naming import slug
 from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
-from fathometer.cli.results import Results, read_results
+from fathometer.cli.results import Results, is_folder, read_results
 from fathometer.errors import InputError
 from fathometer.progress import Terminal
 from fathometer.report.page import write_report
 from fathometer.report.page.bundle import require_report
 from fathometer.results.history import History
 
-_ALWAYS = ("files", "out", "title", "view", "force")
+_ALWAYS = ("files", "out", "title", "view", "strict", "force")
 
 
 def report(
     context: typer.Context,
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="WHAT…",
-            help="Soundings, a folder of them, the folder of a leaky sweep, or a history of a training.",
+            help="Soundings, a folder of them, the folder of a leaky sweep, or a history of a training: "
+            "paths, or URLs such as s3://bucket/results.",
         ),
     ],
     out: Annotated[
@@ -41,6 +42,9 @@ def report(
     anyway: AnywayOption = False,
     view: Annotated[
         bool, typer.Option("--open", metavar="", help="Open it in the browser when it is written.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", metavar="", help="Stop at a file of a folder that is not a sounding.")
     ] = False,
     force: ForceOption = False,
 ) -> None:
@@ -67,12 +71,12 @@ def report(
     - `fathometer report results/ -o atlas.html --families networks.csv`
     """
     require_report()
-    out = out or Path(f"{slug(files[0].resolve().stem)}.html")
+    out = out or Path(f"{slug(Path(files[0]).resolve().stem)}.html")
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out}: expected a name that ends in .html")
     check_writable(out, force)
-    results = read_results(files)
-    folder = len(files) == 1 and files[0].is_dir()
+    results = read_results(files, strict=strict)
+    folder = len(files) == 1 and is_folder(files[0])
     _check_options(given(context), results, folder)
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])

@@ -1,0 +1,300 @@
+"""Folders of results: local ones, and every URL that fsspec opens (`s3://bucket/results`, `memory://results`)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import fsspec
+from filelock import FileLock, Timeout
+from fsspec.implementations.local import LocalFileSystem
+
+from fathometer.errors import FathometerError, InputError, first_line
+from fathometer.results.files import complete_file, remove_leftovers
+from fathometer.results.history_file import SCHEMA as HISTORY
+from fathometer.results.sounding import Sounding
+from fathometer.results.sounding_file import from_json, load
+
+Place: TypeAlias = str | Path
+
+_SOUNDINGS = (".json", ".parquet")
+_NAMED = 5  # skipped files that a warning names
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"}
+
+
+class StoreError(FathometerError):
+    """A results folder cannot be reached, read or written."""
+
+
+class Results(NamedTuple):
+    """Soundings that were read.
+
+    Attributes:
+        soundings: by path or URL.
+        skipped: why a file was skipped, by path or URL.
+    """
+
+    soundings: dict[str, Sounding]
+    skipped: dict[str, str]
+
+
+class Store:
+    """Files of a folder by name, with `/` for subfolders. A missing file is read as None.
+
+    A file appears when it is complete: a local one is written under a temporary name, flushed to the disk and
+    renamed; an object store shows a file when its upload has ended.
+
+    Args:
+        place: a path, or a URL that fsspec opens.
+
+    Example:
+        >>> store = Store("memory://example")
+        >>> store.write("a.json", b"{}")
+        >>> store.names(), store.read("a.json"), store.read("b.json")
+        (['a.json'], b'{}', None)
+    """
+
+    def __init__(self, place: Place) -> None:
+        try:
+            self._files, root = fsspec.core.url_to_fs(os.path.expanduser(place))
+        except (ImportError, ValueError) as error:
+            raise InputError(f"{place}: cannot be opened ({first_line(error)})") from error
+        self.place = str(place).rstrip("/") or "/"
+        self._root = root.rstrip("/")
+        self.local = Path(root) if isinstance(self._files, LocalFileSystem) else None
+        protocol = self._files.protocol
+        self._puts_are_atomic = bool(
+            _OBJECT_STORES & ({protocol} if isinstance(protocol, str) else {*protocol})
+        )
+
+    def __str__(self) -> str:
+        return self.place
+
+    def path(self, name: str = "") -> str:
+        """Return the path or URL of a file, as it was given."""
+        return f"{self.place}/{name}" if name else self.place
+
+    def real_path(self, name: str = "") -> str:
+        """Return what identifies a file: of a local file its path without links."""
+        inner = self._inner(name)
+        return inner if self.local is None else os.path.realpath(inner)
+
+    def exists(self, name: str = "") -> bool:
+        """Tell whether a file or folder of that name exists."""
+        try:
+            with self._reported("reached", name):
+                self._files.info(self._inner(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_folder(self) -> bool:
+        """Tell whether the place is a folder (or a prefix of an object store) and not a file."""
+        try:
+            with self._reported("reached", ""):
+                return bool(self._files.info(self._inner(""))["type"] == "directory")
+        except FileNotFoundError:
+            return False
+
+    def read(self, name: str = "") -> bytes | None:
+        """Return the content of a file, or None if there is none."""
+        try:
+            with self._reported("read", name):
+                return bytes(self._files.cat_file(self._inner(name)))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, which appears complete or not at all."""
+        if self.local is not None:
+            self._make_folder(name)
+            with self._reported("written", name), complete_file(self.local / name, durable=True) as part:
+                part.write_bytes(content)
+            return
+        try:
+            with self._reported("written", name):
+                if self._puts_are_atomic:
+                    self._files.pipe_file(self._inner(name), content)
+                else:
+                    self._write_and_rename(name, content)
+        except FileNotFoundError as error:  # such as a missing bucket
+            raise StoreError(f"{self.path(name)}: cannot be written ({first_line(error)})") from error
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a file, if it exists."""
+        self._make_folder(to)
+        with suppress(FileNotFoundError), self._reported("moved", name):
+            if self.local is not None:
+                (self.local / name).replace(self.local / to)
+            else:
+                self._files.mv(self._inner(name), self._inner(to))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with suppress(FileNotFoundError), self._reported("removed", name):
+            self._files.rm_file(self._inner(name))
+
+    def names(self, below: str = "", endings: tuple[str, ...] = (".json",)) -> list[str]:
+        """Return the sorted names of files in the folder or in a subfolder; hidden files are left out."""
+        try:
+            with self._reported("read", below):
+                self._files.invalidate_cache()
+                entries: list[dict[str, Any]] = self._files.ls(self._inner(below), detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        names = (entry["name"].rstrip("/").rpartition("/")[2] for entry in entries)
+        return sorted(name for name in names if name.endswith(endings) and not name.startswith("."))
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[bool]:
+        """Yield whether the lock is ours; it always is where there are no locks, as in an object store."""
+        if self.local is None:
+            yield True
+            return
+        self._make_folder(name)
+        path = self.local / name
+        with ExitStack() as stack:
+            try:
+                with self._reported("locked", name):
+                    stack.enter_context(FileLock(path, timeout=0))
+            except Timeout:
+                yield False
+                return
+            stack.callback(path.unlink, missing_ok=True)  # while it is held: filelock notices a removed file
+            yield True
+
+    def is_locked(self, name: str) -> bool:
+        """Tell whether a process on this machine holds the lock."""
+        if self.local is None or not (self.local / name).exists():
+            return False
+        with self.lock(name) as is_free:
+            return not is_free
+
+    def remove_leftovers(self) -> None:
+        """Remove temporary files that killed writers have left in a local folder."""
+        for folder in ("", "failed", "pending"):
+            if self.local is not None and (self.local / folder).is_dir():
+                remove_leftovers(self.local / folder)
+
+    def _inner(self, name: str) -> str:
+        """Return the path that the file system expects."""
+        return f"{self._root}/{name}".rstrip("/") or "/"
+
+    def _make_folder(self, name: str) -> None:
+        with self._reported("written", name):
+            self._files.makedirs(self._inner(name).rpartition("/")[0] or "/", exist_ok=True)
+
+    def _write_and_rename(self, name: str, content: bytes) -> None:
+        self._make_folder(name)
+        part = self._inner(f".{uuid.uuid4().hex}.part")
+        self._files.pipe_file(part, content)
+        self._files.mv(part, self._inner(name))
+
+    @contextmanager
+    def _reported(self, action: str, name: str) -> Iterator[None]:
+        """Turn the many errors of file systems into one; a missing file is left to the caller."""
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError, Timeout):
+            raise
+        except IsADirectoryError as error:
+            raise InputError(f"{self.path(name)}: expected a file, got a folder") from error
+        except Exception as error:  # every store has errors of its own
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise StoreError(f"{self.path(name)}: cannot be {action} ({reason})") from error
+
+
+def is_url(place: Place) -> bool:
+    """Tell whether a place is a URL and not a path on this machine.
+
+    Example:
+        >>> is_url("s3://bucket/results"), is_url("results/"), is_url("file:///results")
+        (True, False, False)
+    """
+    return "://" in str(place) and not str(place).startswith(("file://", "local://"))
+
+
+@contextmanager
+def local_copy(place: Place) -> Iterator[Path]:
+    """Yield a local path of a file or folder: the path itself, or a temporary copy of what a URL names."""
+    if not is_url(place):
+        yield Path(place)
+        return
+    store = Store(place)
+    if not store.exists():
+        raise InputError(f"{place}: no such file or folder")
+    with tempfile.TemporaryDirectory() as folder:
+        name = store.place.rpartition("/")[2] or "results"
+        store._files.get(store._inner(""), f"{folder}/{name}", recursive=True)
+        yield Path(folder, name)
+
+
+def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Results:
+    """Read soundings from files and folders, local or by URL.
+
+    A folder stands for all its `.json` and `.parquet` files. A file in it that is not a sounding is skipped,
+    counted and named in a warning. A file that is given by its own name must be a sounding.
+
+    Args:
+        places: paths or URLs that fsspec opens.
+        strict: raise an error for the first file of a folder that is not a sounding.
+
+    Raises:
+        InputError: for a missing file or folder, or a folder without any sounding.
+    """
+    found = Results({}, {})
+    seen: set[str] = set()
+    twice: list[str] = []
+    for place in [places] if isinstance(places, str | Path) else places:
+        store = Store(place)
+        if not store.exists():
+            raise InputError(f"{place}: no such file or folder")
+        is_folder = store.is_folder()
+        read = 0
+        for name in store.names(endings=_SOUNDINGS) if is_folder else [""]:
+            path = store.path(name)
+            if (real := store.real_path(name)) in seen:
+                twice.append(path)
+                continue
+            seen.add(real)
+            try:
+                found.soundings[path] = _sounding(store, name)
+                read += 1
+            except InputError as error:
+                if strict or not is_folder:
+                    raise
+                found.skipped[path] = str(error).removeprefix(f"{path}: ")
+        if is_folder and not read and not twice:
+            raise InputError(
+                f"{place}: expected a sounding (.json or .parquet) in this folder, got none"
+                + _listed(found.skipped)
+            )
+    if twice:
+        warnings.warn(f"given twice, used once: {', '.join(twice)}", stacklevel=2)
+    if found.skipped:
+        count = f"{len(found.skipped)} {'file' if len(found.skipped) == 1 else 'files'}"
+        warnings.warn(f"skipped {count}{_listed(found.skipped)}", stacklevel=2)
+    return found
+
+
+def _sounding(store: Store, name: str) -> Sounding:
+    path = store.path(name)
+    if path.endswith(".json") and (content := store.read(name)) is not None:
+        if f'"{HISTORY}"'.encode() in content[:200]:
+            raise InputError(f"{path}: is the history of a training; report or plot it alone")
+        return from_json(content.decode("utf-8", errors="replace"), path)
+    with local_copy(path) as file:
+        return load(file)
+
+
+def _listed(skipped: dict[str, str]) -> str:
+    """Return the skipped files with their reasons, as the end of a message."""
+    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_NAMED]]
+    more = [f"and {len(skipped) - _NAMED} more"] if len(skipped) > _NAMED else []
+    return f": {'; '.join([*named, *more])}" if skipped else ""
