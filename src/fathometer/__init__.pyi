@@ -43,7 +43,8 @@ from .gauges import r2 as r2
 from .gauges import r2_heldout as r2_heldout
 from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
-from .measuring import measure as measure
+from .measuring.measure import measure as measure
+from .measuring.options import MeasureOptions as MeasureOptions
 from .report.page import write_report as write_report
 from .residual import residual_path as residual_path
 from .results import History as History

@@ -214,7 +214,7 @@ def failing(x: Tensor, y: Tensor) -> float:
         ({"gauges": "affinty"}, "gauges: expected standard, all, some of affinity, .* did you mean affinity"),
         ({"gauges": []}, "gauges: expected at least one"),
         ({"gauges": [3]}, "gauges: expected names or functions"),
-        ({"gauges": ["norm", "norm"]}, "two are called 'norm'"),
+        ({"gauges": [lambda *_: 1, lambda *_: 2]}, "two are called '<lambda>'"),
         ({"gauges": [lambda *_: "much"]}, r"1: <lambda>: expected a number"),
         ({"gauges": [n]}, "gauges: 'n' has a meaning of its own"),
         ({"gauges": [failing]}, "1: failing: it raised ZeroDivisionError.*line"),

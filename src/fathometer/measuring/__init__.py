@@ -1,5 +1,1 @@
-"""The front door: `measure(model, data)` gives a `Sounding`."""
-
-from fathometer.measuring.measure import measure
-
-__all__ = ["measure"]
+"""Measuring: a network and data in, a `Sounding` out. `measure.py` is the front door."""

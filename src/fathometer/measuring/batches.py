@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from fathometer.capture.traces import is_dense, tensors_in
 from fathometer.errors import InputError
-
-Call: TypeAlias = "Callable[[nn.Module, Any], object]"
+from fathometer.measuring.options import Call
 
 DEFAULT_BATCH_SIZE = 32
 

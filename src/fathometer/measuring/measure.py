@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from fathometer.capture import Pooling, Reduction, Site, SiteFilter, Watch, Widths, unwrapped, watch
+from fathometer.capture import Site, Watch, unwrapped, watch
 from fathometer.data import DataSource
 from fathometer.errors import (
     FathometerError,
@@ -23,12 +23,14 @@ from fathometer.errors import (
     InputError,
     OutOfMemoryError,
     TooFewSamplesError,
+    check_whole,
     first_line,
     is_out_of_memory,
 )
-from fathometer.gauges.registry import Gauge, choose_gauges, read_gauges
-from fathometer.measuring.batches import Call, Piece, batches_of, first_sample, not_finite, pieces, run
+from fathometer.gauges.registry import Gauge, read_gauges
+from fathometer.measuring.batches import Piece, batches_of, first_sample, not_finite, pieces, run
 from fathometer.measuring.journal import Journal, open_journal
+from fathometer.measuring.options import Call, Leftover, MeasureOptions, with_changes
 from fathometer.measuring.placement import evaluating, placed
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
@@ -44,59 +46,38 @@ from fathometer.results.provenance import (
 )
 from fathometer.results.sounding import Sounding
 
-Leftover: TypeAlias = Literal["drop", "keep"]
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 
 
 def measure(
     model: nn.Module | LoadedModel,
     data: Any,
+    options: MeasureOptions | None = None,
     *,
-    samples: int = 512,
-    batches: int | None = None,
-    first_batch: int = 0,
-    gauges: str | Gauge | Iterable[str | Gauge] = "standard",
-    sites: SiteFilter | Iterable[SiteFilter] | None = None,
-    activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
-    reduction: Reduction | Pooling = "mean",
-    widths: Widths = "equal",
-    leftover: Leftover = "drop",
     batch_size: int | None = None,
     device: str | torch.device | None = None,
-    call: Call | None = None,
-    seed: int = 0,
     name: str | None = None,
     journal: str | Path | None = None,
     progress: bool | Progress = False,
+    **changes: Any,
 ) -> Sounding:
-    """Take soundings of a network: every gauge at every activation call, over a data set.
+    """Measure a network: compute every gauge at every activation call, over a data set.
 
-    The network runs in eval mode without gradients, once over the data. Of every activation call the reduced
-    pair is kept until `samples` of them have come together; then they are measured and forgotten.
+    The network runs in eval mode without gradients, once over the data. The reduced pair of every activation
+    call is kept until there are `samples` of them; then they are measured and forgotten.
 
     Args:
-        model: any `nn.Module`, or what `fathometer.models.load_model` gives.
+        model: any `nn.Module`, or the result of `fathometer.models.load_model`.
         data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of tensors, `(tensor, label)` or dicts.
-        samples: how many samples make a batch that is measured.
-        batches: how many of these to measure; all that the data give if left out.
-        first_batch: the number of the first; those before are counted, but not run. The values are those of
-            the same batches in a whole run, so that a data set can be measured in ranges.
-        gauges: `"standard"` (all but `affinity_sample`), `"all"`, names, functions of (X, Y) of your own, or
-            a list of names and functions.
-        sites: which activation calls, or which whole modules, to measure (`SiteFilter`).
-        activations: classes and functions of your own that are activations.
-        reduction: how tensors become `[samples, features]`: `"mean"` over positions and others (`Reduction`).
-        widths: `"any"` also measures whole modules that change the number of features, by gauges of your own
-            that can take such a pair; `"equal"` leaves them out, with a warning.
-        leftover: what to do with samples that do not fill a batch: `"drop"` or `"keep"` as a smaller one.
-        batch_size: at most so many inputs in a forward pass; as the data come if left out.
+        options: what decides the values: `samples`, `batches`, `gauges`, `sites`, `activations`, `reduction`,
+            `leftover`, `seed`, `call` and more (`MeasureOptions`). Usually they are given by name.
+        batch_size: the largest number of inputs in a forward pass; as the data come if left out.
         device: where to run; where the network is if left out.
-        call: how to run the network on an item of the data, `call(model, item)`, where the usual ways fail.
-        seed: of the order of a `Dataset` and of random positions.
-        name: what to call the network in the result.
-        journal: a file that keeps the finished batches; if it exists, measuring goes on from there. Remove
-            it once the result is safe.
-        progress: True for a bar, or a function of (samples done, samples in all or None).
+        name: name of the network in the result.
+        journal: a file that keeps the finished batches; if it exists, measuring resumes from there. Remove
+            it once the result is saved.
+        progress: True for a bar, or a function of (samples done, total or None).
+        changes: options by name, `samples=128`.
 
     Example:
         >>> import torch
@@ -108,25 +89,21 @@ def measure(
     """
     started = time.perf_counter()
     network, model_facts = _network(model, name)
-    chosen = choose_gauges(gauges)
-    reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction, seed=seed)
-    _check(samples, batches, first_batch, batch_size, leftover, widths)
-    if reduction.sample_axis != 0 and call is None:
-        raise InputError(
-            "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
-        )
-    sites = list(sites) if isinstance(sites, Iterable) and not isinstance(sites, str | type) else sites
+    options = with_changes(options, changes)
+    chosen, reduction, call = options.chosen_gauges, options.reduction, options.call
+    samples, batches, first_batch = options.samples, options.batches, options.first_batch
+    sites, activations, widths, leftover = (
+        options.sites,
+        options.activations,
+        options.widths,
+        options.leftover,
+    )
+    seed = options.seed
+    if batch_size is not None:
+        batch_size = check_whole("batch_size", batch_size, 1)
     first, items = first_sample(batches_of(data, batch_size, seed))
-    settings = {
-        "samples": samples,
-        "gauges": list(chosen),
-        "sites": _in_words(sites),
-        "activations": [_in_words(activation) for activation in activations],
-        "reduction": asdict(reduction),
-        "widths": widths,
-        "leftover": leftover,
-        "seed": seed,
-    }
+    described = options.describe()
+    settings = {key: value for key, value in described.items() if key not in ("batches", "first_batch")}
     data_facts = _data_facts(data, first)
     with ExitStack() as stack:
         where = stack.enter_context(placed(network, device))
@@ -305,23 +282,6 @@ def _data_facts(data: Any, first: Tensor | None) -> dict[str, Any]:
     return {**facts, "sample_shape": list(first.shape), "first_sample_sha256": tensor_hash(first)}
 
 
-def _check(
-    samples: int, batches: int | None, first_batch: int, batch_size: int | None, leftover: str, widths: str
-) -> None:
-    for option, value, least in (
-        ("samples", samples, 2),
-        ("batches", 1 if batches is None else batches, 1),
-        ("first_batch", first_batch, 0),
-        ("batch_size", 1 if batch_size is None else batch_size, 1),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InputError(f"{option}: expected a whole number from {least}, got {value!r}")
-    if leftover not in ("drop", "keep"):
-        raise InputError(f"leftover: expected 'drop' or 'keep', got {leftover!r}")
-    if widths not in ("equal", "any"):
-        raise InputError(f"widths: expected 'equal' or 'any', got {widths!r}")
-
-
 def _in_all(data: Any, samples: int, batches: int | None, first_batch: int, leftover: Leftover) -> int | None:
     """How many samples there will be, if that is known."""
     loader = getattr(data, "dataset", data)
@@ -377,15 +337,6 @@ def _nothing_to_measure(seen: Watch, network: nn.Module) -> InputError:
         f"no site to measure; the activation calls seen are: {known}. Choose by sites=… (--sites), and name "
         "classes and functions of your own by activations=[…] (--activation package.module:name)" + gates
     )
-
-
-def _in_words(choice: Any) -> Any:
-    """A choice of sites or activations as text."""
-    if choice is None or isinstance(choice, str):
-        return choice
-    if isinstance(choice, Iterable) and not isinstance(choice, type):
-        return [_in_words(item) for item in choice]
-    return getattr(choice, "__qualname__", repr(choice))
 
 
 def _silent(done: int, in_all: int | None) -> None:

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, Pooling, Reduction, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
-from fathometer.measuring.batches import Call, batches_of, pieces, run
-from fathometer.measuring.measure import Leftover, Progress, measure
+from fathometer.measuring.batches import batches_of, pieces, run
+from fathometer.measuring.measure import Progress, measure
+from fathometer.measuring.options import Call, Leftover
 from fathometer.measuring.placement import evaluating
 from fathometer.models import LoadedModel
 from fathometer.residual.blocks import find_activation, find_blocks

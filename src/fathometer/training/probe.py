@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from fathometer.capture import Pooling, Reduction, SiteFilter, unwrapped
 from fathometer.errors import FathometerError, InputError
 from fathometer.gauges.registry import Gauge, choose_gauges
-from fathometer.measuring.batches import Call
 from fathometer.measuring.measure import measure
+from fathometer.measuring.options import Call
 from fathometer.results.history import Cost, History, metrics_frame
 from fathometer.results.sounding import Sounding
 from fathometer.training.batch import hold

@@ -1,0 +1,318 @@
+"""The options of a measurement, in one place: what decides the values, with defaults, limits and help.
+
+`measure`, the training probe and the residual path hold a `MeasureOptions`; the command line and survey
+plans derive their flags and settings from `plain_options()`. Nothing heavy is imported here, so that
+`fathometer --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from fathometer.errors import InputError, check_whole, did_you_mean
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fathometer.capture import Reduction, SiteFilter, Widths
+    from fathometer.gauges.registry import Gauge
+
+Leftover: TypeAlias = Literal["drop", "keep"]
+Call: TypeAlias = "Callable[[nn.Module, Any], object]"
+"""Runs the network on one item of the data."""
+
+MAX_SEED = 2**63 - 1
+
+
+class Option(NamedTuple):
+    """An option that text and numbers can express, for the command line and for plans.
+
+    Attributes:
+        name: as in Python.
+        kind: `int`, `str` or `bool`.
+        default: its value if it is left out.
+        help: one sentence.
+        many: whether it takes several values, as a tuple.
+        choices: the words that are allowed; empty if any is.
+        least: the smallest number that is allowed.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    many: bool = False
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+
+
+def option(
+    default: Any,
+    help: str,
+    kind: type | None = None,
+    *,
+    many: bool = False,
+    choices: tuple[str, ...] = (),
+    least: int | None = None,
+) -> Any:
+    """Return a dataclass field with its help; without a `kind` only Python code can express its values."""
+    limits = {"many": many, "choices": choices, "least": least}
+    return field(default=default, metadata={"help": help, "kind": kind, **limits})
+
+
+def options_of(kind: type) -> dict[str, Option]:
+    """Return the options of a dataclass that text and numbers can express, by name."""
+    found = {}
+    for each in fields(kind):
+        if each.metadata.get("kind") is not None and each.default is not MISSING:
+            found[each.name] = Option(each.name, default=each.default, **each.metadata)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """What decides the values of a sounding, apart from the network and the data.
+
+    Every field is a parameter of `measure`. One name or function stands for a list of one.
+
+    Example:
+        >>> options = MeasureOptions(samples=128, gauges="affinity,cka")
+        >>> options.gauges, options.reduction.pooling
+        (('affinity', 'cka'), 'mean')
+    """
+
+    samples: int = option(512, "Number of samples in each measured batch.", int, least=2)
+    batches: int | None = option(
+        None, "Number of batches to measure. Default: as many as the data fill.", int, least=1
+    )
+    first_batch: int = option(
+        0,
+        "Number of the first batch to measure. Earlier ones are counted but not run; the values are those of "
+        "the same batches in a complete run.",
+    )
+    gauges: tuple[str | Gauge, ...] = option(
+        ("standard",),
+        "Gauges to compute: standard (all but affinity_sample), all, names such as affinity or stable_rank, "
+        "and functions of your own.",
+        str,
+        many=True,
+    )
+    sites: tuple[SiteFilter, ...] | None = option(
+        None,
+        "Only these sites: a pattern of names (layer1.*), an operator (relu), or whole modules "
+        "(module:NAME). Default: every activation call.",
+        str,
+        many=True,
+    )
+    activations: tuple[type[nn.Module] | Callable[..., Any], ...] = option(
+        (), "Classes and functions of your own that are activations.", str, many=True
+    )
+    reduction: Reduction = option(
+        "mean",
+        "How positions (pixels, tokens) become samples and features.",
+        str,
+        choices=("mean", "sum", "flatten", "position", "tokens", "authors"),
+    )
+    widths: Widths = option(
+        "equal",
+        "Whether to leave out whole modules that change the number of features, with a warning (equal), or "
+        "to measure them by gauges of your own that can take such a pair (any).",
+        choices=("equal", "any"),
+    )
+    leftover: Leftover = option(
+        "drop",
+        "Whether to drop the samples that do not fill a batch, or to keep them as a smaller batch.",
+        str,
+        choices=("drop", "keep"),
+    )
+    seed: int = option(0, "Seed for the order of the data and for random positions.", int, least=0)
+    call: Call | None = option(
+        None, "How to run the network on an item of the data, call(model, item), where the usual ways fail."
+    )
+
+    def __post_init__(self) -> None:
+        from fathometer.capture import Reduction
+
+        changed: dict[str, Any] = {
+            "samples": check_whole("samples", self.samples, 2),
+            "batches": None if self.batches is None else check_whole("batches", self.batches, 1),
+            "first_batch": check_whole("first_batch", self.first_batch),
+            "seed": check_whole("seed", self.seed, most=MAX_SEED),
+            "gauges": tuple(_split(self.gauges)),
+            "sites": None if self.sites is None else tuple(_listed(self.sites)),
+            "activations": tuple(_listed(self.activations)),
+        }
+        if not isinstance(self.reduction, Reduction):
+            changed["reduction"] = Reduction(self.reduction, seed=changed["seed"])
+        for name, value in changed.items():
+            object.__setattr__(self, name, value)
+        for name in ("leftover", "widths"):
+            allowed = self.__dataclass_fields__[name].metadata["choices"]
+            if getattr(self, name) not in allowed:
+                expected = " or ".join(map(repr, allowed))
+                raise InputError(f"expected {expected}, got {getattr(self, name)!r}", parameter=name)
+        if self.call is not None and not callable(self.call):
+            raise InputError(
+                f"expected a function of (model, item), got {type(self.call).__name__}", parameter="call"
+            )
+        if self.reduction.sample_axis != 0 and self.call is None:
+            raise InputError(
+                "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
+            )
+        _ = self.chosen_gauges  # refuses unknown names before a network runs
+
+    @cached_property
+    def chosen_gauges(self) -> dict[str, Gauge]:
+        """The gauges by name; `standard` and `all` stand for several."""
+        from fathometer.gauges.registry import choose_gauges
+
+        wanted: list[str | Gauge] = []
+        for gauge in self.gauges:
+            several = choose_gauges(gauge) if gauge in ("standard", "all") else [gauge]
+            wanted += [each for each in several if each not in wanted]
+        return choose_gauges(wanted)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether every token is a sample."""
+        return self.reduction.pooling == "tokens"
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> MeasureOptions:
+        """Make options from text and numbers, as the command line and plans have them (`plain_options`).
+
+        Gauges and activations of your own are `package.module:name`.
+
+        Example:
+            >>> MeasureOptions.from_plain({"reduction": "tokens", "pool_first": True}).reduction.pool_first
+            True
+        """
+        from fathometer.capture import Reduction
+        from fathometer.models.user_code import import_by_name
+
+        unknown = [name for name in values if name not in plain_options()]
+        if unknown:
+            hint = (
+                did_you_mean(unknown[0], plain_options()) or f"expected some of {', '.join(plain_options())}"
+            )
+            raise InputError(f"unknown option; {hint}", parameter=unknown[0])
+        given = dict(values)
+        parts = {name: given.pop(name) for name in _REDUCTION_PARTS if name in given}
+        seed = given.get("seed", 0)
+        for name in ("gauges", "activations"):
+            if name in given:
+                given[name] = [
+                    import_by_name(each, name) if isinstance(each, str) and ":" in each else each
+                    for each in _split(given[name])
+                ]
+        given["reduction"] = Reduction(given.get("reduction", "mean"), seed=seed, **parts)
+        given["sites"] = given.get("sites") or None  # in text, nothing stands for all
+        return cls(**given)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all options as plain values, as the provenance of a sounding has them.
+
+        `code` has a hash of every function and class of the user's own.
+        """
+        found = {
+            "samples": self.samples,
+            "gauges": list(self.chosen_gauges),
+            "sites": None if self.sites is None else [_in_words(site) for site in self.sites],
+            "activations": [_in_words(activation) for activation in self.activations],
+            "reduction": asdict(self.reduction),
+            "widths": self.widths,
+            "leftover": self.leftover,
+            "seed": self.seed,
+            "batches": self.batches,
+            "first_batch": self.first_batch,
+        }
+        if self.call is not None:
+            found["call"] = _in_words(self.call)
+        if code := self._code():
+            found["code"] = code
+        return found
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of everything that decides the values, the code of the user's functions too."""
+        return hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).hexdigest()
+
+    def _code(self) -> dict[str, str]:
+        from fathometer.gauges.registry import GAUGES
+        from fathometer.measuring.code import code_hash
+
+        own = [(f"gauge {name}", gauge) for name, gauge in self.chosen_gauges.items() if name not in GAUGES]
+        for place, site in enumerate(self.sites or ()):
+            own += [(f"site {place} {_in_words(site)}", site)] if callable(site) else []
+        own += [(f"activation {_in_words(activation)}", activation) for activation in self.activations]
+        own += [] if self.call is None else [("call", self.call)]
+        return {name: code_hash(function) for name, function in own}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenOptions:
+    """What decides the values where a network and data are given by name, apart from these names."""
+
+    dtype: str | None = option(
+        None,
+        "Precision of the network. Default: as it is stored.",
+        str,
+        choices=("float32", "float64", "bfloat16", "float16"),
+    )
+    length: int | None = option(None, "Number of tokens in a block of text.", int, least=2)
+    shuffle: bool = option(True, "Take the data in random order, since folders are sorted by class.", bool)
+    strict: bool = option(False, "Stop at an unreadable image instead of skipping it.", bool)
+
+
+_REDUCTION_PARTS = {
+    "pool_first": Option(
+        "pool_first", bool, False, "Pool before the activation (Definition 3.1) instead of after it."
+    ),
+    "channel_axis": Option(
+        "channel_axis", int, None, "Axis of the channels. Default: derived from the operators."
+    ),
+}
+
+
+def with_changes(options: MeasureOptions | None, changes: Mapping[str, Any]) -> MeasureOptions:
+    """Return the options with some of them changed by name; unknown names are refused with a suggestion."""
+    known = [each.name for each in fields(MeasureOptions)]
+    if unknown := [name for name in changes if name not in known]:
+        hint = did_you_mean(unknown[0], known) or f"the options are {', '.join(known)}"
+        raise TypeError(f"measure() got an unexpected keyword argument {unknown[0]!r}; {hint}")
+    return MeasureOptions(**changes) if options is None else replace(options, **changes)
+
+
+def plain_options() -> dict[str, Option]:
+    """Return the options of `MeasureOptions.from_plain`, by name, in the order to show them.
+
+    Example:
+        >>> plain_options()["samples"].default, plain_options()["leftover"].choices
+        (512, ('drop', 'keep'))
+    """
+    found: dict[str, Option] = {}
+    for name, each in options_of(MeasureOptions).items():
+        found[name] = each
+        if name == "reduction":
+            found |= _REDUCTION_PARTS
+    return found
+
+
+def _split(gauges: str | Gauge | Iterable[str | Gauge]) -> list[str | Gauge]:
+    """Return a list of gauges; names may be in one text, with commas."""
+    found: list[str | Gauge] = []
+    for each in _listed(gauges):
+        found += [name.strip() for name in each.split(",")] if isinstance(each, str) else [each]
+    return found
+
+
+def _listed(choice: Any) -> list[Any]:
+    return list(choice) if isinstance(choice, Iterable) and not isinstance(choice, str | type) else [choice]
+
+
+def _in_words(choice: Any) -> str:
+    return choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__qualname__)

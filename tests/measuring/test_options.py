@@ -1,0 +1,152 @@
+"""Options: one place for what decides the values, and a fingerprint that changes with each of them."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fathometer import InputError, MeasureOptions, Reduction, measure
+from fathometer.capture import Pooling, Site, Widths
+from fathometer.measuring.code import code_hash, structure_hash
+from fathometer.measuring.options import Leftover, plain_options
+
+
+def gap(x: Tensor, y: Tensor) -> float:
+    return float((x - y).abs().max())
+
+
+def last(site: Site) -> bool:
+    return site.order == 1
+
+
+class Swish(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x.sigmoid()
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"samples": 64},
+    {"batches": 2},
+    {"first_batch": 1},
+    {"gauges": "affinity"},
+    {"gauges": ["standard", gap]},
+    {"sites": "relu"},
+    {"sites": last},
+    {"activations": [Swish]},
+    {"reduction": "tokens"},
+    {"reduction": Reduction(pool_first=True)},
+    {"widths": "any"},
+    {"leftover": "keep"},
+    {"seed": 1},
+    {"call": lambda model, item: model(item)},
+    {"call": lambda model, item: model(2 * item)},
+]
+
+
+def test_every_option_changes_the_fingerprint() -> None:
+    prints = [MeasureOptions(**others).fingerprint() for others in [{}, *OTHERS]]
+    assert len(set(prints)) == len(prints)
+    assert prints[0] == MeasureOptions(samples=np.int64(512), gauges=["standard"]).fingerprint()
+
+
+def test_choices_are_those_of_the_types() -> None:
+    options = {field: MeasureOptions.__dataclass_fields__[field] for field in ("widths", "leftover")}
+    assert plain_options()["reduction"].choices == get_args(Pooling)
+    assert options["widths"].metadata["choices"] == get_args(Widths)
+    assert options["leftover"].metadata["choices"] == get_args(Leftover)
+
+
+def test_text_and_numbers_make_options() -> None:
+    options = MeasureOptions.from_plain(
+        {"gauges": ("standard", f"{__name__}:gap"), "sites": (), "channel_axis": 1, "seed": 3}
+    )
+    assert list(options.chosen_gauges)[-1] == "gap"
+    assert options.sites is None
+    assert options.reduction == Reduction(channel_axis=1, seed=3)
+    with pytest.raises(InputError, match="samplse: unknown option; did you mean samples"):
+        MeasureOptions.from_plain({"samplse": 64})
+
+
+def test_unknown_options_are_refused_with_a_suggestion() -> None:
+    with pytest.raises(TypeError, match="'samplse'; did you mean samples"):
+        measure(nn.ReLU(), torch.randn(8, 2), samplse=8)
+
+
+def test_standard_gauges_and_ones_own() -> None:
+    net, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(32, 4)
+    sounding = measure(net, x, samples=32, gauges=["standard", gap, "affinity_sample", "affinity"])
+    assert sounding.provenance.settings["gauges"][-2:] == ["gap", "affinity_sample"]
+    assert {"affinity", "cka", "gap", "affinity_sample"} <= set(sounding.gauges)
+
+
+def scale(factor: float) -> Any:
+    return lambda x, _: factor * x.mean()
+
+
+def test_code_is_known_by_what_it_computes() -> None:
+    source = (
+        "FACTOR = {}\ndef helper(x): return {} * x\ndef gauge(x, y{}): return FACTOR * helper(x).mean(){}\n"
+    )
+    variants = [
+        ("1", "2", "", ""),
+        ("2", "2", "", ""),
+        ("1", "3", "", ""),
+        ("1", "2", ", power=2", ""),
+        ("1", "2", "", " + 1"),
+        ("1", "2", "", "  # a comment"),
+    ]
+    hashes = []
+    for variant in variants:
+        module: dict[str, Any] = {"__name__": "mine"}
+        exec(source.format(*variant), module)
+        hashes.append(code_hash(module["gauge"]))
+    assert hashes[-1] == hashes[0]
+    assert len(set(hashes)) == len(hashes) - 1
+    assert code_hash(scale(2)) == code_hash(scale(2)) != code_hash(scale(3))
+    assert code_hash(functools.partial(gap, y=1)) != code_hash(functools.partial(gap, y=2))
+    assert code_hash(torch.relu) != code_hash(torch.tanh)
+
+
+def test_a_networks_structure_is_known_by_its_modules_and_forward() -> None:
+    def build(forward: Any, activation: nn.Module) -> nn.Module:
+        return nn.Sequential(nn.Linear(2, 2), activation, type("Own", (nn.Module,), {"forward": forward})())
+
+    def double(_: nn.Module, x: Tensor) -> Tensor:
+        return 2 * x
+
+    def triple(_: nn.Module, x: Tensor) -> Tensor:
+        return 3 * x
+
+    base = structure_hash(build(double, nn.ReLU()))
+    assert base == structure_hash(build(double, nn.ReLU()))
+    assert base != structure_hash(build(triple, nn.ReLU()))
+    assert base != structure_hash(build(double, nn.Tanh()))
+
+
+def test_options_are_known_without_torch() -> None:
+    code = (
+        "import sys; from fathometer.measuring.options import plain_options, OpenOptions, options_of; "
+        "plain_options(), options_of(OpenOptions); "
+        "assert not {'torch', 'scipy', 'pandas', 'numpy'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_code_hashes_do_not_depend_on_the_process() -> None:
+    code = (
+        "from fathometer.measuring.code import code_hash\n"
+        "source = \"def f(x, y): return x.mean() if str(x.dtype) in {'a', 'b', 'c', 'd'} else 0\"\n"
+        "exec(source, g := {'__name__': 'm'})\n"
+        "print(code_hash(g['f']))"
+    )
+    runs = {
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout for _ in "ab"
+    }
+    assert len(runs) == 1
