@@ -90,7 +90,7 @@ def test_search_families_and_order(open_page: OpenPage) -> None:
     tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
     tab.get_by_label("Search").fill("vgg")
     assert names(tab) == ["net 1", "net 4"]
-    assert tab.get_by_role("status").first.inner_text() == "2 of 6 networks"
+    assert tab.get_by_role("status").first.inner_text() == "2 of 6 soundings"
     tab.wait_for_function(f"document.querySelectorAll('{SCATTER} .mark-symbol path').length === 2")
     tab.get_by_label("Search").fill("")
     tab.get_by_role("button", name="ResNet").click()

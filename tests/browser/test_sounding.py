@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 
 from fathometer.capture.sites import Site
+from fathometer.report.page.items import Page
 from fathometer.report.page.sounding import sounding_page
+from fathometer.report.words import number
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
 from tests.browser.conftest import OpenPage, overflow
@@ -216,3 +219,16 @@ def test_a_large_sounding_opens_soon(open_page: OpenPage) -> None:
     opened = tab.evaluate("performance.now()")
     assert tab.locator(POINTS).count() == 500
     assert opened < 6000
+
+
+def test_the_page_writes_numbers_as_python_does(open_page: OpenPage) -> None:
+    """Also half-way between two decimals, where JavaScript alone would round up."""
+    tab = open_page(Page("t", "", ()))
+    halves = [sign * k / 16 for k in range(64) for sign in (1, -1)]
+    values = [*halves, *(1000 + k / 4 for k in range(8)), 0.47149999, 0.4715, 1.0, 1e-5, -3.21e7, 0.0]
+    code = (files("fathometer.report.page") / "static" / "page.js").read_text("utf-8")
+    start = code.index("function number(")
+    body = code[start : code.index("\n}", start) + 2]
+    assert tab.evaluate(f"values => {{ {body}; return values.map(number) }}", values) == [
+        number(value) for value in values
+    ]

@@ -1,1 +1,9 @@
-"""What was measured, to look at: `figures` for print, `page` for the browser. Reads results, never models."""
+"""Results as pictures: figures for print (matplotlib) and pages for the browser (Altair, HTML).
+
+This package reads results, never networks. The public names are listed in `__init__.pyi`; each is imported
+when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

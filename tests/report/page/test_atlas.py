@@ -30,10 +30,29 @@ def test_an_atlas_takes_what_cannot_be_compared() -> None:
     assert [record["name"] for record in records] == list(named)
     assert records[3]["gauges"] == ["affinity", "depth_gauge"]
     assert records[3]["data"] == "noise"
-    assert unpacked(records[3]["mean"], (2, 2))[1].tolist() == [1.0, 2.0]
+    assert unpacked(records[3]["mean"]["depth_gauge"]).tolist() == [1.0, 2.0]
     assert atlas_page(list(named.values())[:1], title="one").lead == "1 network, on photos"
     with pytest.raises(InputError, match="at least one"):
         atlas_page([])
+
+
+def test_an_atlas_counts_networks_and_uses_the_names_of_the_plan() -> None:
+    one = sounding("net", [0.1, 0.2])
+    facts = one.provenance
+    twice = [
+        replace(
+            one,
+            provenance=replace(
+                facts, settings={**facts.settings, "seed": seed, "survey": {"data": name, "settings": "all"}}
+            ),
+        )
+        for seed, name in enumerate(("holiday", "street"))
+    ]
+    page = atlas_page([*twice, sounding("other", [0.1, 0.2])])
+    assert page.lead == "3 soundings of 2 networks, on 3 data sets"
+    (view,) = page.sections[0].items
+    assert isinstance(view, View)
+    assert [record["data"] for record in view.data["networks"]] == ["holiday", "street", "photos"]
 
 
 def test_facts_and_families_come_along() -> None:

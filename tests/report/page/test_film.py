@@ -19,6 +19,7 @@ from fathometer.report.page.items import Facts, View, Words
 from fathometer.results.history import Cost, History, metrics_frame
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
+from tests.report.page.test_several import unpacked
 
 vl_convert = pytest.importorskip("vl_convert")
 
@@ -59,12 +60,12 @@ def test_frames_are_the_soundings() -> None:
     assert data["steps"] == list(STEPS)
     assert data["left_out"] == 0
     for gauge in GAUGES:
-        assert_allclose(data["frames"][gauge], found.table(gauge), rtol=1e-4)
+        assert_allclose([unpacked(row) for row in data["frames"][gauge]], found.table(gauge), rtol=1e-4)
         errors = [sounding.std(gauge) for sounding in found.soundings]
-        assert_allclose(data["errors"][gauge], errors, rtol=1e-4)
+        assert_allclose([unpacked(row) for row in data["errors"][gauge]], errors, rtol=1e-4)
         change = found.change(gauge)
         for name in ("first", "last", "change"):
-            assert_allclose(data["change"][gauge][name], change[name], rtol=1e-4)
+            assert_allclose(unpacked(data["change"][gauge][name]), change[name], rtol=1e-4)
     assert data["sites"]["site"] == [site.name for site in found.soundings[0].sites]
 
 

@@ -30,6 +30,7 @@ from fathometer.report.page.leaky_charts import run_charts
 from fathometer.report.page.leaky_data import NUMBERS, SAMPLES, SPECTRA
 from fathometer.report.page.leaky_panels import ENERGIES, OVERVIEW
 from tests.leaky.networks import SMALL, measured_sweep
+from tests.report.page.test_several import unpacked
 
 vl_convert = pytest.importorskip("vl_convert")
 
@@ -88,20 +89,24 @@ def test_every_chart_compiles() -> None:
         assert any(scale["name"] == "y" for scale in vega["scales"])
 
 
+def spectra(shown: Any) -> Any:
+    return np.array([unpacked(values) for values in shown["values"]])
+
+
 def test_a_network_has_the_numbers_of_its_measures(depths: LeakySweep, page: Page) -> None:
     data = view_of(page).data
     for run, shown in zip(depths.runs, data["runs"], strict=True):
         measures = run.measures
         for name in ("p", "cost_of_identity", "stable_rank", "affinity", "negative"):
-            assert_allclose(numbers(shown["points"][name]), measures.points[name], rtol=1e-4)
+            assert_allclose(unpacked(shown["points"][name]), measures.points[name], rtol=1e-4)
         for name in ("hamiltonian", "hamiltonian_averaged", "kinetic", "potential", "crit"):
-            assert_allclose(numbers(shown["layers"][name]), measures.layers[name], rtol=1e-4, atol=1e-12)
-        assert_allclose(np.array(shown["spectra"]["values"]).T, measures.spectra[:, :SPECTRA], rtol=1e-4)
+            assert_allclose(unpacked(shown["layers"][name]), measures.layers[name], rtol=1e-4, atol=1e-12)
+        assert_allclose(spectra(shown["spectra"]).T, measures.spectra[:, :SPECTRA], rtol=1e-4)
         assert measures.weight_spectra is not None
-        values = np.array(shown["weight_spectra"]["values"], float).T
+        values = spectra(shown["weight_spectra"]).T
         assert_allclose(values, measures.weight_spectra[:, :SPECTRA], rtol=1e-4, atol=1e-12)
-        assert shown["history"]["epoch"] == run.history["epoch"].tolist()
-        assert_allclose(shown["history"]["error"], run.history["error"], rtol=1e-4)
+        assert unpacked(shown["history"]["epoch"]).tolist() == run.history["epoch"].tolist()
+        assert_allclose(unpacked(shown["history"]["error"]), run.history["error"], rtol=1e-4)
 
 
 def test_the_table_of_a_sweep_is_that_of_the_library(depths: LeakySweep, page: Page) -> None:
@@ -154,16 +159,23 @@ def test_the_bottleneck_is_where_the_cost_of_identity_is_least(depths: LeakySwee
 def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:
     run, shown = depths.runs[-1], view_of(page).data["runs"][-1]
     plane = project_paths([run])
-    assert_allclose(np.c_[shown["path"]["x"], shown["path"]["y"]], plane.paths[0], rtol=1e-4, atol=1e-9)
-    assert_allclose(shown["path"]["explained"], plane.explained, rtol=1e-4)
+    assert_allclose(
+        np.c_[unpacked(shown["path"]["x"]), unpacked(shown["path"]["y"])],
+        plane.paths[0],
+        rtol=1e-4,
+        atol=1e-9,
+    )
+    assert_allclose(unpacked(shown["path"]["explained"]), plane.explained, rtol=1e-4)
     a = run.path.representations
     columns = a.permute(0, 2, 1).reshape(-1, a.shape[1]).numpy()  # [points · samples, width]
     _, values, axes = np.linalg.svd(columns - columns.mean(0), full_matrices=False)
-    mine = np.stack([shown["samples"]["x"], shown["samples"]["y"]], -1)  # [samples, points, 2]
+    mine = np.stack(
+        [list(map(unpacked, shown["samples"][axis])) for axis in "xy"], -1
+    )  # [samples, points, 2]
     theirs = np.moveaxis(((columns - columns.mean(0)) @ axes[:2].T).reshape(*a.shape[::2], 2), 0, 1)
     assert len(mine) == SAMPLES
     assert_allclose(np.abs(mine), np.abs(theirs[:SAMPLES]), rtol=1e-3, atol=1e-5)
-    assert_allclose(shown["samples"]["explained"], values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
+    assert_allclose(unpacked(shown["samples"]["explained"]), values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
 
 
 def test_a_narrow_network_has_a_plane_too() -> None:

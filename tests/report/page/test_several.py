@@ -13,8 +13,9 @@ import pytest
 
 from fathometer import InputError, Sounding
 from fathometer.compare import best_predictors, cluster, distances, statistics
+from fathometer.report.page.encoding import packed
 from fathometer.report.page.items import Chart, Page, Section, Table, View, Words
-from fathometer.report.page.networks import facts_beside, hues, members_of, network_data, packed
+from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
 from fathometer.report.page.overlay_charts import overlay_charts
 from fathometer.report.page.several import several_page
 from fathometer.report.page.several_charts import years_rows
@@ -64,8 +65,8 @@ def compiled(spec: Any, data: dict[str, pd.DataFrame]) -> dict[str, Any]:
     return vl_convert.vegalite_to_vega({**spec, "datasets": tables}, vl_version=version)
 
 
-def unpacked(text: str, shape: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)
+def unpacked(values: dict[str, str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.frombuffer(base64.b64decode(values["float32 base64"]), "<f4")
 
 
 def test_the_sections_follow_what_is_known() -> None:
@@ -191,23 +192,20 @@ def test_a_site_without_a_value_leaves_the_overlay() -> None:
     )
     assert [part.title for part in page.sections] == ["", "Distances", "Where they came from"]
     record = only(page.sections[0], View).data["networks"][3]
-    assert unpacked(record["mean"], (1, 3))[0] == pytest.approx([0.1, np.nan, 0.3], nan_ok=True)
-    assert record["std"] is None, "one batch has no spread"
+    assert unpacked(record["mean"]["affinity"]) == pytest.approx([0.1, np.nan, 0.3], nan_ok=True)
+    assert record["std"] == {}, "one batch has no spread"
 
 
 def test_values_come_back_out_of_the_page() -> None:
     name, measured = next(iter(networks(1).items()))
     data = network_data(measured, name, words=True)
-    sites = len(measured.sites)
-    means = unpacked(data["mean"], (2, sites))
-    stds = unpacked(data["std"], (2, sites))
-    for row, gauge in enumerate(measured.gauges):
-        assert means[row] == pytest.approx(measured.mean(gauge).to_numpy(), rel=1e-6)
-        assert stds[row] == pytest.approx(measured.std(gauge).to_numpy(), rel=4e-3)
+    for gauge in measured.gauges:
+        assert unpacked(data["mean"][gauge]) == pytest.approx(measured.mean(gauge).to_numpy(), rel=1e-6)
+        assert unpacked(data["std"][gauge]) == pytest.approx(measured.std(gauge).to_numpy(), rel=1e-6)
+        assert unpacked(data["summary"][gauge]) == pytest.approx(measured.summary(gauge).to_list(), rel=1e-6)
     assert list(data["words"]) == ["affinity"]
     assert data["sites"]["site"] == [site.name for site in measured.sites]
-    huge = pd.DataFrame({"a": [1e300, -np.inf, np.nan, 2.0]})
-    assert np.isnan(unpacked(packed(huge), (1, 4))[0]).tolist() == [True, True, True, False]
+    assert np.isnan(unpacked(packed([1e300, -np.inf, np.nan, 2.0]))).tolist() == [True, True, True, False]
 
 
 def test_facts_stand_beside_every_network() -> None:

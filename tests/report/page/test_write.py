@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from fathometer import InputError, write_report
 from fathometer.errors import MissingExtraError
 from fathometer.report import page
 from fathometer.report.page.document import html
-from fathometer.report.page.items import Page, Section, Table
+from fathometer.report.page.encoding import packed
+from fathometer.report.page.items import Page, Section, Table, Words
+from fathometer.report.words import number
 from tests.compare.soundings import sounding
+from tests.report.page.test_several import unpacked
 
 
 @pytest.mark.parametrize("wrong", [3, None, "net.npz"])
@@ -48,6 +52,23 @@ def test_a_file_that_is_there_is_replaced_whole(tmp_path: Path) -> None:
 def test_tables_show_what_one_reads_and_sort_by_the_value() -> None:
     frame = pd.DataFrame({"name": ["a<b", "b"], "score": [0.123456, np.nan], "size": [25_557_032, 7]})
     text = html(Page("t", "", (Section("", (Table(frame),)),)))
-    assert '<td>a&lt;b</td><td class="number" data-value="0.12346">0.123</td>' in text
+    assert '<td>a&lt;b</td><td class="number" data-value="0.123456">0.123</td>' in text
     assert '<td class="number" data-value="25557032">25557032</td>' in text
     assert '<td class="number" data-value=""></td>' in text
+
+
+def test_every_link_of_the_navigation_leads_to_its_section() -> None:
+    titles = ("", "one", "", "two")
+    text = html(Page("t", "", tuple(Section(title, (Words(title),)) for title in titles)))
+    links = re.findall(r'<a href="#(section-\d+)">([^<]*)</a>', text)
+    heads = re.findall(r'<section id="(section-\d+)">\s*<h2>([^<]*)</h2>', text)
+    assert links == heads == [("section-2", "one"), ("section-4", "two")]
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 50.0, 1e4, 1e6])
+def test_a_packed_number_is_shown_as_the_full_value(scale: float) -> None:
+    near = np.arange(1, 3000) / 2000 * scale * (1 + 1e-9)
+    values = np.concatenate([near, -near, near / (1 + 1e-9), np.random.default_rng(0).random(3000) * scale])
+    found = [float(value) for value in unpacked(packed(values))]
+    assert [number(value) for value in found] == [number(value) for value in values]
+    assert found == pytest.approx(values.tolist(), rel=2e-7)

@@ -11,11 +11,11 @@ import torch
 
 from fathometer.activations import ActivationAtlas, activation
 from fathometer.report.figures.style import (
-    BUOY,
-    FOG,
-    INK,
-    NOTE,
-    SEA,
+    BLUE,
+    DARK,
+    GREY,
+    NOTE_SIZE,
+    RED,
     Columns,
     column_figure,
     for_print,
@@ -68,9 +68,9 @@ def plot_polynomials(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
     x = np.linspace(-1, 1, 200)
     degrees = scores["degree"].to_list()
     for shade, degree in zip(np.linspace(0.25, 1, len(degrees)), degrees, strict=True):
-        left.plot(x, x**degree, color=SEA, alpha=shade, label=f"$x^{{{degree}}}$")
+        left.plot(x, x**degree, color=BLUE, alpha=shade, label=f"$x^{{{degree}}}$")
     left.set_title("on [−1, 1]")
-    right.plot(degrees, scores["score"], "o-", color=BUOY)
+    right.plot(degrees, scores["score"], "o-", color=RED)
     right.set(xlabel="degree", ylabel="affinity score", ylim=(0, 1.05))
     legend_above(figure, left.get_lines())
     return figure
@@ -95,9 +95,9 @@ def plot_ranges(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
         axes.set_visible(True)
         y = activation(name)(torch.from_numpy(x)).numpy()
         seen = (x >= low) & (x <= high)
-        axes.plot(x, y, color=FOG, linewidth=0.8)
-        axes.plot(x[seen], y[seen], color=BUOY, linewidth=2)
-        axes.set_title(f"{name}, {row['score']:.3f}\non [{low:g}, {high:g}]", fontsize=NOTE)
+        axes.plot(x, y, color=GREY, linewidth=0.8)
+        axes.plot(x[seen], y[seen], color=RED, linewidth=2)
+        axes.set_title(f"{name}, {row['score']:.3f}\non [{low:g}, {high:g}]", fontsize=NOTE_SIZE)
         axes.locator_params(nbins=4)
     return figure
 
@@ -113,11 +113,11 @@ def _boxes(axes: Axes, atlas: ActivationAtlas, name: str) -> None:
         whis=(0, 100),  # whiskers over the whole range, as in the paper
         manage_ticks=False,
         patch_artist=True,
-        medianprops={"color": BUOY, "linewidth": 1.2},
-        boxprops={"facecolor": SEA, "alpha": 0.35, "linewidth": 0.6},
+        medianprops={"color": RED, "linewidth": 1.2},
+        boxprops={"facecolor": BLUE, "alpha": 0.35, "linewidth": 0.6},
         whiskerprops={"linewidth": 0.5},
         capprops={"linewidth": 0.5},
     )
-    axes.axhline(atlas.baseline[name], color=INK, linestyle="--", linewidth=0.8)
+    axes.axhline(atlas.baseline[name], color=DARK, linestyle="--", linewidth=0.8)
     axes.set_title(name)
     axes.set_ylim(-0.03, 1.05)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from fathometer.compare import Clustering
 from fathometer.errors import InputError
 from fathometer.report.figures.style import (
-    BUOY,
-    INK,
-    NOTE,
-    SEA,
-    TINY,
+    BLUE,
+    DARK,
+    NOTE_SIZE,
+    RED,
+    SMALL_SIZE,
     WIDTHS,
     Columns,
     column_figure,
@@ -64,11 +64,11 @@ def plot_dendrogram(
     distances = clustering.distances
     correlation = "" if math.isnan(clustering.cophenetic) else f"\ncophenetic {clustering.cophenetic:.2f}"
     support = "" if returns is None else "\nat the merges: % of draws"
-    tree.set_xlabel(f"{clustering.method} linkage{correlation}{support}", fontsize=NOTE)
+    tree.set_xlabel(f"{clustering.method} linkage{correlation}{support}", fontsize=NOTE_SIZE)
     shown = square.imshow(matrix, cmap="Blues_r", aspect="auto")
     square.spines[:].set_visible(False)
     labels = [plain(name, _LONGEST) for name in names]
-    square.set_yticks(range(count), labels, fontsize=NOTE if count <= 20 else TINY)
+    square.set_yticks(range(count), labels, fontsize=NOTE_SIZE if count <= 20 else SMALL_SIZE)
     square.tick_params("y", length=0)
     square.set_xticks([])  # the columns are in the order of the rows
     if (0.43 if columns == 1 else 0.48) * WIDTHS[columns] / count >= _NUMBER:
@@ -76,7 +76,7 @@ def plot_dendrogram(
     metric = distances.metric.upper() if distances.metric == "dtw" else distances.metric
     bar = figure.colorbar(shown, ax=square, location="bottom", aspect=30, pad=0.02)
     between = "\n" if columns == 1 else " "
-    bar.set_label(f"{metric} distance{between}of the {words(distances.gauge)}", fontsize=NOTE)
+    bar.set_label(f"{metric} distance{between}of the {words(distances.gauge)}", fontsize=NOTE_SIZE)
     bar.outline.set_visible(False)
     _mark_families(figure, tree, square, names, families or {})
     return figure
@@ -112,12 +112,12 @@ def plot_distributions(
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, 21)
     for axes, (name, values) in zip(grid.flat, signatures.items(), strict=False):
-        axes.hist(values, edges, color=SEA)
-        axes.set_title(plain(name, 20), fontsize=NOTE)
+        axes.hist(values, edges, color=BLUE)
+        axes.set_title(plain(name, 20), fontsize=NOTE_SIZE)
         axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
         if statistics is not None and statistics["bimodal"].get(name) and _heaps(statistics["share"][name]):
             for mode in ("low", "high"):
-                mark = axes.axvline(float(statistics[mode][name]), color=BUOY, linewidth=1, linestyle="--")
+                mark = axes.axvline(float(statistics[mode][name]), color=RED, linewidth=1, linestyle="--")
     for place, axes in enumerate(grid.flat):
         axes.set_visible(place < len(signatures))
         axes.tick_params("x", labelbottom=place + across >= len(signatures))  # none below it
@@ -175,10 +175,10 @@ def plot_predictors(
 def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[Any, Any]) -> None:
     known = np.isfinite(x.to_numpy(float)) & np.isfinite(y.to_numpy(float))
     x, y = x[known], y[known]
-    axes.plot(x, y, "o", color=SEA, markersize=3.5)
+    axes.plot(x, y, "o", color=BLUE, markersize=3.5)
     a, b = x.to_numpy(float), y.to_numpy(float)
     ends = np.array([a.min(), a.max()])
-    axes.plot(ends, b.mean() + row["slope"] * (ends - a.mean()), color=BUOY, linewidth=1)
+    axes.plot(ends, b.mean() + row["slope"] * (ends - a.mean()), color=RED, linewidth=1)
     middle = (a.min() + a.max()) / 2
     for name, left, up in zip(x.index, x, y, strict=True):
         right = left > middle  # names stay inside
@@ -188,12 +188,12 @@ def _scatter(axes: Axes, x: pd.Series[float], y: pd.Series[float], row: Mapping[
             xytext=(-2 if right else 2, 2),
             textcoords="offset points",
             ha="right" if right else "left",
-            fontsize=TINY,
-            color=INK,
+            fontsize=SMALL_SIZE,
+            color=DARK,
         )
     axes.set_title(
         f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}\nchance {row['chance']:.2f}",
-        fontsize=NOTE,
+        fontsize=NOTE_SIZE,
     )
     axes.margins(0.08, 0.15)
     axes.locator_params(nbins=4)
@@ -225,10 +225,10 @@ def _branches(axes: Axes, clustering: Clustering, returns: Sequence[float] | Non
                 xytext=(2, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=TINY,
-                color=BUOY,
+                fontsize=SMALL_SIZE,
+                color=RED,
             )
-    axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.8))
+    axes.add_collection(LineCollection(lines, colors=DARK, linewidths=0.8))
     axes.set_xlim(1.05 * float(heights.max()) or 1.0, 0)
     axes.set_ylim(count - 0.5, -0.5)  # the first leaf on top, as the rows of the matrix
 
@@ -237,7 +237,13 @@ def _numbers(square: Axes, matrix: NDArray[np.float64]) -> None:
     for (row, column), value in np.ndenumerate(matrix):
         dark = value < 0.5 * matrix.max()
         square.text(
-            column, row, f"{value:.2f}", ha="center", va="center", fontsize=TINY, color="w" if dark else INK
+            column,
+            row,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            fontsize=SMALL_SIZE,
+            color="w" if dark else DARK,
         )
 
 

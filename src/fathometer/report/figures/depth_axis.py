@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fathometer.capture.sites import Site
 from fathometer.report.blocks import Block, blocks_of
-from fathometer.report.figures.style import MARGIN, MIST, TINY, UPRIGHT, plain, width_of
+from fathometer.report.figures.style import LIGHT_GREY, MARGIN, SMALL_SIZE, UPRIGHT, plain, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ _LONGEST = 26  # letters of a name that still stands under an axis
 def mark_blocks(axes: Axes, blocks: Sequence[Block]) -> None:
     """Every other block on a band; site i reaches from i − ½ to i + ½."""
     for block in blocks[1::2]:
-        axes.axvspan(block.start - 0.5, block.stop - 0.5, color=MIST, linewidth=0, zorder=-10)
+        axes.axvspan(block.start - 0.5, block.stop - 0.5, color=LIGHT_GREY, linewidth=0, zorder=-10)
 
 
 def name_depth(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool = True) -> None:
@@ -33,7 +33,7 @@ def name_depth(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool =
     room = (width - MARGIN) / max(len(sites), 1)
     names = [plain(site.name) for site in sites]
     if room >= UPRIGHT and max(map(len, names), default=0) <= _LONGEST:
-        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=TINY)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL_SIZE)
         axes.tick_params("x", length=2.5 if marks else 0)
         return
     blocks = blocks_of(sites)
@@ -52,7 +52,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
         room: inches that a site has.
     """
     labels = {block: plain(block.label, _LONGEST) for block in blocks}
-    flat = all(width_of(labels[block], TINY) + 0.05 <= room * len(block) for block in blocks)
+    flat = all(width_of(labels[block], SMALL_SIZE) + 0.05 <= room * len(block) for block in blocks)
     shown: list[Block] = []
     for block in sorted(blocks, key=len, reverse=True):
         if flat or all(room * abs(_middle(block) - _middle(other)) >= UPRIGHT for other in shown):
@@ -62,7 +62,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
         [_middle(block) for block in shown],
         [labels[block] for block in shown],
         rotation=0 if flat else 90,
-        fontsize=TINY,
+        fontsize=SMALL_SIZE,
     )
     axes.tick_params("x", length=0)
 

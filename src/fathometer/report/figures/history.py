@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fathometer.report.figures.style import (
-    BUOY,
-    SEA,
-    TINY,
+    BLUE,
+    RED,
+    SMALL_SIZE,
     Columns,
     column_figure,
     for_print,
@@ -55,7 +55,7 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
     if len(history.steps) > 1:
         heat.set_xlim(history.steps[0], history.steps[-1])
     _name_sites(heat, names)
-    for row, colour, style in ((0, SEA, "--"), (-1, BUOY, "-")):
+    for row, colour, style in ((0, BLUE, "--"), (-1, RED, "-")):
         label = f"step {history.steps[row]}"
         lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
     lines.set_xlabel(words(gauge))
@@ -77,4 +77,4 @@ def _name_sites(axes: Axes, names: list[str]) -> None:
     if len(names) > _FEW:
         axes.set_ylabel("site, in order of depth")
         return
-    axes.set_yticks(range(len(names)), [plain(name, _LETTERS) for name in names], fontsize=TINY)
+    axes.set_yticks(range(len(names)), [plain(name, _LETTERS) for name in names], fontsize=SMALL_SIZE)

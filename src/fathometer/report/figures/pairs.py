@@ -15,11 +15,11 @@ from fathometer.report.figures.depth_axis import mark_blocks, name_blocks
 from fathometer.report.figures.signature import point_size, reach_one, values_of
 from fathometer.report.figures.soundings import relative_depth
 from fathometer.report.figures.style import (
-    BUOY,
-    FOG,
-    INK,
+    BLUE,
+    DARK,
+    GREY,
     MARGIN,
-    SEA,
+    RED,
     WIDTHS,
     Columns,
     column_figure,
@@ -75,7 +75,7 @@ def plot_alignment(
     x, y = relative_depth(len(one.sites)), relative_depth(len(other.sites))
     for (i, j), (a, b) in zip(alignment.pairs.tolist(), alignment.values, strict=True):
         line = ConnectionPatch((x[i], a), (y[j], b), "data", "data", axesA=top, axesB=bottom)
-        line.set(color=FOG, linewidth=0.5, alpha=0.8, zorder=-1, gid="match")
+        line.set(color=GREY, linewidth=0.5, alpha=0.8, zorder=-1, gid="match")
         line.set_in_layout(False)
         figure.add_artist(line)
     for axes in (top, bottom):
@@ -118,11 +118,11 @@ def plot_difference(
         handles.append(Line2D([], [], label=plain(name, 40), **look(number)))
     top.set_ylabel(words(gauge))
     reach_one(top, gauge)
-    colours = np.where(difference < 0, SEA, BUOY).tolist()
+    colours = np.where(difference < 0, BLUE, RED).tolist()
     bottom.bar(steps, difference, 0.8, color=colours)
     if len(pairs) <= 150:
-        bottom.errorbar(steps, difference, yerr=np.hypot(*stds), linestyle="", color=INK, elinewidth=0.5)
-    bottom.axhline(0, color=INK, linewidth=0.6)
+        bottom.errorbar(steps, difference, yerr=np.hypot(*stds), linestyle="", color=DARK, elinewidth=0.5)
+    bottom.axhline(0, color=DARK, linewidth=0.6)
     short = max(len(first), len(second)) <= 16
     bottom.set_ylabel(f"{plain(second)}\n− {plain(first)}" if short else "second − first")
     blocks = _along(blocks_of(one.sites), pairs[:, 0])

@@ -10,7 +10,7 @@ import numpy as np
 from fathometer.errors import InputError
 from fathometer.report.figures.style import (
     MARGIN,
-    TINY,
+    SMALL_SIZE,
     UPRIGHT,
     WIDTHS,
     Columns,
@@ -102,4 +102,4 @@ def _name_blocks(axes: Axes, names: Sequence[str], width: float) -> None:
         axes.set_xlabel("block")
     else:
         shown = ["input", *(plain(name, 30) for name in names)]
-        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=TINY)
+        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)

@@ -15,9 +15,9 @@ from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.depth_axis import mark_blocks, name_depth
 from fathometer.report.figures.strip import draw_strip
 from fathometer.report.figures.style import (
-    BUOY,
-    FOG,
-    SEA,
+    BLUE,
+    GREY,
+    RED,
     WIDTHS,
     Columns,
     column_figure,
@@ -118,7 +118,7 @@ def _points(axes: Axes, sounding: Sounding, mean: Array, std: Array) -> list[Art
     from matplotlib.lines import Line2D
 
     places, size = np.arange(len(mean)), point_size(len(mean))
-    axes.plot(places, mean, color=FOG, linewidth=0.8 if len(mean) < 150 else 0.4, zorder=1)
+    axes.plot(places, mean, color=GREY, linewidth=0.8 if len(mean) < 150 else 0.4, zorder=1)
     operators = list(dict.fromkeys(site.operator for site in sounding.sites))
     handles: list[Artist] = []
     for number, operator in enumerate(operators):
@@ -142,7 +142,7 @@ def _points(axes: Axes, sounding: Sounding, mean: Array, std: Array) -> list[Art
     missing = places[np.isnan(mean)]
     if len(missing):
         below = axes.get_xaxis_transform()
-        cross = axes.plot(missing, [0.02] * len(missing), "x", color=BUOY, markersize=4, transform=below)[0]
+        cross = axes.plot(missing, [0.02] * len(missing), "x", color=RED, markersize=4, transform=below)[0]
         cross.set_label("no finite value")
         handles.append(cross)
     return handles if len(handles) > 1 else []
@@ -152,7 +152,7 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
     """How often each value occurs, on the same scale as the picture beside."""
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1e-6, 21).tolist()
-    axes.hist(values, edges, color=SEA, orientation="horizontal")
+    axes.hist(values, edges, color=BLUE, orientation="horizontal")
     axes.set_ylim(beside.get_ylim())
     axes.tick_params("y", labelleft=False)
     axes.tick_params("x", labelbottom=True)
@@ -160,4 +160,4 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
     if len(values) >= LEAST:
         modes = two_modes(values)
         for mode in (modes.low, modes.high) if modes.clear else ():
-            axes.axhline(mode, color=BUOY, linewidth=0.8, linestyle="--")
+            axes.axhline(mode, color=RED, linewidth=0.8, linestyle="--")

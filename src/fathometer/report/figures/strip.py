@@ -12,10 +12,10 @@ from fathometer.compare.gathering import Array, Soundings, by_name
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.depth_axis import name_blocks
 from fathometer.report.figures.style import (
-    INK,
+    DARK,
     PALETTE,
     SCALE,
-    TINY,
+    SMALL_SIZE,
     WIDTHS,
     Columns,
     column_figure,
@@ -92,7 +92,7 @@ def _one(
     most = max(len(part) for part in rows)
     room = (WIDTHS[columns] - _MARGIN) / most
     operators = list(dict.fromkeys(site.operator for site in sounding.sites))
-    named = max(width_of(block.label, TINY) for block in blocks) + 0.1
+    named = max(width_of(block.label, SMALL_SIZE) for block in blocks) + 0.1
     height = 0.8 + len(rows) * (_HEIGHT + min(named, 1.2)) + 0.2 * (len(operators) > 1)
     figure = column_figure(columns, height)
     every = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
@@ -120,8 +120,10 @@ def _cells(axes: Axes, values: Array, part: range, scale: dict[str, Any], *, num
     axes.pcolormesh(edges, [0, 1], values[None, part.start : part.stop], **scale)
     middle = (scale["vmin"] + scale["vmax"]) / 2
     for place in part if numbers else ():
-        colour = "white" if values[place] < middle else INK
-        axes.text(place, 0.5, f"{values[place]:.2f}", ha="center", va="center", fontsize=TINY, color=colour)
+        colour = "white" if values[place] < middle else DARK
+        axes.text(
+            place, 0.5, f"{values[place]:.2f}", ha="center", va="center", fontsize=SMALL_SIZE, color=colour
+        )
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
 

@@ -32,26 +32,30 @@ TALLEST = 9.0
 """What fits a page, in inches."""
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
-INK = "#20303c"
-SEA = "#0072b2"
-BUOY = "#d55e00"
-KELP = "#009e73"
-SAND = "#e69f00"
-SKY = "#56b4e9"
-SHELL = "#cc79a7"
-PALETTE = (SEA, BUOY, KELP, SAND, SKY, SHELL, INK)
+DARK = "#20303c"
+BLUE = "#0072b2"
+RED = "#d55e00"
+GREEN = "#009e73"
+ORANGE = "#e69f00"
+SKY_BLUE = "#56b4e9"
+PURPLE = "#cc79a7"
+PALETTE = (BLUE, RED, GREEN, ORANGE, SKY_BLUE, PURPLE, DARK)
 """Okabe and Ito's, less the yellow that is weak on paper; the order keeps neighbours apart for all eyes."""
-MIST = "#eef2f5"  # every other block
-FOG = "#a9b1b8"  # what stands back
+LIGHT_GREY = "#eef2f5"  # every other block
+GREY = "#a9b1b8"  # what stands back
 SCALE = "cividis"  # of scores: the same order in grey, and for all eyes
 
 MARKERS = ("o", "v", "s", "P", "^", "X", "D")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
-NOTE = 7.0  # points: ticks, legends, notes
-TINY = 6.0  # names that stand close, numbers in cells
+NOTE_SIZE = 7.0  # points: ticks, legends, notes
+SMALL_SIZE = 6.0  # names that stand close, numbers in cells
 
-UPRIGHT = 1.3 * TINY / 72
+# The same under their former names.
+INK, SEA, BUOY, KELP, SAND, SKY, SHELL = DARK, BLUE, RED, GREEN, ORANGE, SKY_BLUE, PURPLE
+FOG, MIST, NOTE, TINY = GREY, LIGHT_GREY, NOTE_SIZE, SMALL_SIZE
+
+UPRIGHT = 1.3 * SMALL_SIZE / 72
 """Inches that a name under an axis takes, set upright."""
 MARGIN = 0.65
 """Inches that an axis leaves to its labels."""
@@ -63,16 +67,16 @@ PRINT: Any = {  # keys are a long Literal to a type checker
     "font.size": 8.0,
     "axes.titlesize": 8.0,
     "axes.labelsize": 8.0,
-    "xtick.labelsize": NOTE,
-    "ytick.labelsize": NOTE,
-    "legend.fontsize": NOTE,
+    "xtick.labelsize": NOTE_SIZE,
+    "ytick.labelsize": NOTE_SIZE,
+    "legend.fontsize": NOTE_SIZE,
     "figure.titlesize": 9.0,
-    "figure.labelsize": NOTE,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    "figure.labelsize": NOTE_SIZE,
+    "text.color": DARK,
+    "axes.edgecolor": DARK,
+    "axes.labelcolor": DARK,
+    "xtick.color": DARK,
+    "ytick.color": DARK,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -163,14 +167,14 @@ def words(gauge: str) -> str:
     return plain(in_words(gauge))
 
 
-def width_of(text: str, size: float = NOTE) -> float:
+def width_of(text: str, size: float = NOTE_SIZE) -> float:
     """About how many inches a text takes; a formula counts its letters alone."""
     shown = re.sub(r"\\(?=\$)|(?<!\\)\$|[{}^]|\\(tilde|mathcal)", "", text)
     shown = re.sub(r"\\[a-zA-Z]+", "x", shown)
     return len(shown) * size * _PER_LETTER
 
 
-def letters_in(inches: float, size: float = NOTE) -> int:
+def letters_in(inches: float, size: float = NOTE_SIZE) -> int:
     """About how many letters stand in a line so long, for `plain`."""
     return max(int(inches / (size * _PER_LETTER)) - 1, 5)
 

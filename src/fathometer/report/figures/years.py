@@ -12,12 +12,12 @@ from fathometer.compare import signatures
 from fathometer.compare.gathering import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.figures.style import (
-    FOG,
-    INK,
+    DARK,
+    GREY,
+    LIGHT_GREY,
     MARGIN,
-    MIST,
-    NOTE,
-    TINY,
+    NOTE_SIZE,
+    SMALL_SIZE,
     UPRIGHT,
     WIDTHS,
     Columns,
@@ -89,13 +89,13 @@ def plot_years(
     _mark_years(axes, [int(year) for year in table["year"]], (WIDTHS[columns] - MARGIN) / len(table))
     medians = table.groupby("year")["median"].transform("median").to_numpy()
     edges = [place - 0.5 for place in range(len(table) + 1)]
-    axes.stairs(medians, edges, baseline=None, color=FOG, linewidth=1.2, zorder=1)
+    axes.stairs(medians, edges, baseline=None, color=GREY, linewidth=1.2, zorder=1)
     axes.set_xlim(-0.5, len(table) - 0.5)
     axes.set_ylabel(words(gauge))
     axes.tick_params("x", length=0)
     if (WIDTHS[columns] - MARGIN) / len(table) >= UPRIGHT:
         names = [plain(name, 26) for name in table.index]
-        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=TINY)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL_SIZE)
     else:
         axes.set_xticks([])
         axes.set_xlabel(f"{len(table)} networks, in order of year")
@@ -129,7 +129,7 @@ def _mark_years(axes: Axes, years: Sequence[int], room: float) -> None:
     for number, (year, run) in enumerate(groupby(years)):
         count = len(list(run))
         if number % 2:
-            axes.axvspan(place - 0.5, place + count - 0.5, color=MIST, linewidth=0, zorder=-10)
+            axes.axvspan(place - 0.5, place + count - 0.5, color=LIGHT_GREY, linewidth=0, zorder=-10)
         upright = room * count < 0.3
         axes.annotate(
             str(year),
@@ -138,8 +138,8 @@ def _mark_years(axes: Axes, years: Sequence[int], room: float) -> None:
             ha="center",
             va="bottom",
             rotation=90 if upright else 0,
-            fontsize=TINY if upright else NOTE,
-            color=INK,
+            fontsize=SMALL_SIZE if upright else NOTE_SIZE,
+            color=DARK,
         )
         place += count
 

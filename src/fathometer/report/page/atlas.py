@@ -32,7 +32,7 @@ def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title
     count = len(set(members_of(known).values()))
     lead = ", ".join(
         [
-            f"{len(named)} {'network' if len(named) == 1 else 'networks'}",
+            _counted(named),
             *([f"{count} {'family' if count == 1 else 'families'}"] if count else []),
             f"on {data[0]}" if len(data) == 1 else f"on {len(data)} data sets",
         ]
@@ -67,5 +67,18 @@ def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, 
     }
 
 
+def _counted(named: Mapping[str, Sounding]) -> str:
+    """How many networks, and how many soundings where some networks have several."""
+    models = [sounding.provenance.model for sounding in named.values()]
+    found = {
+        (str(model.get("name")), str(model.get("weights")), str(model.get("sha256"))) for model in models
+    }
+    networks = "1 network" if len(found) == 1 else f"{len(found)} networks"
+    return networks if len(found) == len(named) else f"{len(named)} soundings of {networks}"
+
+
 def _data(sounding: Sounding) -> str:
-    return str(sounding.provenance.data.get("name", "?"))
+    """What the plan of a survey calls the data, or else what they are called themselves."""
+    plan = sounding.provenance.settings.get("survey")
+    name = plan.get("data") if isinstance(plan, Mapping) else None
+    return str(name or sounding.provenance.data.get("name", "?"))

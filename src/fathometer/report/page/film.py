@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.report.history_words import cost_words, history_words
-from fathometer.report.page.encoding import column, short, table
+from fathometer.report.page.encoding import column, packed, short
 from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Page, Section, View, Words
 from fathometer.report.page.sounding import provenance_facts, sounding_data
@@ -50,13 +50,16 @@ def film_data(history: History, name: str) -> dict[str, Any]:
         **{key: still[key] for key in ("name", "gauges", "sites", "blocks")},
         "steps": [int(history.steps[place]) for place in kept],
         "left_out": len(history.steps) - len(kept),
-        "frames": {gauge: [column(row) for row in rows] for gauge, rows in values.items()},
+        "frames": {gauge: [packed(row) for row in rows] for gauge, rows in values.items()},
         "errors": {
-            gauge: None if error is None else [column(row) for row in error]
+            gauge: None if error is None else [packed(row) for row in error]
             for gauge, error in errors.items()
         },
         "extent": {gauge: _extent(values[gauge], errors[gauge]) for gauge in history.gauges},
-        "change": {gauge: table(history.change(gauge)) for gauge in history.gauges},
+        "change": {
+            gauge: {name: packed(values) for name, values in history.change(gauge).items()}
+            for gauge in history.gauges
+        },
         "words": {gauge: history_words(history, gauge) for gauge in history.gauges},
         "metrics": {
             str(metric): _metric(group, [history.steps[place] for place in kept])

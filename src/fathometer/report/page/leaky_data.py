@@ -18,7 +18,7 @@ from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.theory import Statement
 from fathometer.report.leaky_tables import DECADES, bottleneck_stretches, network_row, sample_paths
 from fathometer.report.leaky_words import name_of, run_words
-from fathometer.report.page.encoding import column, short, table
+from fathometer.report.page.encoding import packed, short
 
 SPECTRA = 12
 """So many singular values are shown."""
@@ -90,9 +90,9 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
         "words": run_words(run, statements),
         "levels": levels,
         "bands": [[short(begin), short(end)] for begin, end in bottleneck_stretches(measures.points)],
-        "points": table(measures.points),
-        "layers": table(measures.layers),
-        "history": table(run.history),
+        "points": _columns(measures.points),
+        "layers": _columns(measures.layers),
+        "history": _columns(run.history),
         "spectra": _spectra(measures.spectra),
         "weight_spectra": None if measures.weight_spectra is None else _spectra(measures.weight_spectra),
         "path": _path(run),
@@ -141,28 +141,32 @@ def _facts(run: LeakyRun) -> list[list[Any]]:
     return [[name, value] for name, value in zip(pairs, map(_number, pairs.values()), strict=True)]
 
 
+def _columns(frame: pd.DataFrame) -> dict[str, Any]:
+    return {str(name): packed(values) for name, values in frame.items()}
+
+
 def _spectra(values: npt.NDArray[np.float64]) -> dict[str, Any]:
     """The first singular values, `[number][place]`, and where the axis begins."""
     kept = values[:, :SPECTRA]
     top = float(values.max()) or 1.0
     positive = kept[kept > 0]
     least = float(positive.min()) / 2 if len(positive) else 0.0
-    return {"values": [column(line) for line in kept.T], "low": short(max(top * 10.0**-DECADES, least))}
+    return {"values": [packed(line) for line in kept.T], "low": short(max(top * 10.0**-DECADES, least))}
 
 
 def _path(run: LeakyRun) -> dict[str, Any]:
     plane = project_paths([run])
     (path,) = plane.paths
-    return {"x": column(path[:, 0]), "y": column(path[:, 1]), "explained": column(plane.explained)}
+    return {"x": packed(path[:, 0]), "y": packed(path[:, 1]), "explained": packed(plane.explained)}
 
 
 def _samples(run: LeakyRun) -> dict[str, Any]:
     count = run.path.representations.shape[-1]
     plane = sample_paths(run.path, range(min(SAMPLES, count)))
     return {
-        "x": [column(line[:, 0]) for line in plane.paths],
-        "y": [column(line[:, 1]) for line in plane.paths],
-        "explained": column(plane.explained),
+        "x": [packed(line[:, 0]) for line in plane.paths],
+        "y": [packed(line[:, 1]) for line in plane.paths],
+        "explained": packed(plane.explained),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 from fathometer.compare import facts_of, known_facts
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.colours import CATEGORIES
+from fathometer.report.page.encoding import packed
 from fathometer.report.page.sounding import site_columns
 from fathometer.report.words import what_stands_out
 from fathometer.results.sounding import Sounding
@@ -25,7 +25,6 @@ _TO_RGB = np.array(
         [-0.00419609, -0.70341861, 1.70761470],
     ]
 )
-_LARGEST = 1e38  # what float32 holds, and some room
 
 
 def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[str, Any]:
@@ -38,30 +37,23 @@ def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[
     """
     gauges, order = sounding.gauges, [site.name for site in sounding.sites]
     values = sounding.records.groupby("site", sort=False)[gauges]
-    spread = values.std().reindex(order)
+    means, spread = values.mean().reindex(order), values.std().reindex(order)
     return {
         "name": name,
         "gauges": gauges,
         "sites": site_columns(sounding),
         "blocks": [[block.label, block.start, block.stop, block.name] for block in blocks_of(sounding.sites)],
-        "mean": packed(values.mean().reindex(order)),
-        "std": packed(spread) if spread.notna().any(axis=None) else None,
+        "mean": {gauge: packed(means[gauge]) for gauge in gauges},
+        "std": {gauge: packed(spread[gauge]) for gauge in gauges} if spread.notna().any(axis=None) else {},
+        "summary": {gauge: packed(_summary(means[gauge])) for gauge in gauges},
         "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in gauges[:1] if words},
     }
 
 
-def packed(frame: pd.DataFrame) -> str:
-    """A table of numbers column by column, as float32 in base64; what is not finite is NaN.
-
-    Seven digits in little more than five letters; as text, five digits take eight.
-
-    Example:
-        >>> packed(pd.DataFrame({"a": [1.0, float("inf")]}))
-        'AACAPwAAwH8='
-    """
-    values = frame.to_numpy(float).T
-    values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
-    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
+def _summary(values: pd.Series[float]) -> list[float]:
+    """Min, median, max and spread over the sites with a finite value."""
+    known = values[np.isfinite(values.to_numpy(float))]
+    return [known.min(), known.median(), known.max(), known.max() - known.min()]
 
 
 def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:

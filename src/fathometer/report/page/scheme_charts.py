@@ -20,7 +20,7 @@ from fathometer.leaky.plan import Scheme
 from fathometer.report.leaky_tables import comparable_schemes
 from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
-from fathometer.report.page.vega import as_spec
+from fathometer.report.page.vega import TEXT, as_spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -50,7 +50,7 @@ def _errors(sweep: LeakySweep) -> Chart:
     bars = chart.mark_rule(strokeWidth=1.4).encode(
         **place, y=alt.Y("low:Q", title="test error (MSE)"), y2="high:Q"
     )
-    tips = [alt.Tooltip(f"{name}:Q", format=".4g") for name in ("mean", "std")]
+    tips = [alt.Tooltip(f"{name}:Q", **TEXT) for name in ("mean", "std")]
     points = chart.mark_point(filled=True, size=60, opacity=1).encode(
         **place, y=height, shape=_look(alt.Shape, rows["scheme"]), tooltip=["scheme:N", "layers:Q", *tips]
     )
@@ -71,12 +71,12 @@ def _differences(sweep: LeakySweep) -> Chart:
         .encode(
             **place,
             y=alt.Y("difference:Q", title=title),
-            tooltip=["scheme:N", "seed:Q", alt.Tooltip("difference:Q", format=".4g")],
+            tooltip=["scheme:N", "seed:Q", alt.Tooltip("difference:Q", **TEXT)],
         )
     )
     means = alt.Chart(alt.NamedData("pairs"))
     bars = means.mark_rule(strokeWidth=2).encode(**place, y=alt.Y("low:Q"), y2="high:Q")
-    tips = [alt.Tooltip(f"{name}:Q", format=".4g") for name in ("mean", "low", "high", "wins", "seeds")]
+    tips = [alt.Tooltip(f"{name}:Q", **TEXT) for name in ("mean", "low", "high", "wins", "seeds")]
     points = means.mark_point(filled=True, size=80, opacity=1).encode(
         **place, y=alt.Y("mean:Q"), shape=_look(alt.Shape, pairs["scheme"]), tooltip=["scheme:N", *tips]
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from fathometer.report.page.colours import ACCENT, WARM
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
-from fathometer.report.page.vega import as_spec
+from fathometer.report.page.vega import TEXT, as_spec
 from fathometer.report.words import in_words
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def years_chart(numbers: pd.DataFrame, facts: pd.DataFrame, gauge: str) -> Chart
     )
     height = alt.Y("median:Q", title=f"{in_words(gauge)}: min, median, max", scale=alt.Scale(zero=False))
     tooltip = [alt.Tooltip("network:N"), alt.Tooltip("family:N"), alt.Tooltip("year:Q", format="d")]
-    tooltip += [alt.Tooltip(f"{name}:Q", format=".4f") for name in ("min", "median", "max")]
+    tooltip += [alt.Tooltip(f"{name}:Q", **TEXT) for name in ("min", "median", "max")]
     ends = base.mark_rule(strokeWidth=2, opacity=0.6).encode(
         x=when, y=alt.Y("min:Q"), y2="max:Q", color=colour
     )
@@ -88,8 +88,8 @@ def _predictor(
     fit = alt.Chart(alt.NamedData("line")).mark_line(color=WARM, strokeWidth=1.2).encode(x=x, y=y)
     tooltip = [
         alt.Tooltip("network:N"),
-        alt.Tooltip("value:Q", title=in_words(name)),
-        alt.Tooltip("accuracy:Q"),
+        alt.Tooltip("value:Q", title=in_words(name), **TEXT),
+        alt.Tooltip("accuracy:Q", **TEXT),
     ]
     chart = alt.layer(fit, points.encode(x=x, y=y, tooltip=tooltip)).properties(width="container", height=170)
     caption = (

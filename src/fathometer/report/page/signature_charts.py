@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fathometer.report.page.colours import ACCENT, FAINT, WARM
-from fathometer.report.page.vega import PLACES, WHOLE, as_spec
+from fathometer.report.page.vega import PLACES, TEXT, WHOLE, as_spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -79,7 +79,7 @@ def _batches() -> alt.LayerChart:
     points = batches.mark_point(filled=True, size=30, color=ACCENT).encode(
         x=alt.X("batch:Q", title="batch", axis=alt.Axis(labelExpr=WHOLE, grid=False)),
         y=alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False)),
-        tooltip=[alt.Tooltip("batch:Q"), alt.Tooltip("value:Q", format=".4f", title="{gauge}")],
+        tooltip=[alt.Tooltip("batch:Q"), alt.Tooltip("value:Q", **TEXT, title="{gauge}")],
     )
     mean = batches.mark_rule(color=WARM, strokeDash=[4, 3]).encode(y="mean(value):Q")
     return alt.layer(points, mean).properties(width="container", height=180)

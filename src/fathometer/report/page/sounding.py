@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fathometer.report.blocks import blocks_of
-from fathometer.report.page.encoding import column, short
+from fathometer.report.page.encoding import column, packed
 from fathometer.report.page.items import Facts, Page, Section, View
 from fathometer.report.page.signature_charts import sounding_charts
 from fathometer.report.words import what_stands_out
@@ -46,8 +46,8 @@ def sounding_data(sounding: Sounding, name: str, *, batches: bool = False) -> di
             "block": [block.name for block in blocks for _ in range(len(block))],
         },
         "blocks": [[block.label, block.start, block.stop] for block in blocks],
-        "mean": {gauge: column(sounding.mean(gauge)) for gauge in gauges},
-        "std": {gauge: column(sounding.std(gauge)) for gauge in gauges},
+        "mean": {gauge: packed(sounding.mean(gauge)) for gauge in gauges},
+        "std": {gauge: packed(sounding.std(gauge)) for gauge in gauges},
         "words": {gauge: what_stands_out(sounding, gauge) for gauge in gauges},
     }
     if batches:
@@ -90,7 +90,7 @@ def _flat(kind: str, values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _by_batch(sounding: Sounding, gauge: str) -> list[list[float | int | None]]:
+def _by_batch(sounding: Sounding, gauge: str) -> list[dict[str, str]]:
     order = [site.name for site in sounding.sites]
     table = sounding.records.pivot(index="site", columns="batch", values=gauge).reindex(order)
-    return [[short(float(value)) for value in row] for row in table.to_numpy(float)]
+    return [packed(row) for row in table.to_numpy(float)]

@@ -14,7 +14,7 @@ from fathometer.compare import Clustering
 from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
-from fathometer.report.page.vega import as_spec
+from fathometer.report.page.vega import TEXT, as_spec
 
 MOST = 100
 """Networks up to which the matrix is drawn: 10,000 cells."""
@@ -48,7 +48,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
             y=alt.Y("row:Q", **down),
             y2="below:Q",
             color=shade,
-            tooltip=[*tooltip, alt.Tooltip("distance:Q", format=".4f")],
+            tooltip=[*tooltip, alt.Tooltip("distance:Q", **TEXT)],
         ),
         alt.Chart(alt.NamedData("branches"))
         .mark_line(color=FAINT, strokeWidth=1.2)
@@ -57,7 +57,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
             y=alt.Y("row:Q", **down),
             detail="merge:N",
             order="step:O",
-            tooltip=alt.Tooltip("height:Q", format=".4f"),
+            tooltip=alt.Tooltip("height:Q", **TEXT),
         ),
     ]
     if count <= _FEW:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 PLAIN = ",.6~g"
 """A number as it is: 0.03, 1, 10,000."""
+TEXT: Any = {"format": "", "formatType": "number"}
+"""For a tooltip: the value as `number` of `page.js` writes it."""
 WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
 """Labels of an axis that counts: none between whole numbers."""
 PLACES = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"

@@ -11,12 +11,12 @@ from fathometer.leaky import LeakyRun
 from fathometer.leaky.measures import CRITICAL
 from fathometer.report.figures.leaky.paths import along, mark_rank, name_run, plain_log
 from fathometer.report.figures.style import (
-    BUOY,
-    INK,
-    KELP,
-    SAND,
-    SEA,
-    SHELL,
+    BLUE,
+    DARK,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
     Columns,
     column_figure,
     for_print,
@@ -41,10 +41,10 @@ def plot_ranks(results: Results, *, columns: Columns = 2) -> Figure:
     points, layers = run.measures.points, run.measures.layers
     figure = column_figure(columns, 2.5 if columns == 1 else 3.0)
     axes = figure.subplots()
-    axes.plot(points["p"], points["cost_of_identity"], "s-", color=SAND, label="COI")
-    axes.plot(points["p"], points["stable_rank"], "o--", color=SEA, label="stable rank of $A_p$")
+    axes.plot(points["p"], points["cost_of_identity"], "s-", color=ORANGE, label="COI")
+    axes.plot(points["p"], points["stable_rank"], "o--", color=BLUE, label="stable rank of $A_p$")
     if layers["weight_stable_rank"].notna().any():
-        axes.plot(layers["p"], layers["weight_stable_rank"], "^-.", color=KELP, label="stable rank of $W_p$")
+        axes.plot(layers["p"], layers["weight_stable_rank"], "^-.", color=GREEN, label="stable rank of $W_p$")
     mark_rank(axes, run.task.rank)
     shown = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
     shown = shown[shown > 0]
@@ -78,21 +78,21 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
     for run in runs:
         history = run.history
         for axes, column, colour, line in (
-            (top, "error", SEA, "-"),
-            (top, "decay", SHELL, "--"),
-            (bottom, "crit", BUOY, "-"),
+            (top, "error", BLUE, "-"),
+            (top, "decay", PURPLE, "--"),
+            (bottom, "crit", RED, "-"),
         ):
             axes.plot(history["epoch"], history[column], color=colour, linestyle=line, alpha=faint)
-    bottom.axhline(CRITICAL, color=INK, linestyle="--", linewidth=0.8)
+    bottom.axhline(CRITICAL, color=DARK, linestyle="--", linewidth=0.8)
     for axes in (top, bottom):
         axes.set_yscale("log")
     top.set_ylabel("loss")
     bottom.set_ylabel("crit")
     bottom.set_xlabel("epoch")
     looks: list[dict[str, Any]] = [
-        {"label": "error (MSE)", "color": SEA},
-        {"label": "weight decay", "color": SHELL, "linestyle": "--"},
-        {"label": "crit", "color": BUOY},
+        {"label": "error (MSE)", "color": BLUE},
+        {"label": "weight decay", "color": PURPLE, "linestyle": "--"},
+        {"label": "crit", "color": RED},
     ]
     legend_above(figure, [Line2D([], [], **each) for each in looks])
     if isinstance(results, LeakyRun) or len(runs) == 1:

@@ -11,12 +11,12 @@ from fathometer.leaky import LeakySweep
 from fathometer.leaky.measures import CRITICAL
 from fathometer.report.figures.leaky.paths import dimension_axis, mark_rank
 from fathometer.report.figures.style import (
-    BUOY,
-    INK,
-    KELP,
-    SAND,
-    SEA,
-    SHELL,
+    BLUE,
+    DARK,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
     Columns,
     column_figure,
     for_print,
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 Looks: TypeAlias = dict[str, tuple[str, str, str]]
 
 _DIMENSIONS: Looks = {
-    "cost_of_identity": ("least COI", SAND, "s"),
-    "stable_rank": ("least stable rank", KELP, "^"),
-    "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", BUOY, "D"),
-    "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", SEA, "o"),
+    "cost_of_identity": ("least COI", ORANGE, "s"),
+    "stable_rank": ("least stable rank", GREEN, "^"),
+    "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", RED, "D"),
+    "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", BLUE, "o"),
 }
 
 _BOUNDED: Looks = {
-    "length_per_root_n": (r"path length, Euclidean, per $\sqrt{N}$", SEA, "o"),
-    "length_kernel": ("path length in the $K$ norm", SAND, "s"),
-    "momentum": (r"$\|B_p\|$", BUOY, "D"),
-    "momentum_sigma": (r"$\|B_p\,\sigma(A_p)^{T}\|$", SHELL, "^"),
+    "length_per_root_n": (r"path length, Euclidean, per $\sqrt{N}$", BLUE, "o"),
+    "length_kernel": ("path length in the $K$ norm", ORANGE, "s"),
+    "momentum": (r"$\|B_p\|$", RED, "D"),
+    "momentum_sigma": (r"$\|B_p\,\sigma(A_p)^{T}\|$", PURPLE, "^"),
 }
 
 
@@ -138,11 +138,11 @@ def _legend(figure: Figure, looks: Looks, rank: int | None, table: pd.DataFrame)
         for label, colour, marker in looks.values()
     ]
     if rank is not None:
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$"))
+        handles.append(Line2D([], [], color=DARK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$"))
     reach = "range over $p$ and seeds"
-    handles.append(Line2D([], [], color=INK, alpha=0.45, linewidth=2, label=reach))
+    handles.append(Line2D([], [], color=DARK, alpha=0.45, linewidth=2, label=reach))
     if (table["crit"] > CRITICAL).any():
         label = "hollow: not critical"
-        ring = Line2D([], [], color=INK, marker="o", markerfacecolor="white", linestyle="", label=label)
+        ring = Line2D([], [], color=DARK, marker="o", markerfacecolor="white", linestyle="", label=label)
         handles.append(ring)
     legend_above(figure, handles)

@@ -12,13 +12,13 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun
 from fathometer.report.figures.style import (
-    BUOY,
-    FOG,
-    INK,
-    NOTE,
-    SAND,
-    SEA,
-    SHELL,
+    BLUE,
+    DARK,
+    GREY,
+    NOTE_SIZE,
+    ORANGE,
+    PURPLE,
+    RED,
     Columns,
     column_figure,
     for_print,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 STEP = "#d5dade"  # places of the layers
 
 _ENERGIES = {
-    "potential": ("potential (COI)", SAND, "s"),
-    "kinetic": ("kinetic", SHELL, "^"),
-    "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", SEA, "o"),
-    "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", BUOY, "D"),
+    "potential": ("potential (COI)", ORANGE, "s"),
+    "kinetic": ("kinetic", PURPLE, "^"),
+    "hamiltonian": (r"$-2\mathcal{H}/\tilde{L}$", BLUE, "o"),
+    "hamiltonian_stable": (r"stable $-2\mathcal{H}_\gamma/\tilde{L}$", RED, "D"),
 }
 
 
@@ -96,11 +96,11 @@ def plot_affinity(results: Results, *, columns: Columns = 2) -> Figure:
     figure = column_figure(columns, 3.2 if columns == 1 else 3.6)
     top, bottom = figure.subplots(2, 1, sharex=True)
     affinity = f"affinity score of {run.design.sigma}"
-    top.plot(points["p"], points["affinity"], "o-", color=SEA, label=affinity)
-    top.plot(points["p"], points["negative"], "s-", color=BUOY, label=r"$\|A_-\|/\|A\|$")
+    top.plot(points["p"], points["affinity"], "o-", color=BLUE, label=affinity)
+    top.plot(points["p"], points["negative"], "s-", color=RED, label=r"$\|A_-\|/\|A\|$")
     top.set(ylim=(-0.03, 1.04), ylabel="affinity, share of $A_-$")
     cost = points["cost_of_identity"]
-    bottom.plot(points["p"], cost, "^-", color=SHELL, label="COI")
+    bottom.plot(points["p"], cost, "^-", color=PURPLE, label="COI")
     mark_rank(bottom, run.task.rank)
     bottom.set_yscale("log")
     plain_log(bottom, 0.7 * min(cost.min(), run.task.rank or cost.min()), 1.4 * cost.max())
@@ -122,7 +122,7 @@ def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
     draw_spectra(axes, measures.layers["p"], measures.weight_spectra, run, "singular values of $W_p$")
     depth = run.design.effective_depth
     if depth > 0:
-        axes.axhline(depth, color=INK, linestyle=":", linewidth=0.8)
+        axes.axhline(depth, color=DARK, linestyle=":", linewidth=0.8)
         axes.annotate(
             r"$\tilde{L}$",
             (1, depth),
@@ -130,8 +130,8 @@ def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
-            fontsize=NOTE,
-            color=INK,
+            fontsize=NOTE_SIZE,
+            color=DARK,
         )
 
 
@@ -145,7 +145,7 @@ def draw_spectra(
         axes.plot(
             p,
             values,
-            color=SEA if leading else FOG,
+            color=BLUE if leading else GREY,
             linewidth=1.2 if leading else 0.4,
             marker="o" if leading else None,
             label=f"$s_{{{number + 1}}}$",
@@ -160,7 +160,7 @@ def draw_spectra(
 def mark_rank(axes: Axes, rank: int | None) -> None:
     """A dashed line at k*, where it is known."""
     if rank is not None:
-        axes.axhline(rank, color=INK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$", zorder=0)
+        axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$", zorder=0)
 
 
 def dimension_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -216,10 +216,10 @@ def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
     """A legend of the lines of `draw_spectra`, and of the steps."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=FOG, linewidth=0.7, label="others" if run.task.rank else "all")]
+    handles = [Line2D([], [], color=GREY, linewidth=0.7, label="others" if run.task.rank else "all")]
     if run.task.rank:
         label = f"first $k^* = {run.task.rank}$"
-        handles.insert(0, Line2D([], [], color=SEA, linewidth=1.2, marker="o", label=label))
+        handles.insert(0, Line2D([], [], color=BLUE, linewidth=1.2, marker="o", label=label))
     if steps:
         handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=8, label=r"$p_\ell$"))
     legend_above(figure, handles)
@@ -228,4 +228,4 @@ def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
 def _shade(axes: Axes, points: pd.DataFrame) -> None:
     """The bottleneck."""
     for begin, end in bottleneck_stretches(points):
-        axes.axvspan(begin, end, color=SEA, alpha=0.1, linewidth=0, zorder=0)
+        axes.axvspan(begin, end, color=BLUE, alpha=0.1, linewidth=0, zorder=0)

@@ -9,9 +9,9 @@ import numpy as np
 from fathometer.leaky.compare_schemes import Projection, project_paths
 from fathometer.report.figures.leaky.paths import name_run
 from fathometer.report.figures.style import (
-    FOG,
-    INK,
-    NOTE,
+    DARK,
+    GREY,
+    NOTE_SIZE,
     SCALE,
     WIDTHS,
     Columns,
@@ -37,7 +37,7 @@ def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
     plane = project_paths([run])
     figure, axes = plane_figure(plane, columns)
     (path,) = plane.paths
-    axes.plot(*path.T, color=FOG, linewidth=0.8, zorder=1)
+    axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
     dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=SCALE, zorder=2)
     bar = figure.colorbar(dots, ax=axes, label="$p$", aspect=25, pad=0.01)
     bar.outline.set_visible(False)
@@ -53,7 +53,9 @@ def plane_figure(plane: Projection, columns: Columns) -> tuple[Figure, Axes]:
     axes = figure.subplots()
     for label, place in (("$p=0$", 0), ("$p=1$", -1)):
         x, y = np.mean([path[place] for path in plane.paths], axis=0)
-        axes.annotate(label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE, color=INK)
+        axes.annotate(
+            label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE_SIZE, color=DARK
+        )
     axes.margins(0.08, 0.14)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"first principal component ({plane.explained[0]:.0%})")

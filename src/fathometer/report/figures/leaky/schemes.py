@@ -20,11 +20,11 @@ from fathometer.leaky.plan import Scheme
 from fathometer.report.figures.leaky.paths import STEP, draw_weight_spectra, name_run, name_spectra
 from fathometer.report.figures.leaky.plane import plane_figure
 from fathometer.report.figures.style import (
-    BUOY,
-    INK,
-    KELP,
-    SAND,
-    SEA,
+    BLUE,
+    DARK,
+    GREEN,
+    ORANGE,
+    RED,
     Columns,
     column_figure,
     for_print,
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOOKS = {
-    "equidistant": (SEA, "o"),
-    "irregular": (SAND, "s"),
-    "adaptive": (BUOY, "^"),
-    "given": (KELP, "D"),
+    "equidistant": (BLUE, "o"),
+    "irregular": (ORANGE, "s"),
+    "adaptive": (RED, "^"),
+    "given": (GREEN, "D"),
 }
 
 
@@ -153,7 +153,7 @@ def _draw_differences(axes: Axes, sweep: LeakySweep) -> None:
             capsize=2,
             label=scheme,
         )
-    axes.axhline(0, color=INK, linewidth=0.6)
+    axes.axhline(0, color=DARK, linewidth=0.6)
     axes.set_xticks(sorted(set(pairs["layers"])))
     axes.set_ylabel(f"test error less that of {BASELINE}")
 

@@ -12,14 +12,6 @@ function size(value) {
   return value >= 1e5 ? compact.format(value) : number(value);
 }
 
-/** What sums up a series, without what is missing. */
-function summed(values) {
-  const known = values.filter((value) => value !== null).sort((a, b) => a - b), last = known.length - 1;
-  if (last < 0) return Object.fromEntries(STATISTICS.map((name) => [name, null]));
-  const median = (known[Math.floor(last / 2)] + known[Math.ceil(last / 2)]) / 2;
-  return { min: known[0], median, max: known[last], spread: known[last] - known[0] };
-}
-
 /** A line as small as a word: values by depth, between low and high. */
 function sparkline(values, low, high, hue) {
   const width = 110, height = 20, step = width / Math.max(values.length - 1, 1), range = high - low || 1;
@@ -124,7 +116,7 @@ Views.atlas = class {
     const all = this.networks.flatMap((network) => network.mean(gauge)).filter((value) => value !== null).sort((a, b) => a - b);
     const low = all[Math.floor(0.02 * (all.length - 1))], high = all[Math.ceil(0.98 * (all.length - 1))]; // the same for all, but for what sticks out
     for (const network of this.networks) {
-      network.sum = summed(network.mean(gauge));
+      network.sum = network.summary(gauge);
       network.cells[this.places.signature].replaceChildren(sparkline(network.mean(gauge), low, high, this.hue(network)));
       network.cells[this.places.signature].dataset.value = String(network.sum.median ?? "");
       for (const name of STATISTICS) {
@@ -144,7 +136,7 @@ Views.atlas = class {
       network.row.hidden = !fits;
       shown += fits;
     }
-    this.said.textContent = shown < this.networks.length ? `${shown} of ${this.networks.length} networks` : "";
+    this.said.textContent = shown < this.networks.length ? `${shown} of ${this.networks.length} soundings` : "";
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.drawScatter(), 150);
   }

@@ -5,6 +5,7 @@ function chartConfig() {
   const ink = colour("ink"), soft = colour("soft"), line = colour("line");
   return {
     background: "transparent",
+    customFormatTypes: true,
     font: "system-ui, 'DejaVu Sans', sans-serif",
     axis: { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal" },
     legend: { labelColor: soft, titleColor: ink, titleFontWeight: "normal", labelLimit: 220 },
@@ -73,6 +74,7 @@ async function draw(element, spec, datasets, onclick = null) {
     config: chartConfig(),
     actions: { export: true, source: false, compiled: false, editor: false },
     tooltip: showTip,
+    expressionFunctions: { number },
   };
   const result = await vegaEmbed(element, { ...themed(spec), datasets }, options);
   if (drawn.get(element) === kept) kept.view = result.view;

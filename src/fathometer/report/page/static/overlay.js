@@ -1,22 +1,20 @@
 // Networks laid over each other: choose a gauge and the networks, hold two of them against each other site by site.
 
-/** A sounding as the page holds it; its numbers are unpacked when they are asked for. */
+/** A sounding as the page holds it. */
 class Network {
-  constructor({ mean, std, ...rest }) {
-    Object.assign(this, rest, { packed: { mean, std }, unpacked: {}, count: rest.sites.site.length });
+  constructor({ mean, std, summary, ...rest }) {
+    Object.assign(this, rest, { means: mean, stds: std, summaries: summary, count: rest.sites.site.length });
   }
 
-  mean(gauge) { return this.values("mean", gauge); }
-
-  std(gauge) { return this.values("std", gauge); }
-
   /** A number for each site, null where there is none. */
-  values(kind, gauge) {
-    const place = this.gauges.indexOf(gauge), key = `${kind} ${gauge}`;
-    if (place < 0 || !this.packed[kind]) return Array(this.count).fill(null);
-    this.unpacked[kind] ??= floats(this.packed[kind]);
-    const part = this.unpacked[kind].subarray(place * this.count, (place + 1) * this.count);
-    return this.unpacked[key] ??= Array.from(part, (value) => (Number.isNaN(value) ? null : value));
+  mean(gauge) { return this.means[gauge] ?? Array(this.count).fill(null); }
+
+  std(gauge) { return this.stds[gauge] ?? Array(this.count).fill(null); }
+
+  /** Over the sites. */
+  summary(gauge) {
+    const [min = null, median = null, max = null, spread = null] = this.summaries[gauge] ?? [];
+    return { min, median, max, spread };
   }
 
   depth(i) { return i / Math.max(this.count - 1, 1); }
@@ -37,10 +35,10 @@ class Network {
     const name = label(gauge), said = name.charAt(0).toUpperCase() + name.slice(1), last = places.length - 1;
     if (last < 0) return `${said} has no value at any site.`;
     const at = (i) => `${this.sites.site[i]} (${number(values[i])})`, low = places[0], high = places[last];
-    const median = (values[places[Math.floor(last / 2)]] + values[places[Math.ceil(last / 2)]]) / 2;
+    const { median, spread } = this.summary(gauge);
     const gap = last + 1 < this.count ? ` ${this.count - last - 1} of ${this.count} sites have no value.` : "";
     return `${said} is highest at ${at(high)} and lowest at ${at(low)}, of ${last + 1} sites. `
-      + `The median is ${number(median)}, the spread ${number(values[high] - values[low])}.${gap}`;
+      + `The median is ${number(median)}, the spread ${number(spread)}.${gap}`;
   }
 
   /** The value at a site, ± its standard deviation over batches. */
@@ -48,13 +46,6 @@ class Network {
     const error = this.std(gauge)[i];
     return number(this.mean(gauge)[i]) + (error ? ` ± ${number(error)}` : "");
   }
-}
-
-/** Float32 numbers out of base64. */
-function floats(text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-  return new Float32Array(bytes.buffer);
 }
 
 /** The gauges that all networks hold, in the order of the first. */

@@ -1,5 +1,8 @@
 // What every program of the page shares: the data, elements, numbers, light and dark.
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const DATA = JSON.parse(document.getElementById("data").textContent, (_, value) => {
+  const text = value?.["float32 base64"];
+  return typeof text === "string" ? unpacked(text) : value;
+});
 const Views = {};
 
 /** An element with attributes and children; text is never read as HTML. */
@@ -13,13 +16,23 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A number as one reads it. */
+/** A number for reading, as `number` in `words.py` writes it. */
 function number(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2);
-  return Number.isInteger(value) ? String(value) : value.toFixed(size >= 100 ? 1 : 3);
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2).replace(/(e[+-])(\d)$/, "$10$2");
+  if (Number.isInteger(value)) return String(value);
+  const digits = size >= 100 ? 1 : 3, tens = 10 ** digits;
+  if ((size * 2 ** (digits + 1)) % 2 !== 1) return value.toFixed(digits);
+  const below = Math.floor(size * tens); // exactly half-way, as 0.0625 is: to the even neighbour, as Python does
+  return (Math.sign(value) * (below + below % 2) / tens).toFixed(digits);
+}
+
+/** Float32 numbers out of base64, null where there is none. */
+function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return Array.from(new Float32Array(bytes.buffer), (value) => (Number.isNaN(value) ? null : value));
 }
 
 /** A table that came by columns, as rows. */
