@@ -35,7 +35,10 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
 def evaluating(network: nn.Module) -> Iterator[None]:
     """Eval mode, and every flag as it was afterwards."""
     flags = {module: module.training for module in network.modules()}
-    network.eval()
+    try:
+        network.eval()
+    except NotImplementedError:  # from torch.export, which fixed the mode; then there are no flags to set
+        flags = {}
     try:
         yield
     finally:

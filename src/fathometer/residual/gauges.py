@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 import pandas as pd
 import torch
@@ -29,7 +30,8 @@ class PathGauges:
 
     def __init__(self, sigmas: Sequence[Activation], gamma: float) -> None:
         self._sigmas, self._gamma = sigmas, gamma
-        self._failures: dict[tuple[str, int, int], InputError | NumericalError] = {}
+        self._failures: dict[int, InputError | NumericalError] = {}
+        self._numbers = count()  # of failures; gauges run in threads
 
     def every(self) -> list[Gauge]:
         """As `measure` takes them; those of σ only if there is one."""
@@ -38,13 +40,11 @@ class PathGauges:
 
     def cost_of_identity(self, _: Tensor, after: Tensor) -> GaugeValue:
         """Of A_l, under the number of each σ."""
-        return self._of_each(
-            "cost_of_identity", lambda image: cost_of_identity(after, image, gamma=self._gamma), after
-        )
+        return self._of_each(lambda image: cost_of_identity(after, image, gamma=self._gamma), after)
 
     def affinity(self, _: Tensor, after: Tensor) -> GaugeValue:
         """The affinity score of each σ on A_l, under its number."""
-        return self._of_each("affinity", lambda image: float(affinity_score(after, image)), after)
+        return self._of_each(lambda image: float(affinity_score(after, image)), after)
 
     def choose(self, records: pd.DataFrame, numbers: Mapping[str, int]) -> pd.DataFrame:
         """The records of a sounding with the values of each site's own σ, by its number, and no others."""
@@ -52,17 +52,19 @@ class PathGauges:
             return records
         own = [numbers.get(site, 0) for site in records["site"]]
         for gauge in ("cost_of_identity", "affinity"):
-            for site, width, number in zip(records["site"], records["d"], own, strict=True):
-                error = self._failures.get((gauge, number, int(width)))
-                if error is not None:
-                    raise type(error)(f"{site}: {gauge}: {error}") from error
             columns = [f"{gauge}_{number}" for number in range(len(self._sigmas))]
+            failed = [f"{column}_failure" for column in columns if f"{column}_failure" in records]
+            for place, number in enumerate(own):
+                failure = records.iloc[place].get(f"{columns[number]}_failure", math.nan)
+                if not math.isnan(failure):
+                    error = self._failures[int(failure)]
+                    raise type(error)(f"{records['site'].iloc[place]}: {gauge}: {error}") from error
             values = records[columns].to_numpy()[range(len(own)), own]
-            records = records.rename(columns={columns[0]: gauge}).drop(columns=columns[1:])
+            records = records.rename(columns={columns[0]: gauge}).drop(columns=[*columns[1:], *failed])
             records[gauge] = values
         return records
 
-    def _of_each(self, gauge: str, value: Callable[[Tensor], float | Tensor], after: Tensor) -> GaugeValue:
+    def _of_each(self, value: Callable[[Tensor], float | Tensor], after: Tensor) -> GaugeValue:
         found: dict[str, float | Tensor] = {}
         for number, sigma in enumerate(self._sigmas):
             try:
@@ -70,8 +72,11 @@ class PathGauges:
             except (InputError, NumericalError) as error:
                 if len(self._sigmas) == 1:
                     raise
-                self._failures[gauge, number, after.shape[-1]] = error  # unless it is the σ of another block
-                found[str(number)] = math.nan
+                # It only matters if this is the block's own σ. The number of the failure goes into the
+                # table, beside the value, because a gauge does not know at which block it is.
+                failure = next(self._numbers)
+                self._failures[failure] = error
+                found[str(number)], found[f"{number}_failure"] = math.nan, float(failure)
         return found
 
 

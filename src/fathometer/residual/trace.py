@@ -149,6 +149,9 @@ def _value(value: Any) -> Any:
 
 
 def applied(activation: Activation, a: Tensor) -> Tensor:
-    """σ(A); the call may work in place, on a copy."""
+    """σ(A), in float64 where it overflows in the dtype of A."""
     with torch.no_grad():
-        return activation.function(a.clone())
+        image = activation.function(a.clone())  # a copy, because the call may work in place
+        if a.dtype != torch.float64 and not image.isfinite().all() and a.isfinite().all():
+            return activation.function(a.double())
+        return image
