@@ -66,6 +66,22 @@ def test_channels_are_read_as_the_network_has_them(tmp_path: Path) -> None:
     assert tensors(open_data(path, Inputs("image", (3, 3, 6))))[0].shape == (9, 3, 3, 6)
 
 
+def test_a_network_that_flattens_takes_any_shape_with_as_many_entries(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    grey, colour = (Inputs("tensor", (count,), flattens=True) for count in (24, 72))
+    _save(path, PIXELS[..., 0])
+    (x,) = tensors(open_data(path, grey, shuffle=False))
+    torch.testing.assert_close(x, torch.from_numpy(PIXELS[..., 0])[:, None] / 255)
+    _save(path, PIXELS)
+    (x,) = tensors(open_data(path, colour, shuffle=False))
+    torch.testing.assert_close(x, torch.from_numpy(PIXELS).permute(0, 3, 1, 2) / 255)
+    for shape in ((9, 24), (9, 4, 6), (9, 1, 4, 6)):
+        _save(path, (PIXELS[..., 0] / 255).reshape(shape))
+        assert tensors(open_data(path, grey))[0].shape == shape
+    with pytest.raises(InputError, match=r"expected 72 entries for this network, got \[1, 4, 6\]"):
+        open_data(path, colour)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "longdouble"])
 def test_floats_pass_as_they_are(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "a.npy"

@@ -70,3 +70,8 @@ def test_counts_that_are_none(name: str) -> None:
 def test_tokens_need_a_vocabulary() -> None:
     with pytest.raises(InputError, match="random: expected the size of the network's vocabulary, got none"):
         open_data("random", Inputs("tokens", (4,)))
+
+
+def test_a_size_that_was_assumed_is_told() -> None:
+    with pytest.warns(UserWarning, match=r"random: .*several sizes; the noise has the shape \[3, 32, 32\]"):
+        open_data("random:4", Inputs("image", (3, 32, 32), size_assumed=True))

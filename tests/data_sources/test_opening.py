@@ -76,12 +76,12 @@ def test_random_is_a_name_and_a_path_may_be_called_so(place: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size: expected a whole number from 1, got 0"),
         ({"batch_size": 2.5}, "batch_size: .* got 2.5"),
-        ({"workers": -1}, "workers: expected a whole number of at least 0, got -1"),
+        ({"workers": -1}, "workers: expected a whole number from 0, got -1"),
         ({"seed": -1}, "seed: .* got -1"),
         ({"seed": 2**64}, "seed: "),
-        ({"length": 0}, "length: expected a whole number of at least 1, got 0"),
+        ({"length": 0}, "length: expected a whole number from 1, got 0"),
         ({"length": 5}, "length=5: expected none, since this network takes no tokens"),
     ],
 )

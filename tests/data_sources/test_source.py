@@ -5,13 +5,15 @@ import json
 import multiprocessing
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from fathometer.data import open_data
+from fathometer.data.files import contents_hash
 from fathometer.data.inputs import Inputs
 from fathometer.errors import FathometerError, InputError
-from tests.data_sources.making import IMAGES, RAW, class_folders, labels, save_image, tensors, values
+from tests.data_sources.making import IMAGES, RAW, TENSOR, class_folders, labels, save_image, tensors, values
 
 
 @pytest.fixture
@@ -61,11 +63,29 @@ def test_the_description_is_plain(folder: Path) -> None:
         "kind": "images",
         "name": "insects",
         "labels": True,
+        "sha256": contents_hash(folder),
         "count": 20,
         "shuffle": True,
         "seed": 4,
     }
     assert len(source) == 20
+
+
+def test_folders_of_one_name_are_told_apart_by_their_content(tmp_path: Path) -> None:
+    for place, last in (("one", 1), ("two", 2), ("copy", 1)):
+        save_image(tmp_path / place / "photos" / "a.png", 0)
+        save_image(tmp_path / place / "photos" / "b.png", last)
+    one, two, copy = (
+        open_data(tmp_path / place / "photos", IMAGES).description for place in ("one", "two", "copy")
+    )
+    assert one == copy
+    assert (one["name"], one["count"]) == (two["name"], two["count"])
+    assert one["sha256"] != two["sha256"]
+    np.save(tmp_path / "a.npy", np.zeros((2, 5), np.float32))
+    before = open_data(tmp_path / "a.npy", TENSOR).description["sha256"]
+    np.save(tmp_path / "a.npy", np.ones((2, 5), np.float32))
+    assert open_data(tmp_path / "a.npy", TENSOR).description["sha256"] != before
+    assert "sha256" not in open_data("random:4", TENSOR).description
 
 
 def test_skipped_grows_as_they_come_and_holds_each_once(folder: Path) -> None:

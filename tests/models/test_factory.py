@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 from PIL import Image
 from torch import nn
 
-from fathometer import InputError
+from fathometer import InputError, measure
+from fathometer.data.inputs import Inputs
 from fathometer.models import load_model
 
 CODE = """
@@ -16,6 +18,8 @@ import torch
 from torch import nn
 from fathometer.data.inputs import Inputs
 from helper_of_mine import WIDTH
+
+torch.rand(DRAWN)
 
 instance = nn.Sequential(nn.Linear(WIDTH, 2), nn.ReLU())
 
@@ -42,6 +46,21 @@ def preprocessed():
     import late_helper
     return alone(), lambda image: torch.zeros(3, 9, 9)
 
+def to_tensor(image):
+    return torch.zeros(3, *image.size)
+
+def of_any_size():
+    return alone(), to_tensor
+
+def of_one_size():
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 10)), to_tensor
+
+def flattening():
+    return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10), nn.ReLU())
+
+def random_weights():
+    return nn.Linear(4, 4)
+
 def bad_preprocess():
     return alone(), lambda image: torch.zeros(9)
 
@@ -67,7 +86,7 @@ def number():
 
 @pytest.fixture(autouse=True)
 def _code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "nets_of_mine.py").write_text(CODE)
+    (tmp_path / "nets_of_mine.py").write_text(CODE.replace("DRAWN", "0"))
     (tmp_path / "helper_of_mine.py").write_text("WIDTH = 5")
     (tmp_path / "late_helper.py").write_text("")
     (tmp_path / "wrong_of_mine.py").write_text("import not_to_be_found")
@@ -90,6 +109,9 @@ def _code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("Net", "tensor", (3,)),
         ("described", "tensor", (3,)),
         ("preprocessed", "image", (3, 9, 9)),
+        ("of_any_size", "image", (3, 32, 32)),
+        ("of_one_size", "image", (3, 28, 28)),
+        ("flattening", "tensor", (784,)),
     ],
 )
 def test_what_a_factory_may_be(factory: str, kind: str, shape: tuple[int, ...]) -> None:
@@ -99,8 +121,45 @@ def test_what_a_factory_may_be(factory: str, kind: str, shape: tuple[int, ...]) 
     assert (model.inputs.kind, model.inputs.shape) == (kind, shape)
     assert model.inputs.vocabulary == (11 if factory == "words" else None)
     assert not any(m.training for m in model.module.modules())
-    if model.inputs.preprocess:
+    assert model.inputs.flattens == (factory == "flattening")
+    assert model.inputs.size_assumed == (factory == "of_any_size")
+    if model.inputs.preprocess and not factory.startswith("of_"):
         assert tuple(model.inputs.preprocess(Image.new("RGB", (50, 40))).shape) == shape
+
+
+@pytest.mark.parametrize("name", ["random_weights", "instance"])
+def test_random_weights_depend_on_the_seed_and_not_on_what_importing_draws(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call imports the module, the second does not; both seed before the factory is called."""
+    (tmp_path / "nets_of_mine.py").write_text(CODE.replace("DRAWN", "3"))
+    first, second = (load_model(f"nets_of_mine:{name}", "none", seed=7).module.state_dict() for _ in range(2))
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    torch.rand(5)
+    monkeypatch.delitem(sys.modules, "nets_of_mine")
+    again = load_model(f"nets_of_mine:{name}", "none", seed=7).module.state_dict()
+    assert all(torch.equal(first[key], again[key]) for key in first)
+
+
+def test_a_preprocessing_is_recorded_by_its_name() -> None:
+    sounding = measure(
+        load_model("nets_of_mine:of_one_size"),
+        torch.randn(8, 3, 28, 28),
+        samples=8,
+        sites="module:1",
+        widths="any",
+        gauges=[first],
+    )
+    assert sounding.provenance.model["preprocess"] == "nets_of_mine.to_tensor"
+    from torchvision.transforms import v2
+
+    inputs = Inputs("image", (3, 8, 8), preprocess=v2.Compose([v2.Resize(8), partial(abs, lambda: 0)]))
+    assert "Resize(size=[8]" in inputs.preprocess_name
+    assert "0x" not in inputs.preprocess_name
+
+
+def first(_: torch.Tensor, y: torch.Tensor) -> float:
+    return float(y[0, 0])
 
 
 def test_weights_go_into_it(tmp_path: Path) -> None:

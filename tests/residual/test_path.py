@@ -286,6 +286,48 @@ def test_failures_are_named(model: nn.Sequential) -> None:
         residual_path(sloped, torch.randn(20, 8), samples=10)
 
 
+def test_only_the_blocks_own_activation_may_not_fail() -> None:
+    """That of block 1 fails on the output of block 0, which has the same width."""
+
+    class Picky(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if x.abs().max() > 100:
+                raise ValueError("too large")
+            return x.relu()
+
+    class Gain(Bent):
+        gain = 1.0
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.gain * (x + self.activations[0](self.inner(x / self.gain)))
+
+    Picky.__module__ = "transformers.activations"  # whose classes are activations as a whole
+    torch.manual_seed(0)
+    model = nn.Sequential(Gain(6, nn.Tanh()), Gain(6, Picky()), Gain(6, nn.Tanh()))
+    model[0].gain, model[1].gain = 1e3, 1e-3
+    data = torch.rand(48, 6)
+    with pytest.raises(ForwardError, match="too large"):
+        residual_path(model, data, samples=48)
+    model[1].inner.weight.data /= 1e7  # type: ignore[operator, union-attr]
+    path = residual_path(model, data, samples=48)
+    assert path.provenance.settings["path"]["sigma"] == {"0": "tanh", "1": "picky", "2": "tanh"}
+    assert path.mean("affinity").between(0, 1).all()
+    assert not any("failure" in column for column in path.records)
+    model[1].gain = 1.0
+    with pytest.raises(InputError, match="1: cost_of_identity: the activation picky cannot be applied"):
+        residual_path(model, data, samples=48)
+
+
+def test_an_activation_that_overflows_is_applied_in_float64() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(Bent(6, nn.Hardswish()), Bent(6, nn.Hardswish()))
+    data = 2e38 * torch.rand(48, 6)
+    assert not F.hardswish(data).isfinite().all()
+    for block in model:
+        block.inner.weight.data.zero_()  # type: ignore[operator, union-attr]
+    assert residual_path(model, data, samples=48).mean("affinity").between(0, 1).all()
+
+
 class Sloped(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -13,8 +13,8 @@ import torch
 
 import fathometer
 from fathometer import load
+from fathometer.data.files import contents_hash
 from fathometer.survey import Store, parse_plan, run_survey, tasks, tasks_of
-from fathometer.survey.identity import contents_hash
 from tests.survey.making import plan, plan_text
 from tests.survey.nets import small
 

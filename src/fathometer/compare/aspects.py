@@ -53,7 +53,7 @@ def has_random_weights(sounding: Sounding) -> bool:
 
 def _data(soundings: Sequence[Sounding]) -> list[str]:
     words = [str(sounding.provenance.data.get("name", "?")) for sounding in soundings]
-    for detail in (_shape, _first_sample):
+    for detail in (_shape, _content, _first_sample):
         words = _told_apart(words, soundings, detail, " ")
     return words
 
@@ -105,6 +105,11 @@ def _shape(soundings: Sequence[Sounding]) -> list[str]:
 def _pictures(data: Mapping[str, Any]) -> bool:
     """Whether these are pictures, or noise in their place, whose size is what the network takes."""
     return "kind" in data and len(data.get("sample_shape", ())) == 3
+
+
+def _content(soundings: Sequence[Sounding]) -> list[str]:
+    """The head of the hash of files or of a folder; files of older versions have none."""
+    return [str(sounding.provenance.data.get("sha256", ""))[:8] for sounding in soundings]
 
 
 def _first_sample(soundings: Sequence[Sounding]) -> list[str]:

@@ -6,10 +6,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from fathometer.data.files import files_below, is_hidden
 from fathometer.data.inputs import Inputs
 from fathometer.data.pictures import from_file, require_pictures
 from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
-from fathometer.data.walk import files_below, is_hidden
 from fathometer.errors import InputError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")

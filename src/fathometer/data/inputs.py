@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -26,6 +27,10 @@ class Inputs:
         preprocess: for images, from an RGB image to a tensor of `shape`.
         tokenize: for tokens, from a text to its tokens.
         positions: for tokens, how many a sample may have at most.
+        flattens: for tensors, whether the network flattens its input, so that samples of any shape with as
+            many entries will do.
+        size_assumed: for images, whether height and width are a guess, because the network and its
+            preprocessing take several sizes. Noise is then made with a warning.
     """
 
     kind: InputKind
@@ -34,3 +39,20 @@ class Inputs:
     preprocess: Callable[[Image], Tensor] | None = None
     tokenize: Callable[[str], list[int]] | None = None
     positions: int | None = None
+    flattens: bool = False
+    size_assumed: bool = False
+
+    @property
+    def preprocess_name(self) -> str:
+        """The preprocessing as text that is the same in every process, for the provenance.
+
+        Example:
+            >>> Inputs("image", (3, 8, 8), preprocess=abs).preprocess_name
+            'builtins.abs'
+        """
+        if self.preprocess is None:
+            return repr(self.kind)
+        name = getattr(self.preprocess, "__qualname__", None)
+        if name is not None:
+            return f"{self.preprocess.__module__}.{name}"
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self.preprocess))

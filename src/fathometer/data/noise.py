@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 
@@ -34,6 +36,13 @@ class Noise(Samples):
             self._shape = (block_length(inputs, length),)
         else:
             refuse_length(length)
+        if inputs.size_assumed:
+            warnings.warn(
+                f"random: the network and its preprocessing take images of several sizes; the noise has the "
+                f"shape {list(inputs.shape)}. Let the factory return "
+                "(module, Inputs('image', (channels, height, width), preprocess=...)) to set it",
+                stacklevel=3,
+            )
         self.description["shape"] = list(self._shape)
 
     def __len__(self) -> int:

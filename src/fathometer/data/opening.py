@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fathometer.data.array_files import array_samples
 from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, refuse_pickled
+from fathometer.data.files import contents_hash
 from fathometer.data.image_folder import IMAGE_SUFFIXES, ImageFolder
 from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise, is_noise
@@ -14,7 +15,7 @@ from fathometer.data.pictures import require_pictures
 from fathometer.data.samples import Samples, refuse_length
 from fathometer.data.source import DataSource
 from fathometer.data.text import text_blocks
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 
 KNOWN_DATA = (
     "a folder of images, CIFAR in its binary version, an .npz or .npy file, "
@@ -55,13 +56,18 @@ def open_data(
         >>> [list(batch.shape) for batch in source]
         [[2, 3, 8, 8], [2, 3, 8, 8], [1, 3, 8, 8]]
     """
-    _at_least("batch_size", batch_size, 1)
-    _at_least("workers", workers, 0)
-    _at_least("seed", seed, 0)
-    if length is not None:
-        _at_least("length", length, 1)
+    batch_size = check_whole("batch_size", batch_size, 1)
+    workers = check_whole("workers", workers)
+    seed = check_whole("seed", seed)
+    length = None if length is None else check_whole("length", length, 1)
     noise = is_noise(source)
-    samples = Noise(str(source), inputs, seed, length) if noise else _samples(source, inputs, length)
+    samples: Samples
+    if noise:
+        samples = Noise(str(source), inputs, seed, length)
+    else:
+        path = _path(source)
+        samples = _samples(path, inputs, length)
+        samples.description["sha256"] = contents_hash(path)
     return DataSource(
         samples,
         inputs,
@@ -86,8 +92,7 @@ def _path(source: str | Path) -> Path:
     return path
 
 
-def _samples(source: str | Path, inputs: Inputs, length: int | None) -> Samples:
-    path = _path(source)
+def _samples(path: Path, inputs: Inputs, length: int | None) -> Samples:
     suffix = path.suffix.lower()
     if suffix in (".npz", ".npy") and path.is_file():
         return array_samples(path, inputs, length)
@@ -118,8 +123,3 @@ def _taken(inputs: Inputs) -> str:
     if inputs.kind == "tokens":
         return "tokens"
     return f"{'images' if inputs.kind == 'image' else 'tensors'} of shape {list(inputs.shape)}"
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
-        raise InputError(f"{name}: expected a whole number of at least {least}, got {value!r}")

@@ -5,6 +5,7 @@ Arrays of pixels are `[height, width]` or `[height, width, channels]`; results `
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ def require_pictures(inputs: Inputs, source: str) -> None:
             f"{source}: read as images, but this network takes tokens; expected a text file, "
             "an .npz or .npy file of token ids, or random"
         )
-    if len(inputs.shape) != 3:
+    if len(inputs.shape) != 3 and not inputs.flattens:
         raise InputError(
             f"{source}: read as images, but this network takes tensors of shape {list(inputs.shape)}; "
             "expected an .npz or .npy file of floats, or random"
@@ -67,7 +68,8 @@ def from_pixels(pixels: Pixels, name: str, label: int | None, inputs: Inputs) ->
 def from_image(image: Image, name: str, label: int | None, inputs: Inputs) -> Sample | Unreadable:
     """The sample of a decoded image; what preprocessing cannot take counts as unreadable."""
     if inputs.preprocess is None:
-        return Sample(name, _scaled(image, grey=inputs.shape[0] == 1), label)
+        grey = inputs.shape == (math.prod(image.size),) if inputs.flattens else inputs.shape[0] == 1
+        return Sample(name, _scaled(image, grey=grey), label)
     try:
         return Sample(name, inputs.preprocess(_in_mode(image, "RGB")), label)
     except Exception as error:  # it is the caller's function

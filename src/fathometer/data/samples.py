@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +49,9 @@ def fault_of_shape(shape: tuple[int, ...], inputs: Inputs) -> str | None:
 
     A tensor has the network's shape; an image its axes and channels, since many networks take any size.
     """
-    if inputs.kind == "tensor":
+    if inputs.flattens:
+        fits = math.prod(shape) == math.prod(inputs.shape)
+    elif inputs.kind == "tensor":
         fits = shape == inputs.shape
     else:
         fits = len(shape) == len(inputs.shape) and shape[:1] == inputs.shape[:1]
@@ -60,6 +63,8 @@ def fault_of_shape(shape: tuple[int, ...], inputs: Inputs) -> str | None:
     expected = (
         f"images [{inputs.shape[0]}, height, width]" if inputs.kind == "image" else f"{list(inputs.shape)}"
     )
+    if inputs.flattens:
+        expected = f"{math.prod(inputs.shape)} entries"
     return f"expected {expected} for this network, got {list(shape)}{hint}"
 
 

@@ -42,7 +42,10 @@ class DataSource:
     The sequence of samples depends neither on `batch_size` nor on `workers`.
 
     Attributes:
-        description: what the data are, JSON-able: kind, name, count, labels, shuffle, seed and more.
+        description: what the data are, as JSON: `kind`, `name`, `count`, `labels`, `shuffle`, `seed` and
+            more. Files and folders also have `sha256`, a hash of their content (`contents_hash` in
+            `fathometer.data.files` says what it covers); data are the same if `name`, `sha256` and `count`
+            agree. Noise has none: it follows from its seed and shape.
         all_readable: whether every sample is taken to be readable, so that one can begin in the middle. True
             for noise, numbers and tokens, and in strict mode; set it for images that are known to be.
     """

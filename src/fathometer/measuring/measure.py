@@ -266,7 +266,7 @@ class _Loop:
 def _network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
     if isinstance(model, LoadedModel):
         network = unwrapped(model.module)
-        facts = {"weights": model.weights, "preprocess": repr(model.inputs.preprocess or model.inputs.kind)}
+        facts = {"weights": model.weights, "preprocess": model.inputs.preprocess_name}
         return network, {**describe_model(network, name or model.name), **facts}
     network = unwrapped(model)
     return network, describe_model(network, name)

@@ -50,8 +50,7 @@ def load_subject(
     """Check what is quick, the device and where the data are, before the network is loaded."""
     device = check_device(device)
     require_data(data)
-    torch.manual_seed(seed)  # of random weights
-    loaded = load_model(model, weights)
+    loaded = load_model(model, weights, seed=seed)
     if dtype:
         loaded.module.to(DTYPES[dtype])
     source = open_data(

@@ -10,9 +10,8 @@ from torch import nn
 
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, first_line
-from fathometer.models.guess import guess_inputs
-from fathometer.models.images import shape_of
-from fathometer.models.sources import Found, Source
+from fathometer.models.guess import guess_inputs, inputs_after
+from fathometer.models.sources import Found, Source, ready
 from fathometer.models.user_code import current_folder_on_path, import_by_name
 
 
@@ -25,11 +24,11 @@ def load(name: str, weights: str) -> Found:
             f"{name}: expected an nn.Module, (nn.Module, Inputs) or (nn.Module, preprocess), "
             f"got {type(made).__name__}"
         )
-    module = module.cpu().eval()
+    module = ready(module)
     if isinstance(description, Inputs):
         return module, weights, description
     if callable(description):
-        return module, weights, Inputs("image", shape_of(description), preprocess=description)
+        return module, weights, inputs_after(module, description)
     if description is not None:
         raise InputError(
             f"{name}: expected Inputs or a preprocessing beside the network, got {type(description).__name__}"

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
-from fathometer.models.sources import FROM_A_FILE, Source
+from fathometer.models.sources import FROM_A_FILE, Source, ready
+from fathometer.models.user_code import import_by_name
 from fathometer.models.weights import load_weights
 
 SOURCES = {
@@ -40,7 +42,7 @@ class LoadedModel:
     inputs: Inputs
 
 
-def load_model(name: str, weights: str | Path = "default") -> LoadedModel:
+def load_model(name: str, weights: str | Path = "default", *, seed: int | None = None) -> LoadedModel:
     """The network of that name, in eval mode on the CPU.
 
     Args:
@@ -48,6 +50,7 @@ def load_model(name: str, weights: str | Path = "default") -> LoadedModel:
             `onnx:file.onnx`, or `package.module:factory`, which runs code of the current folder.
         weights: `default` for those of the source, `none` for random ones, a file of tensors, or one of
             torchvision's names such as `IMAGENET1K_V1`.
+        seed: seed for random weights; torch's generator is left as it is if none is given.
 
     Example:
         >>> model = load_model("torchvision:squeezenet1_1", weights="none")
@@ -56,12 +59,16 @@ def load_model(name: str, weights: str | Path = "default") -> LoadedModel:
     """
     source, rest = _source_of(name)
     file = _weights_file(weights, source)
+    if source is from_factory.SOURCE:
+        import_by_name(rest, "a model")  # first, because importing may draw random numbers
+    if seed is not None:
+        torch.manual_seed(seed)
     module, label, inputs = source.load(rest, FROM_A_FILE if file else str(weights))
     if file:
         load_weights(module, file)
         label = file.name
         inputs = source.inputs_of_file(rest, label) if source.inputs_of_file else inputs
-    return LoadedModel(module.cpu().eval(), name, label, inputs)
+    return LoadedModel(ready(module), name, label, inputs)
 
 
 def list_models(pattern: str = "*") -> list[str]:

@@ -36,6 +36,14 @@ class Source(NamedTuple):
     inputs_of_file: Callable[[str, str], Inputs] | None = None
 
 
+def ready(module: nn.Module) -> nn.Module:
+    """Return the network on the CPU and in eval mode."""
+    try:
+        return module.cpu().eval()
+    except NotImplementedError:  # from torch.export, which fixed the mode
+        return module
+
+
 def import_optional(package: str, *submodules: str, extra: str, purpose: str) -> Any:
     """The package, with some of its submodules; without it, an error that names the extra."""
     ensure_torchvision_operators()

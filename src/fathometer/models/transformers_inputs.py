@@ -37,14 +37,15 @@ def describe_inputs(config: Any, at: str | None, options: dict[str, Any]) -> Inp
 def _image(config: Any, at: str | None, options: dict[str, Any]) -> Inputs:
     from transformers import AutoImageProcessor
 
-    processor = _if_there(AutoImageProcessor, at, options)
-    if processor is not None:
-        by_processor = _by_processor(processor)
-        return Inputs("image", shape_of(by_processor), preprocess=by_processor)
     size = getattr(config, "image_size", None) or 224
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
     shape = (getattr(config, "num_channels", 3), height, width)
-    return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+    processor = _if_there(AutoImageProcessor, at, options)
+    if processor is None:
+        return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+    preprocess = _ByProcessor(processor)
+    found, is_fixed = shape_of(preprocess)
+    return Inputs("image", found if is_fixed else shape, preprocess=preprocess)
 
 
 def _tokens(config: Any, at: str | None, options: dict[str, Any]) -> Inputs:
@@ -72,12 +73,18 @@ def _if_there(kind: Any, at: str | None, options: dict[str, Any]) -> Any:
         return None  # each is how some version of transformers says that there are no files
 
 
-def _by_processor(processor: Any) -> Callable[[Image], Tensor]:
-    def preprocess(image: Image) -> Tensor:
-        pixels: Tensor = processor(image, return_tensors="pt")["pixel_values"][0]
+class _ByProcessor:
+    """Preprocesses an image with an image processor of transformers, whose settings it shows."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    def __call__(self, image: Image) -> Tensor:
+        pixels: Tensor = self._processor(image, return_tensors="pt")["pixel_values"][0]
         return pixels
 
-    return preprocess
+    def __repr__(self) -> str:
+        return repr(self._processor)
 
 
 def _by_tokenizer(tokenizer: Any) -> Callable[[str], list[int]]:

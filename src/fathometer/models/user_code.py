@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from fathometer.errors import InputError, first_line
 
 _NAMES = 12  # of a module, that an error lists
@@ -21,7 +23,9 @@ def import_by_name(name: str, what: str) -> Any:
     place, colon, attribute = name.strip().partition(":")
     if not colon or not place or not attribute:
         raise InputError(f"{what}: expected package.module:name, got {name!r}")
-    with current_folder_on_path():
+    with current_folder_on_path(), torch.random.fork_rng(devices=[]):
+        # With a fixed seed a network that is made while importing has the same weights in every process.
+        torch.default_generator.manual_seed(0)
         try:
             module = importlib.import_module(place)
         except Exception as error:  # the code of others

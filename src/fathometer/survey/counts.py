@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from fathometer.data.cifar import is_cifar
+from fathometer.data.files import files_below
 from fathometer.data.image_folder import IMAGE_SUFFIXES
 from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise, is_noise
-from fathometer.data.walk import files_below
 from fathometer.errors import InputError
 from fathometer.survey.tasks import Task
 

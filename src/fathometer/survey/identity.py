@@ -5,23 +5,17 @@ The name of a result is a hash of these, so they must be quick to find: before a
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fathometer.data.files import contents_hash
 from fathometer.data.noise import is_noise
-from fathometer.data.walk import files_below
-from fathometer.errors import InputError
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
 from fathometer.models.user_code import current_folder_on_path, import_by_name
 from fathometer.survey.members import Member
-
-_READ_WHOLE = 2**28  # bytes; a folder that holds more is known by names and sizes
-_PIECE = 2**20
 
 
 def model_identity(member: Member) -> dict[str, Any]:
@@ -61,50 +55,6 @@ def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
 def data_identity(source: str) -> dict[str, str]:
     """The contents of a file or folder; noise is known by its name."""
     return {"name": source} if is_noise(source) else {"contents": contents_hash(source)}
-
-
-def contents_hash(path: str) -> str:
-    """SHA-256 of a file, or of the names and contents of all files in a folder.
-
-    Of a folder that holds more than 256 MB, names and sizes are taken instead of contents.
-    """
-    try:
-        files = sorted(_files(Path(path)))
-        return _hash(tuple(files))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def _files(path: Path) -> Iterator[tuple[str, str, int, int]]:
-    """Name, path, size and time of change of every file; a link that leads nowhere has the size -1."""
-    if path.is_file():
-        facts = path.stat()
-        yield "", str(path), facts.st_size, facts.st_mtime_ns
-        return
-    for name in files_below(path):
-        file = path / name
-        try:
-            facts = file.stat()
-        except FileNotFoundError:
-            yield str(name), str(file), -1, 0
-            continue
-        if file.is_file():
-            yield str(name), str(file), facts.st_size, facts.st_mtime_ns
-
-
-@lru_cache(maxsize=4096)
-def _hash(files: tuple[tuple[str, str, int, int], ...]) -> str:
-    """Kept for files that have not changed since."""
-    single = len(files) == 1 and not files[0][0]
-    whole = single or sum(size for *_, size, _ in files) <= _READ_WHOLE
-    digest = hashlib.sha256()
-    for name, path, size, _ in files:
-        digest.update(f"{name}\0{size}\0".encode())
-        if whole and size >= 0:
-            with open(path, "rb") as file:
-                while piece := file.read(_PIECE):
-                    digest.update(piece)
-    return digest.hexdigest()
 
 
 def _code_hash(module: str) -> str:
