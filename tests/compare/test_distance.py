@@ -95,6 +95,10 @@ def text(length: int) -> dict[str, Any]:
     return unnamed("2", length, name="book.txt", kind="text")
 
 
+def photos(content: str) -> dict[str, Any]:
+    return {"kind": "images", "name": "photos", "sample_shape": [3, 8, 8], "sha256": content * 16}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [
@@ -103,6 +107,7 @@ def text(length: int) -> dict[str, Any]:
         (unnamed("aaaa", name="TensorDataset"), unnamed("bbbb"), "a: TensorDataset, b: Tensor"),
         (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8, b: Tensor 3×9×9"),
         (text(128), text(64), "a: book.txt 128, b: book.txt 64"),
+        (photos("aaaa"), photos("bbbb"), "a: photos aaaaaaaa, b: photos bbbbbbbb"),
     ],
 )
 def test_data_without_a_name_are_known_by_their_first_sample(

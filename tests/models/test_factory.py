@@ -12,6 +12,7 @@ from torch import nn
 from fathometer import InputError, measure
 from fathometer.data.inputs import Inputs
 from fathometer.models import load_model
+from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
 CODE = """
 import torch
@@ -57,6 +58,10 @@ def of_one_size():
 
 def flattening():
     return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10), nn.ReLU())
+
+def exported():
+    network = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    return torch.export.export(network, (torch.zeros(32, 8),)).module(), Inputs("tensor", (8,))
 
 def random_weights():
     return nn.Linear(4, 4)
@@ -141,6 +146,11 @@ def test_random_weights_depend_on_the_seed_and_not_on_what_importing_draws(
     assert all(torch.equal(first[key], again[key]) for key in first)
 
 
+def test_a_network_from_torch_export_is_measured() -> None:
+    sounding = measure(load_model("nets_of_mine:exported"), torch.randn(64, 8), samples=64, gauges="affinity")
+    assert [site.name for site in sounding.sites] == ["/relu"]
+
+
 def test_a_preprocessing_is_recorded_by_its_name() -> None:
     sounding = measure(
         load_model("nets_of_mine:of_one_size"),
@@ -151,6 +161,7 @@ def test_a_preprocessing_is_recorded_by_its_name() -> None:
         gauges=[first],
     )
     assert sounding.provenance.model["preprocess"] == "nets_of_mine.to_tensor"
+    ensure_torchvision_operators()
     from torchvision.transforms import v2
 
     inputs = Inputs("image", (3, 8, 8), preprocess=v2.Compose([v2.Resize(8), partial(abs, lambda: 0)]))
