@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import ast
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import fathometer
-from fathometer import InputError
-from fathometer.data import open_data
-from fathometer.data.inputs import Inputs
 from soak.security.command import command
 from soak.security.scan import ALLOWED, suspicious
 from soak.security.shown import elements
@@ -63,14 +58,3 @@ def test_a_command_ends_as_for_a_user(tmp_path: Path) -> None:
     assert ran.code == 2
     assert ran.text.startswith("error: ")
     assert "\u241b[2J" in ran.text
-
-
-def test_an_archive_larger_than_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    np.savez_compressed(tmp_path / "a.npz", x=np.zeros((100, 3, 8, 8), np.float32))
-    inputs = Inputs("image", (3, 8, 8))
-    assert len(open_data(tmp_path / "a.npz", inputs)) == 100
-    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
-        size = archive.infolist()[0].file_size
-    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": size - 1, "SC_PAGE_SIZE": 1}[name])
-    with pytest.raises(InputError, match="larger than the memory"):
-        open_data(tmp_path / "a.npz", inputs)

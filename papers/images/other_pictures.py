@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fathometer.data.image_folder import ImageFolder
 from fathometer.data.inputs import Inputs
-from fathometer.data.samples import Sample
+from fathometer.data.source import Sample
 from fathometer.errors import InputError, MissingExtraError
 from papers.images.pictures import Pictures
 

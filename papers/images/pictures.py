@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fathometer.data.array_files import load_arrays
+from fathometer.data.arrays import load_arrays
 from fathometer.data.cifar import Cifar
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError

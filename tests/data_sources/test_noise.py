@@ -62,7 +62,7 @@ def test_there_is_plenty_and_it_is_quick() -> None:
 @pytest.mark.parametrize("name", ["random:", "random:0", "random:-3", "random:many", "random:²"])
 def test_counts_that_are_none(name: str) -> None:
     with pytest.raises(
-        InputError, match=r"expected how many samples after the colon, got .*e\.g\. random:1000"
+        InputError, match=r"expected the number of samples after the colon, got .*e\.g\. random:1000"
     ):
         open_data(name, IMAGES)
 

@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
         ("images", TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
         ("cifar", TOKENS, "read as images, but this network takes tokens"),
         ("cifar/test_batch.bin", TOKENS, "read as images, but this network takes tokens"),
-        ("one.jpg", IMAGES, "got a single image; give the folder it lies in"),
+        ("one.jpg", IMAGES, "got a single image; give its folder"),
         ("one.jpg", TOKENS, "read as images, but this network takes tokens"),
         ("data.zip", IMAGES, f"{KNOWN}.*got an archive; unpack it first"),
         ("data.tar.gz", TOKENS, "got an archive; unpack it first"),
@@ -82,7 +82,7 @@ def test_random_is_a_name_and_a_path_may_be_called_so(place: Path, monkeypatch: 
         ({"seed": -1}, "seed: .* got -1"),
         ({"seed": 2**64}, "seed: "),
         ({"length": 0}, "length: expected a whole number from 1, got 0"),
-        ({"length": 5}, "length=5: expected none, since this network takes no tokens"),
+        ({"length": 5}, "length: expected none, because this network takes no tokens, got 5"),
     ],
 )
 def test_options_are_checked(place: Path, options: dict[str, Any], message: str) -> None:

@@ -69,7 +69,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
         (
             b"ab",
             Inputs("tokens", (4,), 98, tokenize=TOKENS.tokenize),
-            "ids from 0 to 97, got 98; take the tok",
+            "ids from 0 to 97, got 98; use the tok",
         ),
         (b"ab", Inputs("tokens", (4,), tokenize=lambda _: [-1, 3]), "expected token ids 0 or more, got -1"),
         (
@@ -80,7 +80,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
         (
             b"ab",
             Inputs("tokens", (), tokenize=TOKENS.tokenize),
-            "expected a length of at least one token, got 0",
+            "length: expected at least one token, got 0",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_plan_is_a_product() -> None:
         (HEAD + DATA + "[families]\n", "no models"),
         (HEAD + MODELS + "[data]\n", "line 3: no data"),
         (HEAD + MODELS + '[data]\n\nx = "rnadom:3"', "line 5: x: 'rnadom:3': no such file or folder"),
-        (HEAD + MODELS + '[data]\nx = "random:many"', "line 4: x: random:many: expected how many"),
+        (HEAD + MODELS + '[data]\nx = "random:many"', "line 4: x: random:many: expected the number"),
         (HEAD + MODELS + "[data]\nx = 3", "line 4: x: expected a path"),
         (
             HEAD + 'models = ["torchvision:alexnet",\n  "torchvision:resnet19"]\n' + DATA,

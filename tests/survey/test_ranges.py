@@ -11,7 +11,7 @@ from fathometer import InputError, Sounding, measure
 from fathometer.data import open_data
 from fathometer.data.inputs import Inputs
 from fathometer.data.noise import Noise
-from fathometer.data.samples import Sample
+from fathometer.data.source import Sample
 from fathometer.survey.ranges import Range, RangesDifferError, doubtful, merged, ranges
 from tests.survey.nets import Mood, small
 

@@ -1,6 +1,7 @@
-"""From a name or a path to batches that a network takes."""
+"""Opens data by name or path, as batches that a network takes."""
 
+from fathometer.data.inputs import Inputs
 from fathometer.data.opening import open_data
 from fathometer.data.source import Batch, DataSource
 
-__all__ = ["Batch", "DataSource", "open_data"]
+__all__ = ["Batch", "DataSource", "Inputs", "open_data"]

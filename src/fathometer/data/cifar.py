@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fathometer.data.images import from_pixels, require_images
 from fathometer.data.inputs import Inputs
-from fathometer.data.pictures import from_pixels, require_pictures
-from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
+from fathometer.data.source import Sample, Samples, Unreadable, in_one_line, own_name
 from fathometer.errors import InputError
 
 _PIXELS = 3 * 32 * 32
@@ -20,7 +20,7 @@ class _Layout(NamedTuple):
     name: str
     labels: int  # bytes before the pixels; the last is the (fine) label
     classes: int
-    splits: dict[str, str]  # the preferred first
+    splits: dict[str, str]  # the preferred one comes first
     folder: str
 
     @property
@@ -37,7 +37,7 @@ _LAYOUTS = (
 
 
 class Cifar(Samples):
-    """The test set where there is one, otherwise the training set; or the one file that was given.
+    """CIFAR from a folder, the test set if it has one, otherwise the training set; or from one file.
 
     Attributes:
         pixels: uint8, `[n, 3, 32, 32]`.
@@ -45,7 +45,7 @@ class Cifar(Samples):
     """
 
     def __init__(self, path: Path, inputs: Inputs) -> None:
-        require_pictures(inputs, str(path))
+        require_images(inputs, path)
         layout, split, files = _in_folder(path) if path.is_dir() else _of_file(path)
         records = np.concatenate([_records(file, layout) for file in files])
         self.labels = records[:, layout.labels - 1]
@@ -73,12 +73,12 @@ class Cifar(Samples):
 
 
 def is_cifar(folder: Path) -> bool:
-    """Whether a folder holds CIFAR, in whichever version."""
+    """Say whether a folder holds CIFAR, in any version."""
     return bool(_found(folder)) or is_pickled_cifar(folder)
 
 
 def is_pickled_cifar(path: Path) -> bool:
-    """Whether a folder or file is CIFAR in the Python version, by its names alone."""
+    """Say whether a folder or file is CIFAR in the Python version, by file names alone."""
     if path.is_file():
         name = path.name
         return name in {"test_batch", "batches.meta"} or (name.startswith("data_batch_") and not path.suffix)
@@ -91,7 +91,7 @@ def is_pickled_cifar(path: Path) -> bool:
 
 
 def refuse_pickled(path: Path) -> InputError:
-    """The error for the Python version: what is pickled can run anything, so it is not opened."""
+    """Return the error for the Python version, which is not opened because a pickle can run any code."""
     return InputError(
         f"{path}: expected the binary version of CIFAR, got the Python one, which is pickled and never "
         "opened; download cifar-10-binary.tar.gz or cifar-100-binary.tar.gz"
@@ -99,7 +99,7 @@ def refuse_pickled(path: Path) -> InputError:
 
 
 def _found(folder: Path) -> list[tuple[_Layout, str, list[Path]]]:
-    """Each data set in a folder or in the usual folder inside it, with its preferred split."""
+    """Return each data set in a folder, or in the usual folder inside it, with its preferred split."""
     found = []
     for layout in _LAYOUTS:
         for place in (folder, folder / layout.folder):
@@ -129,7 +129,7 @@ def _of_file(file: Path) -> tuple[_Layout, str | None, Sequence[Path]]:
             return layout, None, [file]
     sizes = " or ".join(f"{layout.record} ({layout.name})" for layout in _LAYOUTS)
     raise InputError(
-        f"{file}: expected CIFAR in records of {sizes} bytes, got {size} bytes; it is cut or something else"
+        f"{file}: expected CIFAR in records of {sizes} bytes, got {size} bytes; is it truncated?"
     )
 
 
@@ -137,7 +137,7 @@ def _records(file: Path, layout: _Layout) -> np.ndarray[tuple[int, int], np.dtyp
     try:
         content = np.fromfile(file, np.uint8)
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({brief(error)})") from error
+        raise InputError(f"{file}: cannot be read ({in_one_line(error)})") from error
     if not len(content) or len(content) % layout.record:
         raise InputError(
             f"{file}: expected {layout.name} in whole records of {layout.record} bytes, "

@@ -1,4 +1,4 @@
-"""A folder of images: one folder a class, a flat folder, or a `labels.csv` that says the classes."""
+"""Folders of images: one folder per class, a flat folder, or a `labels.csv` with the classes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fathometer.data.files import files_below, is_hidden
+from fathometer.data.images import from_file, require_images
 from fathometer.data.inputs import Inputs
-from fathometer.data.pictures import from_file, require_pictures
-from fathometer.data.samples import Sample, Samples, Unreadable, brief, own_name
+from fathometer.data.source import Sample, Samples, Unreadable, in_one_line, own_name
 from fathometer.errors import InputError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")
@@ -20,13 +20,13 @@ _SPLITS = {"train", "training", "val", "valid", "validation", "test"}
 class ImageFolder(Samples):
     """The images below `root`, sorted by path.
 
-    With a `labels.csv` (columns `file`, relative to `root`, and `class_index`) the labels are those; with
-    one folder a class they are the place of the class among the sorted folders, as in torchvision; images
-    that lie directly in `root` have none.
+    Labels come from a `labels.csv` (columns `file`, relative to `root`, and `class_index`) if there is one.
+    With one folder per class they are its position among the sorted folders, as in torchvision. Images that
+    lie directly in `root` have none.
     """
 
     def __init__(self, root: Path, inputs: Inputs) -> None:
-        require_pictures(inputs, str(root))
+        require_images(inputs, root)
         self._root, self._inputs = root, inputs
         self._files = sorted(_images(root), key=lambda file: file.parts)
         if not self._files:
@@ -51,11 +51,10 @@ class ImageFolder(Samples):
 
 
 def _images(root: Path) -> Iterator[PurePosixPath]:
-    """Every image below `root`, relative to it; a broken link too: it will be named."""
     try:
         yield from (file for file in files_below(root) if file.name.lower().endswith(IMAGE_SUFFIXES))
     except OSError as error:
-        raise InputError(f"{root}: cannot be read ({brief(error)})") from error
+        raise InputError(f"{root}: cannot be read ({in_one_line(error)})") from error
 
 
 def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
@@ -66,7 +65,7 @@ def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
         if missing:
             raise InputError(
                 f"{table}: expected a row for each image, got none for {missing[0]} "
-                f"({len(missing)} of {len(files)} are missing); add them, or take the file away"
+                f"({len(missing)} of {len(files)} are missing); add them, or remove the file"
             )
         return [known[str(file)] for file in files]
     flat = sum(len(file.parts) == 1 for file in files)
@@ -92,11 +91,13 @@ def _read_labels(table: Path) -> dict[str, int]:
             if not {"file", "class_index"} <= set(columns):
                 raise InputError(
                     f"{table}: expected columns file and class_index, got {', '.join(columns) or 'none'}; "
-                    "rename them, or take the file away"
+                    "rename them, or remove the file"
                 )
             return {row["file"]: _class_index(row["class_index"], row["file"], table) for row in rows}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{table}: expected a table of labels, cannot read it ({brief(error)})") from error
+        raise InputError(
+            f"{table}: expected a table of labels, cannot read it ({in_one_line(error)})"
+        ) from error
 
 
 def _class_index(text: str | None, file: str, table: Path) -> int:

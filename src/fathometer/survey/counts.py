@@ -9,8 +9,7 @@ from pathlib import Path
 from fathometer.data.cifar import is_cifar
 from fathometer.data.files import files_below
 from fathometer.data.image_folder import IMAGE_SUFFIXES
-from fathometer.data.inputs import Inputs
-from fathometer.data.noise import Noise, is_noise
+from fathometer.data.noise import is_noise, noise_count
 from fathometer.errors import InputError
 from fathometer.survey.tasks import Task
 
@@ -42,7 +41,7 @@ def known_count(source: str) -> int | None:
         (32, None)
     """
     if is_noise(source):
-        return len(Noise(source, Inputs("tensor", (1,)), 0))
+        return noise_count(source)
     path = Path(source)
     try:
         if not path.is_dir() or is_cifar(path):

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.inputs import Inputs
-from fathometer.data.noise import Noise, is_noise
+from fathometer.data.noise import is_noise, noise_count
 from fathometer.errors import InputError
 from fathometer.survey.lines import Lines
 from fathometer.survey.members import Member, find_members, find_weights
@@ -157,7 +156,7 @@ def _data(section: Section, folder: Path, *, preview: bool) -> tuple[dict[str, s
             raise table.error(f"{key}: expected a path or random:1000, got {value!r}", key)
         if is_noise(value):
             try:
-                Noise(value, Inputs("tensor", (1,)), 0)
+                noise_count(value)
             except InputError as error:
                 raise table.error(f"{key}: {error}", key) from error
             found[key] = value
