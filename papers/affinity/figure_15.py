@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from fathometer.compare import signature_distances
-from fathometer.compare.aspects import has_random_weights
+from fathometer.compare.soundings import has_random_weights
 from fathometer.compare.distance import Metric
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding

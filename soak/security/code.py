@@ -62,7 +62,7 @@ def user_code_runs_only_when_named(folder: Path) -> Point:
             point.note(not mark.exists() and MODULE not in sys.modules, f"{what} imported it")
         for arguments, code in (
             (["show", file], 0),
-            (["compare", file, other, "--anyway"], 0),
+            (["compare", file, other, "--allow-mismatch"], 0),
             (["plot", file], 0),
             (["models", "torchvision:alex*"], 0),
             (["survey", "other.toml", "--status"], 0),

@@ -92,7 +92,7 @@ def _pages(name: str) -> dict[str, str]:
         warnings.simplefilter("ignore")  # soundings that differ in their data, of one network
         pages = {
             "one sounding": page_of(one, title=name),
-            "several": page_of(named, anyway=True),
+            "several": page_of(named, allow_mismatch=True),
             "an atlas": page_of(named, atlas=True),
             "a history": page_of(film),
         }

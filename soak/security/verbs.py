@@ -90,8 +90,8 @@ def _trials(folder: Path, name: str) -> Iterator[tuple[list[str], int]]:
     yield ["show", one, "--gauge", name], 2
     yield ["show", str(broken)], 2
     yield ["show", f"{name}.json"], 2
-    yield ["compare", one, two, "--anyway"], 0
-    yield ["compare", one, two, "--over", "weights", "--anyway"], 0
+    yield ["compare", one, two, "--allow-mismatch"], 0
+    yield ["compare", one, two, "--over", "weights", "--allow-mismatch"], 0
     yield ["plot", one, "--out", str(here / "plot.png")], 0
     yield ["report", one, "--out", str(here / "report.html"), "--title", name], 0
     small, blocks = f"{MODULE}:small", f"{MODULE}:blocks"

@@ -129,9 +129,9 @@ def test_what_cannot_be_compared(
     sounding("odd", RNG.random(5), data="noise", cka=RNG.random(5)).save(folder / "odd.json")
     assert run(monkeypatch, "nets", "odd.json") == 2
     assert "data: photos in most, but not in odd (noise)" in capsys.readouterr().err
-    assert run(monkeypatch, "nets", "odd.json", "--anyway", "--draws", "2") == 0
+    assert run(monkeypatch, "nets", "odd.json", "--allow-mismatch", "--draws", "2") == 0
     streams = capsys.readouterr()
-    assert streams.err.count("compared anyway: data: photos in most") == 1
+    assert streams.err.count("compared although they differ: data: photos in most") == 1
     assert "of one batch, and so never redrawn: odd" in streams.out
     assert run(monkeypatch, "nets", "--gauge", "rank") == 2
     assert "gauge 'rank' was not measured, but affinity, cka" in capsys.readouterr().err
@@ -217,9 +217,9 @@ def test_what_is_advised_can_be_done(
     if question[-1] in ("weights", "--criteria"):
         sounding("a", [0.5, 0.6]).save(folder / "1.json")
     assert run(monkeypatch, "1.json", "2.json", *question) == 2
-    assert "or compare anyway (anyway=True, --anyway)" in capsys.readouterr().err
-    assert run(monkeypatch, "1.json", "2.json", *question, "--anyway") == 0
-    assert capsys.readouterr().err.count("compared anyway: samples") == 1
+    assert "or compare allow_mismatch (allow_mismatch=True, --allow-mismatch)" in capsys.readouterr().err
+    assert run(monkeypatch, "1.json", "2.json", *question, "--allow-mismatch") == 0
+    assert capsys.readouterr().err.count("compared although they differ: samples") == 1
 
 
 @pytest.mark.parametrize(

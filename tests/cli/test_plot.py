@@ -123,8 +123,8 @@ def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
         InputError, match="--gauge: not looked at by the pictures of a leaky run, which takes --network"
     ):
         run(str(trained / "one"), "--gauge", "affinity")
-    with pytest.raises(InputError, match="--families, --strip, --anyway: not looked at"):
-        run(str(trained / "one"), "--families", "facts.csv", "--strip", "--anyway")
+    with pytest.raises(InputError, match="--families, --strip, --allow-mismatch: not looked at"):
+        run(str(trained / "one"), "--families", "facts.csv", "--strip", "--allow-mismatch")
     with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
         run(str(trained / "one"), "--kind", "2c")
 
@@ -133,7 +133,7 @@ def test_options_are_those_of_the_command() -> None:
     names = set(inspect.signature(plot).parameters)
     for kind in KINDS.values():
         assert set(kind.options) <= names
-        assert kind.alike == ("anyway" in kind.options)
+        assert kind.alike == ("allow_mismatch" in kind.options)
 
 
 def test_options_that_are_looked_at(folder: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_history(folder: Path) -> None:
         assert width(folder / "h.png") == pixels
     with pytest.raises(InputError, match="--kind strip: of a history there is history"):
         run("h.json", "--kind", "strip")
-    words = "--strip, --along, --network, --anyway: not looked at by the picture of a history, which takes"
+    words = "--strip, --along, --network, --allow-mismatch: not looked at by the picture of a history, which takes"
     with pytest.raises(InputError, match=words):
-        run("h.json", "--strip", "--along", "dtw", "--network", "3", "--anyway")
+        run("h.json", "--strip", "--along", "dtw", "--network", "3", "--allow-mismatch")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_history(folder: Path) -> None:
         ),
         (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
         (["walk.json", "--gauge", "speed"], "--gauge: not looked at by --kind path, which takes no option"),
-        (["nets", "--kind", "overlay", "--anyway"], "--anyway: not looked at by --kind overlay"),
+        (["nets", "--kind", "overlay", "--allow-mismatch"], "--allow-mismatch: not looked at by --kind overlay"),
         (["mine.json", "yours.json", "--linkage", "ward"], "--linkage: not looked at by --kind overlay"),
         (
             "mine.json --kind distribution --along dtw --metric dtw --linkage ward --strip".split(),
@@ -205,8 +205,8 @@ def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
     odd.save(folder / "nets" / "odd.json")
     with pytest.raises(InputError, match="these soundings cannot be compared: data: photos in most"):
         run("nets", "--kind", "distances")
-    with pytest.warns(UserWarning, match="compared anyway: data: photos in most"):
-        run("nets", "--kind", "distances", "--anyway")
+    with pytest.warns(UserWarning, match="compared although they differ: data: photos in most"):
+        run("nets", "--kind", "distances", "--allow-mismatch")
     run("nets", "--kind", "overlay")  # a picture alone compares nothing
 
 

@@ -76,8 +76,8 @@ def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
     with pytest.raises(InputError, match="cannot be compared: data"):
         run("mine.json", "odd.json", "-o", "both.html")
     assert not (folder / "both.html").exists()
-    with pytest.warns(UserWarning, match="compared anyway: data"):
-        run("mine.json", "odd.json", "-o", "both.html", "--anyway")
+    with pytest.warns(UserWarning, match="compared although they differ: data"):
+        run("mine.json", "odd.json", "-o", "both.html", "--allow-mismatch")
     page(folder / "both.html")
 
 
@@ -141,11 +141,11 @@ def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         (["empty"], "empty: expected a sounding (.json or .parquet) in this folder, got none"),
         (["mine.json", "h.json"], "h.json: is a history of a training, which is shown alone"),
         (["h.json", "mine.json"], "h.json: is a history of a training, which is shown alone"),
-        (["h.json", "--anyway"], "--anyway: not looked at by the report of a history; leave it out"),
+        (["h.json", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of a history; leave it out"),
         (["h.json", "--family", "A=m*"], "--family: not looked at by the report of a history"),
-        (["mine.json", "--anyway"], "--anyway: not looked at by the report of one sounding"),
+        (["mine.json", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of one sounding"),
         (["mine.json", "--families", "facts.csv"], "--families: not looked at by the report of one sounding"),
-        (["nets", "--anyway"], "--anyway: not looked at by the report of an atlas"),
+        (["nets", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of an atlas"),
         (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
         (["nets", "--family", "m*"], "--family m*: expected NAME=PATTERN"),
     ],

@@ -117,8 +117,8 @@ def test_training_site_by_site() -> None:
         training_change(sounding("a", [1]), sounding("b", [1], operator="gelu"))
     with pytest.raises(InputError, match="after: 'affinity' has no finite value"):
         training_change(sounding("a", [1]), sounding("a", [np.nan]))
-    with pytest.warns(UserWarning, match="compared anyway: data"):
-        training_change(sounding("a", [1]), sounding("a", [1], data="noise"), anyway=True)
+    with pytest.warns(UserWarning, match="compared although they differ: data"):
+        training_change(sounding("a", [1]), sounding("a", [1], data="noise"), allow_mismatch=True)
 
 
 def test_criteria_over_trainings() -> None:

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from fathometer import InputError
 from fathometer.compare import dip_statistic, dip_test
-from fathometer.compare.dip import _null_dips
+from fathometer.compare.summary import _uniform_dips
 
 RNG = np.random.default_rng(7)
 
@@ -116,4 +116,4 @@ def test_two_modes_are_found(apart: float, least: float) -> None:
 
 
 def test_the_null_law_is_simulated_once() -> None:
-    assert _null_dips(12) is _null_dips(12)
+    assert _uniform_dips(12) is _uniform_dips(12)

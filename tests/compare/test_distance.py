@@ -76,7 +76,7 @@ def test_what_cannot_be_compared_is_named(change: dict[str, object], words: str)
     with pytest.raises(InputError, match=words):
         distances(three)
     with pytest.warns(UserWarning, match=words):
-        assert distances(three, anyway=True).names == ("a", "b", "odd")
+        assert distances(three, allow_mismatch=True).names == ("a", "b", "odd")
 
 
 def test_two_that_differ_are_both_named() -> None:
@@ -133,9 +133,9 @@ def test_a_missing_gauge_is_named_or_left_out() -> None:
     with pytest.raises(InputError, match="'cka' was not measured in bare"):
         distances(some, "cka")
     with pytest.warns(UserWarning, match="left out: 'cka' was not measured in bare"):
-        assert distances(some, "cka", anyway=True).names == ("a", "b")
+        assert distances(some, "cka", allow_mismatch=True).names == ("a", "b")
     with pytest.raises(InputError, match="'rank' was not measured, but affinity, cka; choose one of these"):
-        comparable(some, "rank", anyway=True)
+        comparable(some, "rank", allow_mismatch=True)
 
 
 def test_a_site_without_value_is_named() -> None:
@@ -172,5 +172,5 @@ def test_paths_and_activations_are_not_compared_unasked() -> None:
         comparable([relu, tanh])
     assert len(comparable([relu, path("d", "relu")])) == 2
     assert len(comparable([path("e", {"h.0": "gelu"}), path("f", {"h.0": "relu"})])) == 2
-    with pytest.warns(UserWarning, match="compared anyway: pairs"):
-        comparable([plain, relu], anyway=True)
+    with pytest.warns(UserWarning, match="compared although they differ: pairs"):
+        comparable([plain, relu], allow_mismatch=True)

@@ -135,8 +135,8 @@ def test_networks_that_saw_the_same_batches_are_drawn_together() -> None:
         sounding("e", RNG.random((4, 7))),
         sounding("f", RNG.random((4, 8)), samples=7),
     ]
-    with pytest.warns(UserWarning, match="compared anyway"):
-        assert stability(mixed, draws=2, anyway=True).together == (frozenset("abc"),)
+    with pytest.warns(UserWarning, match="compared although they differ"):
+        assert stability(mixed, draws=2, allow_mismatch=True).together == (frozenset("abc"),)
 
 
 def test_adjusted_rand_is_scikit_learns() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fathometer import InputError
 from fathometer.compare import dtw, dtw_matrix, dtw_path
-from fathometer.compare.warping import _PAIRS
+from fathometer.compare.distance import _PAIRS
 
 RNG = np.random.default_rng(0)
 

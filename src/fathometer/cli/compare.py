@@ -12,7 +12,7 @@ from rich.console import Console
 from fathometer.cli.compare_networks import compare_networks
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.frames import frame_view
-from fathometer.cli.options import AnywayOption, ForceOption, given, one_of, out_option
+from fathometer.cli.options import MismatchOption, ForceOption, given, one_of, out_option
 from fathometer.cli.outputs import ResultFolder
 from fathometer.cli.results import read_soundings
 from fathometer.compare import (
@@ -27,12 +27,12 @@ from fathometer.compare import (
     training_change,
 )
 from fathometer.compare.distance import Metric
-from fathometer.compare.trees import Method
+from fathometer.compare.clustering import Method
 from fathometer.errors import InputError
 from fathometer.progress import Terminal
 from fathometer.results.sounding import Sounding
 
-_ALWAYS = ("files", "reference", "over", "criteria", "anyway", "out", "force")
+_ALWAYS = ("files", "reference", "over", "criteria", "allow_mismatch", "out", "force")
 _OPTIONS = {"--reference": ("gauge", "metric"), "--over": ("gauge",), "--criteria": ()}
 """What each question looks at."""
 
@@ -101,7 +101,7 @@ def compare(
             "--criteria", metavar="", help="Instead: mean ± std of each gauge over trainings of one network."
         ),
     ] = False,
-    anyway: AnywayOption = False,
+    allow_mismatch: MismatchOption = False,
     out: Annotated[Path | None, out_option("FOLDER", "For all tables (.csv) and pictures (.png).")] = None,
     force: ForceOption = False,
 ) -> None:
@@ -129,19 +129,19 @@ def compare(
     how, tree_method = cast("Metric | None", metric), cast("Method", linkage)
     results = ResultFolder(out, force)
     if reference is not None:
-        table = data_deviation(named, reference, gauge, how or "euclidean", anyway=anyway)
+        table = data_deviation(named, reference, gauge, how or "euclidean", allow_mismatch=allow_mismatch)
         results.add("deviation.csv", table)
         title = f"{how or 'euclidean'} distance of {gauge} from that on {reference}"
         console.print(frame_view(table, title, "Figure 15", width=console.width))
     elif over is not None:
-        _over(named, over, gauge, anyway, results, console)
+        _over(named, over, gauge, allow_mismatch, results, console)
     elif criteria:
-        table = criteria_spread(named, anyway=anyway)
+        table = criteria_spread(named, allow_mismatch=allow_mismatch)
         results.add("criteria.csv", table)
         title, note = "Each gauge over trainings (Table 3)", "relative: std / |mean|"
         console.print(frame_view(table, title, note, width=console.width))
     else:
-        kept = comparable(named, gauge, anyway=anyway)
+        kept = comparable(named, gauge, allow_mismatch=allow_mismatch)
         facts = facts_for(kept, families, family or [])
         found = signature_distances(signatures(kept, gauge), how or "dtw", gauge=gauge)
         tree = cluster(found, tree_method)
@@ -168,26 +168,26 @@ def _over(
     named: dict[str, Sounding],
     over: str,
     gauge: str,
-    anyway: bool,
+    allow_mismatch: bool,
     results: ResultFolder,
     console: Console,
 ) -> None:
-    table = robustness(named, over, gauge, anyway=anyway)
+    table = robustness(named, over, gauge, allow_mismatch=allow_mismatch)
     results.add("over.csv", table)
     note = "std: over what was changed, mean of sites"
     console.print(frame_view(table, f"{gauge} over {over}", note, 4, width=console.width))
     if len(table) > 1:
         return
     with warnings.catch_warnings():
-        if anyway:
-            warnings.filterwarnings("ignore", message="compared anyway")  # was told before
-        sites = signature_table(named, over, gauge, anyway=anyway)
+        if allow_mismatch:
+            warnings.filterwarnings("ignore", message="compared although they differ")  # was told before
+        sites = signature_table(named, over, gauge, allow_mismatch=allow_mismatch)
         results.add("signatures.csv", sites)
         if over != "weights" or len(named) != 2:
             console.print(frame_view(sites, f"{gauge} by {over}", width=console.width))
             return
         before, after = named.values()
-        change = training_change(before, after, gauge, anyway=anyway)
+        change = training_change(before, after, gauge, allow_mismatch=allow_mismatch)
     results.add("change.csv", change)
     first, second = sites.columns
     note = f"before: {first}, after: {second}, in the order of the files"

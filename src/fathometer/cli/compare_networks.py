@@ -22,7 +22,7 @@ from fathometer.compare import (
     stability_of,
     statistics,
 )
-from fathometer.compare.series import varies
+from fathometer.compare.distance import varies
 from fathometer.errors import InputError
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding

@@ -158,9 +158,9 @@ ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", hel
 ResumeOption: TypeAlias = Annotated[
     bool, typer.Option("--resume", metavar="", help="Go on where an interrupted run stopped.")
 ]
-AnywayOption: TypeAlias = Annotated[
+MismatchOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--anyway", metavar="", help="Warn, where data, reduction or samples differ, and go on."),
+    typer.Option("--allow-mismatch", metavar="", help="Warn, where data, reduction or samples differ, and go on."),
 ]
 
 

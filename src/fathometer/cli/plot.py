@@ -11,7 +11,7 @@ from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
+from fathometer.cli.options import MismatchOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
 from fathometer.compare import comparable
@@ -84,7 +84,7 @@ def plot(
     families: FamiliesOption = None,
     family: FamilyOption = None,
     network: NetworkOption = None,
-    anyway: AnywayOption = False,
+    allow_mismatch: MismatchOption = False,
     force: ForceOption = False,
 ) -> None:
     """Draw a figure for print: one column or two, colours that all eyes tell apart, embedded letters.
@@ -130,7 +130,7 @@ def plot(
         figure = _of_soundings(
             results,
             kind,
-            anyway,
+            allow_mismatch,
             Wishes(
                 gauge=gauge or _first_gauge(results),
                 columns=width,
@@ -177,12 +177,12 @@ def _first_gauge(soundings: dict[str, Sounding]) -> str:
     return "affinity" if "affinity" in measured else measured[0]
 
 
-def _of_soundings(named: dict[str, Sounding], kind: str, anyway: bool, wishes: Wishes) -> Figure:
+def _of_soundings(named: dict[str, Sounding], kind: str, allow_mismatch: bool, wishes: Wishes) -> Figure:
     if kind in (*PICTURES, _HISTORY):
         whose = "a history" if kind == _HISTORY else "a leaky run"
         raise InputError(f"--kind {kind}: is of {whose}; of soundings there are {', '.join(KINDS)}")
     if kind in KINDS and KINDS[kind].alike and len(named) >= KINDS[kind].least:
-        named = comparable(named, wishes.gauge, anyway=anyway)
+        named = comparable(named, wishes.gauge, allow_mismatch=allow_mismatch)
     return draw_soundings(named, kind, wishes)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.naming import slug
-from fathometer.cli.options import AnywayOption, ForceOption, given, out_option
+from fathometer.cli.options import MismatchOption, ForceOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, is_folder, read_results
 from fathometer.errors import InputError
@@ -39,7 +39,7 @@ def report(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call it.")] = None,
     families: FamiliesOption = None,
     family: FamilyOption = None,
-    anyway: AnywayOption = False,
+    allow_mismatch: MismatchOption = False,
     view: Annotated[
         bool, typer.Option("--open", metavar="", help="Open it in the browser when it is written.")
     ] = False,
@@ -81,7 +81,7 @@ def report(
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])
         shown = results if folder or len(results) > 1 else next(iter(results.values()))
-        write_report(shown, out, title=title, facts=facts, atlas=folder, anyway=anyway)
+        write_report(shown, out, title=title, facts=facts, atlas=folder, allow_mismatch=allow_mismatch)
     else:
         write_report(results, out, title=title)
     console = Terminal()
@@ -100,7 +100,7 @@ def _check_options(names: list[str], results: Results, folder: bool) -> None:
     elif len(results) == 1:
         what = "one sounding"
     else:
-        what, looked_at = "several soundings", ("families", "family", "anyway")
+        what, looked_at = "several soundings", ("families", "family", "allow_mismatch")
     foreign = [f"--{name}" for name in names if name not in (*_ALWAYS, *looked_at)]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not looked at by the report of {what}; leave it out")

@@ -1,9 +1,17 @@
-"""Networks side by side: distances between signatures, families, what goes together, what moves a score.
+"""Compare networks: distances between signatures, families, correlations, predictors, effects of conditions.
 
 Pure functions of soundings (by name, or a list) or of arrays. Tables are `DataFrame`s.
 """
 
-from fathometer.compare.bootstrap import Stability, stability, stability_of
+from fathometer.compare.clustering import (
+    Clustering,
+    Stability,
+    adjusted_rand,
+    cluster,
+    family_agreement,
+    stability,
+    stability_of,
+)
 from fathometer.compare.conditions import (
     criteria_spread,
     data_deviation,
@@ -11,23 +19,33 @@ from fathometer.compare.conditions import (
     signature_table,
     training_change,
 )
-from fathometer.compare.dip import dip_statistic, dip_test
-from fathometer.compare.distance import Distances, distances, signature_distances
+from fathometer.compare.distance import (
+    Distances,
+    distances,
+    dtw,
+    dtw_matrix,
+    dtw_path,
+    signature_distances,
+)
 from fathometer.compare.facts import (
     facts_of,
+    families_by_pattern,
+    family_table,
     known_facts,
     read_facts,
     torchvision_facts,
     unknown_networks,
 )
-from fathometer.compare.families import families_by_pattern, family_table
-from fathometer.compare.gathering import by_name, comparable, signatures
-from fathometer.compare.modes import Modes, two_modes
-from fathometer.compare.predict import best_predictors, predictors
-from fathometer.compare.relate import correlations
-from fathometer.compare.summaries import signature_statistics, statistics
-from fathometer.compare.trees import Clustering, adjusted_rand, cluster, family_agreement
-from fathometer.compare.warping import dtw, dtw_matrix, dtw_path
+from fathometer.compare.predict import best_predictors, correlations, predictors
+from fathometer.compare.soundings import by_name, comparable, signatures
+from fathometer.compare.summary import (
+    Modes,
+    dip_statistic,
+    dip_test,
+    signature_statistics,
+    statistics,
+    two_modes,
+)
 
 __all__ = [
     "Clustering",

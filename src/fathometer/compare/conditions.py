@@ -1,4 +1,4 @@
-"""What else moves a signature: data, batch size, seed, pooling, training (Figures 7 to 9 and 15, Table 3)."""
+"""What else changes a signature: data, batch size, seed, pooling, training (Figures 7 to 9, 15, Table 3)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.aspects import (
+from fathometer.compare.distance import Metric, signature_distances
+from fathometer.compare.predict import COMPANIONS
+from fathometer.compare.soundings import (
+    ALIKE,
     ASPECTS,
+    Soundings,
     aspects_of,
+    by_name,
+    comparable,
     counted_name,
     has_random_weights,
     labels_of,
     short_name,
+    signatures,
     with_counts,
 )
-from fathometer.compare.distance import Metric, signature_distances
-from fathometer.compare.gathering import ALIKE, Soundings, by_name, comparable, signatures
-from fathometer.compare.relate import COMPANIONS
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding
 
@@ -32,75 +36,73 @@ def data_deviation(
     gauge: str = "affinity",
     metric: Metric = "euclidean",
     *,
-    anyway: bool = False,
+    allow_mismatch: bool = False,
 ) -> pd.DataFrame:
-    """How far each network's signature on other data is from that on the reference data (Figure 15).
+    """Compute the distance of each network's signature on other data from that on reference data (Figure 15).
 
     Network × data. The figure's caption says Euclidean distance, the text of Appendix H says DTW; a network
-    has as many sites on all data, so that both can be had. DTW is never the larger one.
+    has the same number of sites on all data, so both can be computed. DTW is never larger.
 
     Args:
         soundings: of networks with the same weights on several data sets.
-        reference: the name of the data that the others are held against, also with how many there were
-            (`random:192`); of data without a name, such as tensors, the head of the hash of their first
-            sample.
-        gauge: what is compared.
+        reference: name of the data to compare the others with, also with their count (`random:192`); for
+            data without a name, such as tensors, the start of the hash of their first sample.
+        gauge: the gauge to compare.
         metric: `euclidean`, `dtw` or `wasserstein`.
-        anyway: compare what differs in reduction or samples all the same, with a warning.
+        allow_mismatch: also compare soundings that differ in reduction or samples, with a warning.
     """
     named = by_name(soundings)
     words = dict(zip(named, aspects_of(list(named.values()), "data"), strict=True))
     rows: dict[str, dict[str, float]] = {}
     for network, group in _networks(named, "data").items():
-        kept = comparable(group, gauge, alike=_others("data"), anyway=anyway)
+        kept = comparable(group, gauge, alike=_others("data"), allow_mismatch=allow_mismatch)
         labels = with_counts([words[name] for name in kept], list(kept.values()))
         data = dict(zip(kept, labels, strict=True))
         by_data = _by_value(network, kept, "data", data)
         wanted = _known_data(reference, data, kept)
         if wanted not in by_data:
             raise InputError(
-                f"{network}: expected a sounding on the reference data {reference!r}, "
-                f"got {', '.join(by_data)}"
+                f"{network}: expected a sounding on the reference data {reference!r}, got {', '.join(by_data)}"
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
         row = found.matrix[found.names.index(wanted)]
         rows[network] = {d: float(value) for d, value in zip(found.names, row, strict=True) if d != wanted}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     if not len(table.columns):
-        raise InputError(f"expected soundings on other data than {reference!r} too; got none")
+        raise InputError(f"expected soundings on other data besides {reference!r}; got none")
     return table
 
 
 def signature_table(
-    soundings: Soundings, over: str, gauge: str = "affinity", *, anyway: bool = False
+    soundings: Soundings, over: str, gauge: str = "affinity", *, allow_mismatch: bool = False
 ) -> pd.DataFrame:
-    """The signatures of one network side by side: site × value of what was changed (Figures 7, 8 and 9).
+    """Return the signatures of one network side by side: site × value of what was changed (Figures 7 to 9).
 
     Args:
         soundings: of one network.
         over: what differs: `samples` (in a batch), `seed`, `pooling`, `weights` or `data`.
-        gauge: what is compared.
-        anyway: compare what differs in other things all the same, with a warning.
+        gauge: the gauge to compare.
+        allow_mismatch: also compare soundings that differ in other aspects, with a warning.
     """
     groups = _networks(by_name(soundings), over)
     if len(groups) != 1:
         raise InputError(f"expected soundings of one network, got {', '.join(groups)}")
     ((network, group),) = groups.items()
-    return _side_by_side(network, group, over, gauge, anyway)
+    return _side_by_side(network, group, over, gauge, allow_mismatch)
 
 
 def robustness(
-    soundings: Soundings, over: str, gauge: str = "affinity", *, anyway: bool = False
+    soundings: Soundings, over: str, gauge: str = "affinity", *, allow_mismatch: bool = False
 ) -> pd.DataFrame:
-    """How much the signature of each network moves with one thing that was changed (Figures 7 and 8).
+    """Measure how much the signature of each network changes with one condition (Figures 7 and 8).
 
     A row for each network: `values` that were tried, `std` over these (population; the mean over sites),
     `largest` difference between two of them at one site, and `batch_std`, the standard deviation over batches
-    (the mean over sites and values), which is there anyway. `over` and `anyway` as in `signature_table`.
+    (the mean over sites and values), for comparison. `over` and `allow_mismatch` as in `signature_table`.
     """
     rows = {}
     for network, group in _networks(by_name(soundings), over).items():
-        table = _side_by_side(network, group, over, gauge, anyway)
+        table = _side_by_side(network, group, over, gauge, allow_mismatch)
         noise = [s.std(gauge).mean() for s in group.values() if gauge in s.gauges]
         rows[network] = {
             "values": len(table.columns),
@@ -112,9 +114,9 @@ def robustness(
 
 
 def training_change(
-    before: Sounding, after: Sounding, gauge: str = "affinity", *, anyway: bool = False
+    before: Sounding, after: Sounding, gauge: str = "affinity", *, allow_mismatch: bool = False
 ) -> pd.DataFrame:
-    """A network at initialisation and after training, site by site: before, after, change (Figure 9).
+    """Compare a network at initialisation and after training, site by site (Figure 9).
 
     Example:
         >>> import torch
@@ -124,7 +126,7 @@ def training_change(
         >>> training_change(start, start).columns.to_list()
         ['before', 'after', 'change']
     """
-    named = comparable({"before": before, "after": after}, gauge, anyway=anyway)
+    named = comparable({"before": before, "after": after}, gauge, allow_mismatch=allow_mismatch)
     if len(named) < 2:
         raise InputError(f"{gauge!r} was measured in one of the two only; choose another gauge")
     table = _by_site(named, gauge)
@@ -132,18 +134,18 @@ def training_change(
 
 
 def criteria_spread(
-    soundings: Soundings, criteria: Sequence[str] | None = None, *, anyway: bool = False
+    soundings: Soundings, criteria: Sequence[str] | None = None, *, allow_mismatch: bool = False
 ) -> pd.DataFrame:
-    """Each criterion over several trainings of one architecture: mean ± population std (Table 3).
+    """Compute mean and population std of each criterion over several trainings of one architecture (Table 3).
 
     A network's value is the mean over its sites and batches. Criteria have different units, so that their
-    standard deviations cannot be held against each other; `relative` is std / |mean|.
+    standard deviations cannot be compared; `relative` is std / |mean|.
 
     Args:
-        soundings: of one architecture, trained in different ways; all must have the same sites.
-        criteria: gauges; if left out, affinity and the companions of the paper that all have, without those
-            that are missing at some site, of which a warning tells.
-        anyway: compare what differs in data, reduction or samples all the same, with a warning.
+        soundings: one architecture, trained in different ways; all must have the same sites.
+        criteria: gauges; by default affinity and those of the paper's companions that all soundings hold.
+            Those without a value at some site are left out with a warning.
+        allow_mismatch: also compare soundings that differ in data, reduction or samples, with a warning.
     """
     named = by_name(soundings)
     if len(named) < 2:
@@ -154,10 +156,11 @@ def criteria_spread(
     missing = [criterion for criterion in wanted if criterion not in shared]
     if missing or not wanted:
         raise InputError(
-            f"criteria: {', '.join(missing) or 'affinity'} was not measured in all of these; they share "
-            f"{', '.join(shared) or 'nothing'}"
+            f"{', '.join(missing) or 'affinity'} was not measured in all of these; they share "
+            f"{', '.join(shared) or 'nothing'}",
+            parameter="criteria",
         )
-    comparable(named, wanted[0], anyway=anyway)  # all have all of them
+    comparable(named, wanted[0], allow_mismatch=allow_mismatch)  # all have all of them
     values: dict[str, list[float]] = {}
     for criterion in wanted:
         try:
@@ -175,10 +178,10 @@ def criteria_spread(
 
 
 def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, Sounding]]:
-    """Soundings by network: one name and, unless weights are what was changed, the same weights."""
+    """Group soundings by network: the same name and, unless weights are compared, the same weights."""
     soundings = list(named.values())
     if over not in ASPECTS:
-        raise InputError(f"over: expected one of {', '.join(ASPECTS)}, got {over!r}")
+        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {over!r}", parameter="over")
     weights = [""] * len(soundings) if over == "weights" else aspects_of(soundings, "weights")
     networks: dict[str, dict[str, dict[str, Sounding]]] = {}
     for (name, sounding), digest in zip(named.items(), weights, strict=True):
@@ -195,20 +198,17 @@ def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, S
 
 
 def _check_seeds(network: str, trainings: Sequence[Mapping[str, Sounding]]) -> None:
-    """Refuse seeds that came with other weights: what they move is then not the order of the data."""
+    """Refuse seeds with different weights: they show more than the order of the data."""
     seeds = [set(aspects_of(list(group.values()), "seed")) for group in trainings]
     if len(trainings) == 1 or max(map(len, seeds)) > 1 or len(set.union(*seeds)) == 1:
         return
-    if all(has_random_weights(sounding) for group in trainings for sounding in group.values()):
-        raise InputError(f"{network}: the seed also drew the weights; use --over weights")
-    raise InputError(
-        f"{network}: expected several seeds with the same weights, got other weights with each; "
-        "use --over weights"
-    )
+    drawn = all(has_random_weights(sounding) for group in trainings for sounding in group.values())
+    reason = "the seed also drew the weights" if drawn else "the weights differ with each seed"
+    raise InputError(f"{network}: {reason}; compare over weights instead", parameter="over")
 
 
 def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sounding]) -> str:
-    """The data that a name, the head of a hash, or a name with a count means; the name itself if none."""
+    """Find the data meant by a name, the start of a hash, or a name with a count; else return the name."""
     if reference in data.values():
         return reference
     fits = {
@@ -218,7 +218,7 @@ def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sou
         or label.rpartition(":")[0] == reference
     }
     if len(fits) > 1:
-        raise InputError(f"reference {reference!r}: expected one of {', '.join(sorted(fits))}")
+        raise InputError(f"expected one of {', '.join(sorted(fits))}, got {reference!r}", parameter="reference")
     return fits.pop() if fits else reference
 
 
@@ -235,9 +235,9 @@ def _by_value(
 
 
 def _side_by_side(
-    network: str, group: dict[str, Sounding], over: str, gauge: str, anyway: bool
+    network: str, group: dict[str, Sounding], over: str, gauge: str, allow_mismatch: bool
 ) -> pd.DataFrame:
-    kept = comparable(group, gauge, alike=_others(over), anyway=anyway)
+    kept = comparable(group, gauge, alike=_others(over), allow_mismatch=allow_mismatch)
     if len(kept) < 2:
         raise InputError(f"{network}: expected soundings that differ in {over}, got one")
     values = dict(zip(kept, labels_of(list(kept.values()), over), strict=True))
@@ -250,7 +250,7 @@ def _by_site(named: Mapping[str, Sounding], gauge: str) -> pd.DataFrame:
 
 
 def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:
-    """The sites that all have; who has others is named."""
+    """Return the sites that all share; refuse soundings with other sites by name."""
     sites = {name: tuple((s.name, s.operator) for s in sounding.sites) for name, sounding in named.items()}
     usual = Counter(sites.values()).most_common(1)[0][0]
     first = next(name for name, own in sites.items() if own == usual)
@@ -258,11 +258,11 @@ def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:
     for name, own in sites.items():
         if own != usual:
             apart = next(a or b for a, b in zip_longest(own, usual) if a != b)
-            odd.append(f"{name} has {len(own)} sites, first apart at {apart[0]}")
+            odd.append(f"{name} has {len(own)} sites, first different at {apart[0]}")
     if odd:
         raise InputError(
             f"expected soundings of one architecture, with the same sites: {first} has {len(usual)}, but "
-            f"{'; '.join(odd[:8])}; leave out what is of another"
+            f"{'; '.join(odd[:8])}; leave out those of another"
         )
     return [name for name, _ in usual]
 

@@ -1,15 +1,17 @@
-"""What is known of a network apart from its sounding: accuracy, depth, parameters, GFLOPS, year, family."""
+"""Facts about networks apart from their soundings: family, accuracy, depth, parameters, GFLOPS, year."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from fathometer.compare.aspects import short_name
-from fathometer.compare.gathering import Soundings, by_name
+from fathometer.compare.soundings import Soundings, by_name, short_name
 from fathometer.errors import InputError
 from fathometer.models.torchvision_facts import torchvision_facts as published_facts
 from fathometer.models.torchvision_facts import torchvision_family, torchvision_year
@@ -19,9 +21,9 @@ _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan")
 
 
 def read_facts(path: str | Path) -> pd.DataFrame:
-    """A CSV with a column `network` and any of family, accuracy, depth, parameters, gflops, year.
+    """Read a CSV with a column `network` and any of family, accuracy, depth, parameters, gflops, year.
 
-    Every network has one row; what is empty is missing.
+    Every network has one row; empty cells are missing values.
     """
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -37,7 +39,7 @@ def read_facts(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path}, line {line}: expected a name in the column 'network', got nothing")
     doubled = table.loc[table["network"].duplicated(), "network"]
     if len(doubled):
-        raise InputError(f"{path}: {doubled.iloc[0]!r} stands there twice; keep one of its rows")
+        raise InputError(f"{path}: {doubled.iloc[0]!r} appears twice; keep one of its rows")
     others = table.columns.drop("network")
     table[others] = table[others].mask(table[others].isin(_MISSING))
     for column in others.intersection(list(NUMBERS)):
@@ -50,7 +52,7 @@ def read_facts(path: str | Path) -> pd.DataFrame:
 
 
 def facts_of(soundings: Soundings, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that belong to these soundings, under their names: by name, else by the network's own name.
+    """Select the rows of these soundings, under their names: by name, else by the network's own name.
 
     Example:
         >>> import torch
@@ -67,18 +69,18 @@ def facts_of(soundings: Soundings, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def unknown_networks(soundings: Soundings, table: pd.DataFrame) -> list[str]:
-    """The rows that belong to none of these soundings: perhaps a name that was mistyped."""
+    """Return the rows that belong to none of these soundings, perhaps because a name was mistyped."""
     used = set(_rows(soundings, table).values())
     return [str(network) for network in table.index if network not in used]
 
 
 def torchvision_facts(soundings: Soundings) -> pd.DataFrame:
-    """For networks `torchvision:NAME`, from its metadata: family, accuracy, parameters, GFLOPS, year.
+    """Return family, accuracy, parameters, GFLOPS and year of `torchvision:` networks, from its metadata.
 
-    Accuracy (top-1 on ImageNet, percent) is that of the weights which were measured, by their name or the
-    name of their file; with other or random weights it is missing. Depth is not in the metadata. The year is
-    that in which the architecture was published, from a table of our own. Networks that torchvision does not
-    know have no row, nor has any without the extra `vision`. Nothing is downloaded.
+    Accuracy (top-1 on ImageNet, percent) is that of the measured weights, found by their name or the name of
+    their file; with other or random weights it is missing. Depth is not in the metadata. The year is the one
+    in which the architecture was published, from a table in this package. Networks unknown to torchvision
+    have no row; without the extra `vision` none has. Nothing is downloaded.
     """
     rows: dict[str, dict[str, Any]] = {}
     for name, sounding in by_name(soundings).items():
@@ -94,9 +96,7 @@ def torchvision_facts(soundings: Soundings) -> pd.DataFrame:
 
 
 def known_facts(soundings: Soundings) -> pd.DataFrame:
-    """What the soundings say themselves (those of a survey do), else what torchvision says of its networks.
-
-    Cell by cell: what a sounding leaves open is taken from torchvision.
+    """Return facts recorded in the soundings (by a survey); missing cells come from torchvision's metadata.
 
     Example:
         >>> import torch
@@ -122,8 +122,57 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
     return table.reindex(columns=[column for column in ("family", *NUMBERS) if column in table])
 
 
+def families_by_pattern(names: Iterable[str], patterns: Mapping[str, str | Sequence[str]]) -> dict[str, str]:
+    """Assign each name the family of the first pattern that matches it; names without a match are left out.
+
+    Example:
+        >>> families_by_pattern(["vgg16", "resnet18", "mine"], {"VGG": "vgg*", "ResNet": ["resnet*"]})
+        {'vgg16': 'VGG', 'resnet18': 'ResNet'}
+    """
+    names = list(names)
+    several = {family: [given] if isinstance(given, str) else given for family, given in patterns.items()}
+    found: dict[str, str] = {}
+    for family, pattern in ((family, pattern) for family, given in several.items() for pattern in given):
+        fits = [name for name in names if fnmatchcase(name, pattern)]
+        if not fits:
+            raise InputError(f"family {family}: no network matches {pattern!r}; there are {', '.join(names)}")
+        for name in fits:
+            found.setdefault(name, family)
+    return {name: found[name] for name in names if name in found}
+
+
+def family_table(values: pd.DataFrame, families: Mapping[str, str], overall: str = "all") -> pd.DataFrame:
+    """Compute mean and population standard deviation over the members of each family (Table 1 from Table 2).
+
+    Args:
+        values: network × quantity; missing values are ignored.
+        families: network → family, in the order of the result.
+        overall: name of the last row, over all networks of `values`, with or without a family.
+
+    Example:
+        >>> table = pd.DataFrame({"cka": [0.0, 0.2, 1.0]}, index=["vgg11", "vgg13", "mine"])
+        >>> family_table(table, {"vgg11": "VGG", "vgg13": "VGG"})["cka"].round(2).to_dict("index")
+        {'VGG': {'mean': 0.1, 'std': 0.1, 'count': 2}, 'all': {'mean': 0.4, 'std': 0.43, 'count': 3}}
+    """
+    members: dict[str, list[str]] = {}
+    for name, family in families.items():
+        if name in values.index:
+            members.setdefault(family, []).append(name)
+    if overall in members:
+        raise InputError(f"family {overall!r} is the name of the row over all networks; choose another name")
+    groups = {**members, overall: list(values.index)}
+    columns = {}
+    for quantity in values.columns:
+        parts = [values.loc[names, quantity].to_numpy(float) for names in groups.values()]
+        parts = [part[np.isfinite(part)] for part in parts]
+        columns[quantity, "mean"] = [part.mean() if len(part) else np.nan for part in parts]
+        columns[quantity, "std"] = [part.std() if len(part) else np.nan for part in parts]
+        columns[quantity, "count"] = [len(part) for part in parts]
+    return pd.DataFrame(columns, index=pd.Index(list(groups), name="family"))
+
+
 def _rows(soundings: Soundings, table: pd.DataFrame) -> dict[str, str]:
-    """The row of each sounding that has one."""
+    """Map each sounding that has a row to its key."""
     keys = {}
     for name, sounding in by_name(soundings).items():
         key = next((key for key in (name, short_name(sounding)) if key in table.index), None)
@@ -138,7 +187,7 @@ def _number(value: object) -> float | None:
 
 
 def _line(path: str | Path, row: int) -> int:
-    """The line of a file on which a row of its table ends; empty lines are no rows."""
+    """Return the line of the file on which a row of the table ends; empty lines are no rows."""
     with Path(path).open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         lines = [reader.line_num for cells in reader if cells]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fathometer.compare import two_modes
-from fathometer.compare.modes import LEAST
+from fathometer.compare.summary import MIN_VALUES
 from fathometer.results.sounding import Sounding
 
 
@@ -45,7 +45,7 @@ def in_words(gauge: str) -> str:
 
 
 def _groups(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    modes = two_modes(values) if len(values) >= LEAST else None
+    modes = two_modes(values) if len(values) >= MIN_VALUES else None
     if modes is None or not modes.clear:
         return ""
     return (

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from fathometer import InputError, Sounding
 from fathometer.compare import dtw_path
-from fathometer.compare.aligning import aligned
+from fathometer.compare.distance import aligned
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.pairs import plot_alignment, plot_difference
 from fathometer.report.figures.signature import plot_signature

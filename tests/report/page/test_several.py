@@ -169,11 +169,11 @@ def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
     named = {**networks(3), "other": networks(1, data="noise")["net0"]}
     with pytest.raises(InputError, match="cannot be compared"):
         several_page(named)
-    with pytest.warns(UserWarning, match="compared anyway: data"):
-        page = several_page(named, anyway=True)
+    with pytest.warns(UserWarning, match="compared although they differ: data"):
+        page = several_page(named, allow_mismatch=True)
     assert (
         only(page.sections[0], Words).text
-        == "Compared anyway: data: photos in most, but not in other (noise)."
+        == "Compared although they differ: data: photos in most, but not in other (noise)."
     )
     with pytest.raises(InputError, match="at least two"):
         several_page(networks(1))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
 from fathometer.compare.distance import Metric
-from fathometer.compare.trees import Method
+from fathometer.compare.clustering import Method
 from fathometer.errors import InputError
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.report.figures.pairs import plot_alignment, plot_difference
@@ -158,7 +158,7 @@ def _path(soundings: Named, wishes: Wishes) -> Figure:
     return plot_path(list(soundings.values()), list(soundings), columns=wishes.columns)
 
 
-_FACTS = ("gauge", "families", "family", "anyway")
+_FACTS = ("gauge", "families", "family", "allow_mismatch")
 
 KINDS = {
     "signature": Kind(_signature, most=1, options=("gauge", "strip", "distribution")),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fathometer.compare.aligning import Align, Alignment, aligned
-from fathometer.compare.gathering import Soundings, by_name
+from fathometer.compare.distance import Align, Alignment, aligned
+from fathometer.compare.soundings import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.depth_axis import mark_blocks, name_blocks

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fathometer.compare import two_modes
-from fathometer.compare.aspects import short_name
-from fathometer.compare.gathering import Array
-from fathometer.compare.modes import LEAST
+from fathometer.compare.soundings import short_name
+from fathometer.compare.soundings import Array
+from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.depth_axis import mark_blocks, name_depth
@@ -157,7 +157,7 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
     axes.tick_params("y", labelleft=False)
     axes.tick_params("x", labelbottom=True)
     axes.set_title("sites")
-    if len(values) >= LEAST:
+    if len(values) >= MIN_VALUES:
         modes = two_modes(values)
         for mode in (modes.low, modes.high) if modes.clear else ():
             axes.axhline(mode, color=RED, linewidth=0.8, linestyle="--")

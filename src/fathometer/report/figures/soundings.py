@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from fathometer.compare.aligning import aligned
-from fathometer.compare.gathering import Array, Soundings, by_name
+from fathometer.compare.distance import aligned
+from fathometer.compare.soundings import Array, Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.figures.signature import plot_signature, point_size, reach_one, values_of
 from fathometer.report.figures.style import (

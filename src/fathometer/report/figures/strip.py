@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fathometer.compare.gathering import Array, Soundings, by_name
+from fathometer.compare.soundings import Array, Soundings, by_name
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.depth_axis import name_blocks
 from fathometer.report.figures.style import (

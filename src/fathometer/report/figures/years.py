@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.compare import signatures
-from fathometer.compare.gathering import Soundings, by_name
+from fathometer.compare.soundings import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.figures.style import (
     DARK,

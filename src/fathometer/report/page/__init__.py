@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from fathometer.compare.gathering import Soundings
+from fathometer.compare.soundings import Soundings
 from fathometer.errors import InputError
 from fathometer.leaky.run import LeakyRun, LeakySweep
 from fathometer.report.page.bundle import require_report
@@ -28,7 +28,7 @@ def write_report(
     title: str | None = None,
     facts: pd.DataFrame | None = None,
     atlas: bool = False,
-    anyway: bool = False,
+    allow_mismatch: bool = False,
 ) -> Path:
     """One HTML file to look at, to send, to keep: it needs nothing but a browser.
 
@@ -38,7 +38,7 @@ def write_report(
         title: what to call it, instead of what it is of.
         facts: network × family, accuracy, year and others, for several soundings; else what is known.
         atlas: show several soundings as an atlas, to search and to choose from, not as a comparison.
-        anyway: compare soundings that differ in data or settings, with a warning.
+        allow_mismatch: compare soundings that differ in data or settings, with a warning.
 
     Example:
         >>> import tempfile, torch, fathometer
@@ -52,7 +52,7 @@ def write_report(
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path.name}: expected a name that ends in .html")
-    text = html(page_of(results, title=title, facts=facts, atlas=atlas, anyway=anyway))
+    text = html(page_of(results, title=title, facts=facts, atlas=atlas, allow_mismatch=allow_mismatch))
     with complete_file(path) as part:
         part.write_text(text, "utf-8", errors="replace")  # a name may hold half a surrogate pair
     return path
@@ -64,7 +64,7 @@ def page_of(
     title: str | None = None,
     facts: pd.DataFrame | None = None,
     atlas: bool = False,
-    anyway: bool = False,
+    allow_mismatch: bool = False,
 ) -> Page:
     """The page of a result, before it becomes HTML."""
     if isinstance(results, Sounding):
@@ -86,7 +86,7 @@ def page_of(
         return atlas_page(results, facts=facts, title=title)
     from fathometer.report.page.several import several_page
 
-    return several_page(results, facts=facts, anyway=anyway, title=title)
+    return several_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)
 
 
 def _refuse_others(results: object) -> None:

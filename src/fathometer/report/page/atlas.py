@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fathometer.compare import by_name
-from fathometer.compare.gathering import Soundings
+from fathometer.compare.soundings import Soundings
 from fathometer.report.page.atlas_charts import atlas_charts
 from fathometer.report.page.encoding import short
 from fathometer.report.page.items import Page, Section, View

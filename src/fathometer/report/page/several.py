@@ -19,8 +19,8 @@ from fathometer.compare import (
     signatures,
     statistics,
 )
-from fathometer.compare.aspects import ASPECTS, labels_of
-from fathometer.compare.gathering import Soundings
+from fathometer.compare.soundings import ASPECTS, labels_of
+from fathometer.compare.soundings import Soundings
 from fathometer.errors import InputError
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
@@ -38,7 +38,7 @@ def several_page(
     soundings: Soundings,
     facts: pd.DataFrame | None = None,
     *,
-    anyway: bool = False,
+    allow_mismatch: bool = False,
     title: str | None = None,
 ) -> Page:
     """The report of at least two soundings that can be compared.
@@ -49,10 +49,10 @@ def several_page(
         soundings: by name, or a list.
         facts: network × family, accuracy, depth, parameters, gflops, year, as far as known; what the
             soundings themselves or torchvision say, if left out.
-        anyway: also where data, reduction or samples differ; the page says so.
+        allow_mismatch: also where data, reduction or samples differ; the page says so.
         title: of the page.
     """
-    named, complaints = _comparable(soundings, anyway)
+    named, complaints = _comparable(soundings, allow_mismatch)
     if len(named) < 2:
         raise InputError(
             f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
@@ -95,11 +95,11 @@ def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str]) -> V
     return View("overlay", {"networks": networks, "gauge": _GAUGE, "shown": shown}, overlay_charts())
 
 
-def _comparable(soundings: Soundings, anyway: bool) -> tuple[dict[str, Sounding], list[str]]:
+def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, Sounding], list[str]]:
     """The soundings by name, and what was said against comparing them."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        named = comparable(soundings, _GAUGE, anyway=anyway)
+        named = comparable(soundings, _GAUGE, allow_mismatch=allow_mismatch)
     complaints = [str(warning.message) for warning in said]
     for complaint in complaints:
         warnings.warn(complaint, stacklevel=3)
