@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from fathometer.compare import signature_distances
-from fathometer.compare.soundings import has_random_weights
 from fathometer.compare.distance import Metric
+from fathometer.compare.soundings import has_random_weights
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding
 from papers.affinity.trained_figures import plot_deviation

@@ -141,7 +141,10 @@ def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         (["empty"], "empty: expected a sounding (.json or .parquet) in this folder, got none"),
         (["mine.json", "h.json"], "h.json: is a history of a training, which is shown alone"),
         (["h.json", "mine.json"], "h.json: is a history of a training, which is shown alone"),
-        (["h.json", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of a history; leave it out"),
+        (
+            ["h.json", "--allow-mismatch"],
+            "--allow-mismatch: not looked at by the report of a history",
+        ),
         (["h.json", "--family", "A=m*"], "--family: not looked at by the report of a history"),
         (["mine.json", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of one sounding"),
         (["mine.json", "--families", "facts.csv"], "--families: not looked at by the report of one sounding"),

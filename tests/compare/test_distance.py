@@ -30,7 +30,7 @@ def test_wasserstein_is_scipys_for_any_lengths() -> None:
 
 
 def test_euclidean_wants_one_length_and_names_who_has_another() -> None:
-    with pytest.raises(InputError, match=r"a has 2 sites and long 3; use the metric dtw"):
+    with pytest.raises(InputError, match=r"a has 2 sites and long 3; use dtw"):
         signature_distances({"a": np.ones(2), "long": np.ones(3)}, "euclidean")
 
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_named(change: dict[str, object], words: str)
 
 def test_two_that_differ_are_both_named() -> None:
     pair = [sounding("a", [1, 2]), sounding("b", [1, 3], data="noise")]
-    with pytest.raises(InputError, match=r"compared: data: a: photos, b: noise\."):
+    with pytest.raises(InputError, match=r"which differ: data: a: photos, b: noise\."):
         distances(pair)
     with pytest.raises(InputError, match="alike: expected some of data, pooling, samples, seed, weights"):
         comparable(pair, alike=["colour"])
@@ -132,7 +132,7 @@ def test_a_missing_gauge_is_named_or_left_out() -> None:
     some = [sounding("a", [1, 2], cka=[1, 2]), sounding("b", [1, 2], cka=[2, 2]), sounding("bare", [1, 2])]
     with pytest.raises(InputError, match="'cka' was not measured in bare"):
         distances(some, "cka")
-    with pytest.warns(UserWarning, match="left out: 'cka' was not measured in bare"):
+    with pytest.warns(UserWarning, match="left out of the comparison: 'cka' was not measured in bare"):
         assert distances(some, "cka", allow_mismatch=True).names == ("a", "b")
     with pytest.raises(InputError, match="'rank' was not measured, but affinity, cka; choose one of these"):
         comparable(some, "rank", allow_mismatch=True)

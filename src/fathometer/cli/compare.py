@@ -12,7 +12,7 @@ from rich.console import Console
 from fathometer.cli.compare_networks import compare_networks
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.frames import frame_view
-from fathometer.cli.options import MismatchOption, ForceOption, given, one_of, out_option
+from fathometer.cli.options import ForceOption, MismatchOption, given, one_of, out_option
 from fathometer.cli.outputs import ResultFolder
 from fathometer.cli.results import read_soundings
 from fathometer.compare import (
@@ -26,8 +26,8 @@ from fathometer.compare import (
     signatures,
     training_change,
 )
-from fathometer.compare.distance import Metric
 from fathometer.compare.clustering import Method
+from fathometer.compare.distance import Metric
 from fathometer.errors import InputError
 from fathometer.progress import Terminal
 from fathometer.results.sounding import Sounding

@@ -160,7 +160,7 @@ ResumeOption: TypeAlias = Annotated[
 ]
 MismatchOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--allow-mismatch", metavar="", help="Warn, where data, reduction or samples differ, and go on."),
+    typer.Option("--allow-mismatch", metavar="", help="Only warn if data, reduction or samples differ."),
 ]
 
 

@@ -11,7 +11,7 @@ from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.leaky.measure import only_network
 from fathometer.cli.leaky.options import NetworkOption
 from fathometer.cli.naming import slug
-from fathometer.cli.options import MismatchOption, ForceOption, given, out_option
+from fathometer.cli.options import ForceOption, MismatchOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, read_results
 from fathometer.compare import comparable

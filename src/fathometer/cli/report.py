@@ -10,7 +10,7 @@ import typer
 
 from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
 from fathometer.cli.naming import slug
-from fathometer.cli.options import MismatchOption, ForceOption, given, out_option
+from fathometer.cli.options import ForceOption, MismatchOption, given, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.cli.results import Results, is_folder, read_results
 from fathometer.errors import InputError

@@ -28,7 +28,7 @@ class Clustering:
     Attributes:
         distances: the distances between the networks.
         method: how the distance between two clusters is computed.
-        linkage: SciPy's linkage matrix: a row for each merge with the two clusters, height, number of networks.
+        linkage: SciPy's linkage matrix: a row per merge: both clusters, height, number of networks.
         order: the leaves from left to right, ordered so that neighbours are alike.
         cophenetic: Pearson correlation between the distances and the heights at which pairs merge; 1 means
             that the tree represents them exactly. NaN with fewer than three networks, or if nothing varies.
@@ -158,14 +158,16 @@ def adjusted_rand(first: Sequence[object], second: Sequence[object]) -> float:
         raise InputError(
             f"expected two partitions of the same two or more items, got {len(first)} and {len(second)}"
         )
-    return float(_metrics().adjusted_rand_score(*(pd.factorize(pd.Series(list(p)))[0] for p in (first, second))))
+    return float(
+        _metrics().adjusted_rand_score(*(pd.factorize(pd.Series(list(p)))[0] for p in (first, second)))
+    )
 
 
 def _metrics() -> Any:
     try:
         from sklearn import metrics
     except ImportError as error:
-        raise MissingExtraError("scikit-learn", "compare", "the agreement of clusters with families") from error
+        raise MissingExtraError("scikit-learn", "compare", "the agreement with families") from error
     return metrics
 
 
@@ -206,8 +208,8 @@ def stability(
 ) -> Stability:
     """Bootstrap the batches: draw them with replacement, cluster again, and count which clusters return.
 
-    Soundings with the same data, seed, samples in a batch and number of batches saw the same batches: they are
-    resampled together, so that a batch on which all networks score high moves all of them. Others are
+    Soundings with the same data, seed, samples in a batch and number of batches saw the same batches. These
+    are resampled together, so that a batch on which all networks score high moves all of them. Others are
     resampled independently.
 
     This shows the noise between batches. With few batches it shows too little (two batches give three

@@ -62,7 +62,8 @@ def data_deviation(
         wanted = _known_data(reference, data, kept)
         if wanted not in by_data:
             raise InputError(
-                f"{network}: expected a sounding on the reference data {reference!r}, got {', '.join(by_data)}"
+                f"{network}: expected a sounding on {reference!r}, got {', '.join(by_data)}",
+                parameter="reference",
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
         row = found.matrix[found.names.index(wanted)]
@@ -218,7 +219,9 @@ def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sou
         or label.rpartition(":")[0] == reference
     }
     if len(fits) > 1:
-        raise InputError(f"expected one of {', '.join(sorted(fits))}, got {reference!r}", parameter="reference")
+        raise InputError(
+            f"expected one of {', '.join(sorted(fits))}, got {reference!r}", parameter="reference"
+        )
     return fits.pop() if fits else reference
 
 

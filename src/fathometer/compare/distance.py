@@ -73,8 +73,8 @@ def distances(
     Args:
         soundings: by name, or a list.
         gauge: any gauge that all of them hold.
-        metric: `dtw` (dynamic time warping, as in the paper: any lengths), `euclidean` (‖x − y‖, equal lengths
-            only), or `wasserstein` (W₁ between the distributions of scores: the order of sites is ignored).
+        metric: `dtw` (dynamic time warping, as in the paper: any lengths), `euclidean` (‖x − y‖, equal
+            lengths only), or `wasserstein` (W₁ between the distributions of scores, whatever their order).
         allow_mismatch: also compare soundings that differ in data, reduction or samples, with a warning.
 
     Example:
@@ -134,7 +134,6 @@ def _wasserstein(arrays: list[Array]) -> Array:
     for i, j in combinations(range(len(arrays)), 2):
         matrix[i, j] = matrix[j, i] = wasserstein_distance(arrays[i], arrays[j])
     return matrix
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +210,7 @@ def dtw(x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[n
 def dtw_path(
     x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]
 ) -> tuple[list[tuple[int, int]], float]:
-    """Return the best alignment of two series, and its distance. Of equally good steps, the diagonal is taken.
+    """Return the best alignment of two series, and its distance. Among equal steps, the diagonal wins.
 
     Example:
         >>> dtw_path([0, 1, 2, 2], [0, 0, 2])

@@ -54,7 +54,8 @@ def correlations(
     unknown = [companion for companion in wanted if companion not in measured]
     if unknown or not wanted:
         raise InputError(
-            f"{', '.join(unknown) or 'none of the paper'} was measured in no network, but {', '.join(measured)}",
+            f"{', '.join(unknown) or 'none of the paper'} was measured in no network, but "
+            f"{', '.join(measured)}",
             parameter="companions",
         )
     rows = {

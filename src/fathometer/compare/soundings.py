@@ -1,4 +1,4 @@
-"""Soundings side by side: their names, their signatures, what differs between them, and whether they compare."""
+"""Soundings side by side: their names and signatures, what differs, and whether they can be compared."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def comparable(
     differences = [text for aspect, values in found.items() if (text := _mismatched(aspect, kept, values))]
     if (missing or differences) and not allow_mismatch:
         raise InputError(
-            f"needed to compare these soundings, which differ: {'; '.join(missing + differences)}. Or measure "
-            "them alike, or leave some out",
+            f"needed to compare these soundings, which differ: {'; '.join(missing + differences)}. Or "
+            "measure them alike, or leave some out",
             parameter="allow_mismatch",
         )
     for text in missing:
@@ -125,7 +125,7 @@ def short_name(sounding: Sounding) -> str:
 
 
 def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
-    """Describe one aspect of each. Data with the same name also get their shape, or hash, where it differs."""
+    """Describe one aspect of each. Data of the same name get their shape, or hash, where it differs."""
     return ASPECTS[aspect](soundings)
 
 
@@ -142,7 +142,7 @@ def labels_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
 
 
 def with_counts(words: list[str], soundings: Sequence[Sounding]) -> list[str]:
-    """Add the number of samples to descriptions of data where only this differs: `random:96`, `random:192`."""
+    """Add the number of samples where only this differs: `random:96`, `random:192`."""
     return _distinguished(words, soundings, _count, ":")
 
 

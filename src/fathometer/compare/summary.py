@@ -189,7 +189,7 @@ def _fit(sample: Array) -> tuple[float, float, float, float]:
         mixture = GaussianMixture(
             2,
             covariance_type="tied",
-            tol=1e-8,
+            tol=1e-10,
             max_iter=200,
             reg_covar=_VARIANCE_FLOOR,
             weights_init=[1 - upper.mean(), upper.mean()],

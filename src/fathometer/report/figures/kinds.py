@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pandas as pd
 
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
-from fathometer.compare.distance import Metric
 from fathometer.compare.clustering import Method
+from fathometer.compare.distance import Metric
 from fathometer.errors import InputError
 from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.report.figures.pairs import plot_alignment, plot_difference

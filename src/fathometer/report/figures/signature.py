@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fathometer.compare import two_modes
-from fathometer.compare.soundings import short_name
-from fathometer.compare.soundings import Array
+from fathometer.compare.soundings import Array, short_name
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of

@@ -19,8 +19,7 @@ from fathometer.compare import (
     signatures,
     statistics,
 )
-from fathometer.compare.soundings import ASPECTS, labels_of
-from fathometer.compare.soundings import Soundings
+from fathometer.compare.soundings import ASPECTS, Soundings, labels_of
 from fathometer.errors import InputError
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data

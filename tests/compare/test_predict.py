@@ -111,7 +111,7 @@ def test_families_by_hand() -> None:
     assert mean_and_std(found)["x"].to_list() == ["2.00 ± 1.00", "5.00", "3.00 ± 1.63"]
     with pytest.raises(InputError, match="name of the row over all"):
         family_table(values, {"a1": "all"})
-    with pytest.raises(InputError, match=r"family VGG: no network fits 'vgg\*'; there are a, b"):
+    with pytest.raises(InputError, match=r"family VGG: no network matches 'vgg\*'; there are a, b"):
         families_by_pattern(["a", "b"], {"VGG": ["a", "vgg*"]})
     several = families_by_pattern(["b1", "a1", "c1", "d"], {"R": ["a*", "b*"], "S": "?1"})
     assert several == {"b1": "R", "a1": "R", "c1": "S"}
@@ -215,7 +215,7 @@ def test_chance_where_a_value_is_missing() -> None:
     assert best["chance"] == pytest.approx(np.mean(np.array(reached) >= best["r2"] - 1e-9))
 
 
-def test_what_is_left_of_a_constant_after_rounding_foretells_nothing() -> None:
+def test_what_is_left_of_a_constant_after_rounding_predicts_nothing() -> None:
     numbers, facts, families = family_of(4)
     facts["depth"] = 1 - 1e-16 * np.arange(4)
     found: Any = predictors(numbers, facts, families).set_index("predictor")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
-from sklearn.metrics import adjusted_rand_score, silhouette_samples
+from sklearn.metrics import silhouette_samples
 
 from fathometer import InputError
 from fathometer.compare import (
@@ -139,11 +139,9 @@ def test_networks_that_saw_the_same_batches_are_drawn_together() -> None:
         assert stability(mixed, draws=2, allow_mismatch=True).together == (frozenset("abc"),)
 
 
-def test_adjusted_rand_is_scikit_learns() -> None:
-    for _ in range(20):
-        a, b = RNG.integers(4, size=(2, 15))
-        assert adjusted_rand(a.tolist(), b.tolist()) == pytest.approx(adjusted_rand_score(a, b), abs=1e-12)
+def test_adjusted_rand_takes_any_labels() -> None:
     assert adjusted_rand([1, 1, 1], ["x", "x", "x"]) == 1
+    assert adjusted_rand([1, 1, 2, 2], ["x", "y", "x", "y"]) == pytest.approx(-0.5)
     with pytest.raises(InputError, match="two partitions of the same"):
         adjusted_rand([1, 2], [1, 2, 3])
 

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm, skew
-from sklearn.mixture import GaussianMixture
+from scipy.stats import skew
 
-from fathometer import InputError
-from fathometer.compare import signature_statistics, statistics, two_modes
+from fathometer import InputError, MissingExtraError
+from fathometer.compare import (
+    adjusted_rand,
+    dip_statistic,
+    dip_test,
+    signature_statistics,
+    statistics,
+    two_modes,
+)
 from tests.compare.soundings import sounding
 
 RNG = np.random.default_rng(3)
@@ -35,27 +43,6 @@ def test_a_row_for_each_network_of_any_gauge() -> None:
     assert table["bimodal"].to_list() == [False, False]
 
 
-@pytest.mark.parametrize("apart", [0.0, 2.0, 6.0])
-def test_the_fit_is_at_least_as_good_as_scikit_learns(apart: float) -> None:
-    values = np.concatenate([RNG.standard_normal(25), apart + RNG.standard_normal(15)])
-    ours = two_modes(values)
-    theirs = GaussianMixture(
-        2, covariance_type="tied", n_init=10, tol=1e-9, max_iter=2000, reg_covar=1e-9, random_state=0
-    )
-    theirs.fit(values[:, None])
-    heaps = [
-        share * norm.pdf(values, mode, ours.width)
-        for share, mode in ((1 - ours.share, ours.low), (ours.share, ours.high))
-    ]
-    likelihood = np.log(np.sum(heaps, axis=0)).mean()
-    assert likelihood >= theirs.score(values[:, None]) - 1e-5
-    if apart == 6:
-        low, high = sorted(theirs.means_[:, 0])
-        assert [ours.low, ours.high] == pytest.approx([low, high], abs=1e-4)
-        assert ours.ashman == pytest.approx((high - low) / np.sqrt(theirs.covariances_[0, 0]), rel=1e-3)
-        assert ours.share == pytest.approx(theirs.weights_[np.argmax(theirs.means_[:, 0])], abs=1e-4)
-
-
 def test_two_heaps_are_seen_and_one_is_not() -> None:
     two = two_modes(np.concatenate([RNG.normal(0.5, 0.03, 30), RNG.normal(0.9, 0.03, 30)]))
     assert two.p < 0.01
@@ -69,18 +56,6 @@ def test_two_heaps_are_seen_and_one_is_not() -> None:
     assert not tail.clear
     assert not two_modes([0.2, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95]).clear  # one site is no mode
     assert not two_modes(RNG.standard_normal(40)).clear
-
-
-@pytest.mark.parametrize("shape", ["uniform", "triangular", "exponential", "beta"])
-def test_what_is_not_normal_is_not_bimodal(shape: str) -> None:
-    draw: Any = {
-        "uniform": RNG.random,
-        "triangular": lambda size: RNG.triangular(0, 0.3, 1, size),
-        "exponential": RNG.standard_exponential,
-        "beta": lambda size: RNG.beta(8, 1.5, size),
-    }[shape]
-    found = [signature_statistics(sample)["bimodal"] for sample in draw((60, 55))]
-    assert np.mean(found) <= 0.11  # 0.05 and two standard errors
 
 
 def test_the_fit_moves_with_shift_and_scale() -> None:
@@ -118,3 +93,51 @@ def test_what_rounding_leaves_of_a_constant_has_no_skewness_at_any_scale() -> No
     assert signature_statistics([1.0, 1.0, 1 - 1e-16])["skewness"] == 0
     tiny = signature_statistics(np.array([1.0, 2.0, 6.0]) * 1e-30)
     assert tiny["skewness"] == pytest.approx(skew([1.0, 2.0, 6.0]))
+
+
+def test_dip_in_closed_form() -> None:
+    assert dip_statistic([0.7] * 9) == 0
+    assert dip_statistic(np.arange(8.0)) == pytest.approx(1 / 16)
+    assert dip_statistic([0.5] + [1.0] * 20) == pytest.approx(1 / 42)  # an atom at the mode costs nothing
+    assert dip_statistic([0.0] * 5 + [1.0] * 5) == 0.25
+    values = RNG.random(30)
+    assert dip_statistic(7 - 1e-5 * values) == pytest.approx(dip_statistic(values), abs=1e-9)
+    with pytest.raises(InputError, match="finite"):
+        dip_statistic([0.0, np.nan])
+
+
+SHAPES: dict[str, Callable[..., Any]] = {
+    "normal": RNG.standard_normal,
+    "uniform": RNG.random,
+    "triangular": lambda size: RNG.triangular(0, 0.3, 1, size),
+    "exponential": RNG.standard_exponential,
+    "beta": lambda size: RNG.beta(8, 1.5, size),
+}
+
+
+@pytest.mark.parametrize("count", [20, 55])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_mode_of_any_shape_is_one_mode(shape: str, count: int) -> None:
+    ps = np.array([dip_test(sample)[1] for sample in SHAPES[shape]((300, count))])
+    assert (ps < 0.05).mean() <= 0.08  # 0.05 and two standard errors and a half
+
+
+def test_uniform_samples_have_any_p() -> None:
+    ps = np.array([dip_test(sample)[1] for sample in RNG.random((300, 30))])
+    assert 0.4 < (ps < 0.5).mean() < 0.6
+
+
+@pytest.mark.parametrize(("apart", "least"), [(4.0, 0.45), (6.0, 0.98)])
+def test_two_modes_are_found(apart: float, least: float) -> None:
+    """Two normal heaps of 25, so many standard deviations apart."""
+    samples = np.concatenate([RNG.normal(0, 1, (100, 25)), RNG.normal(apart, 1, (100, 25))], axis=1)
+    assert np.mean([dip_test(sample)[1] < 0.05 for sample in samples]) >= least
+
+
+def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "diptest", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'fathometer\[compare\]'"):
+        dip_statistic([0.1, 0.2])
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'fathometer\[compare\]'"):
+        adjusted_rand([1, 2], [1, 2])
