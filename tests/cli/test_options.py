@@ -18,8 +18,6 @@ DIFFERENT = {  # one word, more than one thing
     "--gauge": "the default differs",
     "--metric": "the defaults differ",
     "--linkage": "of a table, of one kind of picture",
-    "--imagenet": "of a plan that is written, of a reproduction",
-    "--force": "reproduce replaces its own results only",
     "--sigma": "the defaults differ",
     "--layers": "a sweep takes several",
 }

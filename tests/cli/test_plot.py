@@ -206,7 +206,7 @@ def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
     odd = network("odd", 9)
     odd.provenance.data["name"] = "noise"
     odd.save(folder / "nets" / "odd.json")
-    with pytest.raises(InputError, match="these soundings cannot be compared: data: photos in most"):
+    with pytest.raises(InputError, match="which differ: data: photos in most"):
         run("nets", "--kind", "distances")
     with pytest.warns(UserWarning, match="compared although they differ: data: photos in most"):
         run("nets", "--kind", "distances", "--allow-mismatch")

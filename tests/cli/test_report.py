@@ -73,7 +73,7 @@ def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
     odd = network("odd", 9)
     odd.provenance.data["name"] = "noise"
     odd.save(folder / "odd.json")
-    with pytest.raises(InputError, match="cannot be compared: data"):
+    with pytest.raises(InputError, match="which differ: data"):
         run("mine.json", "odd.json", "-o", "both.html")
     assert not (folder / "both.html").exists()
     with pytest.warns(UserWarning, match="compared although they differ: data"):

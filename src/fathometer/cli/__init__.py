@@ -20,7 +20,7 @@ from fathometer.cli.report import report
 from fathometer.cli.show import show
 from fathometer.cli.sites import sites
 from fathometer.cli.survey import survey
-from fathometer.errors import FathometerError, is_out_of_memory
+from fathometer.errors import FathometerError, InputError, is_out_of_memory
 from fathometer.progress import Terminal
 
 app = typer.Typer(
@@ -68,7 +68,7 @@ def run_app(app: typer.Typer) -> None:
     try:
         app()
     except FathometerError as error:
-        _complain(str(error))
+        _complain(_in_flags(error))
     except OSError as error:
         _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
@@ -79,6 +79,14 @@ def run_app(app: typer.Typer) -> None:
         if isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
             Terminal(stderr=True).print("interrupted")  # what typer has made of it says nothing
         raise
+
+
+def _in_flags(error: FathometerError) -> str:
+    """The library speaks of parameters; here they are flags."""
+    parameter = error.parameter if isinstance(error, InputError) else None
+    if parameter is None:
+        return str(error)
+    return f"--{parameter.replace('_', '-')}: {error.reason}"
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -166,9 +166,9 @@ def _check_options(names: list[str], results: Results, kind: str) -> None:
         what, looked_at = "the picture of a history", ("gauge",)
     else:
         what, looked_at = "the pictures of a leaky run", ("network",)
-    foreign = [f"--{name}" for name in names if name not in (*_ALWAYS, *looked_at)]
+    foreign = [f"--{name.replace(chr(95), chr(45))}" for name in names if name not in (*_ALWAYS, *looked_at)]
     if foreign:
-        own = ", ".join(f"--{name}" for name in looked_at) or "no option of its own"
+        own = ", ".join(f"--{name.replace(chr(95), chr(45))}" for name in looked_at) or "no option of its own"
         raise InputError(f"{', '.join(foreign)}: not looked at by {what}, which takes {own}")
 
 

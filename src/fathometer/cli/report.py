@@ -101,6 +101,6 @@ def _check_options(names: list[str], results: Results, folder: bool) -> None:
         what = "one sounding"
     else:
         what, looked_at = "several soundings", ("families", "family", "allow_mismatch")
-    foreign = [f"--{name}" for name in names if name not in (*_ALWAYS, *looked_at)]
+    foreign = [f"--{name.replace(chr(95), chr(45))}" for name in names if name not in (*_ALWAYS, *looked_at)]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not looked at by the report of {what}; leave it out")

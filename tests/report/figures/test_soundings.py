@@ -201,7 +201,7 @@ def test_alignment_is_by_site_where_sites_are_the_same_else_by_dtw() -> None:
     assert warped.distance <= same.distance
     assert_allclose(warped.values, [[x[i], y[j]] for i, j in path])
     assert aligned(first, other).how == "dtw"
-    with pytest.raises(InputError, match="12 and 9 that differ; align them by dtw"):
+    with pytest.raises(InputError, match="12 and 9 that differ; use dtw"):
         aligned(first, other, by="sites")
     with pytest.raises(InputError, match="expected auto, sites or dtw, got 'depth'"):
         aligned(first, other, by="depth")  # type: ignore[arg-type]
