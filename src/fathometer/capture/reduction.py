@@ -22,9 +22,10 @@ class Reduction:
 
     Attributes:
         pooling: `mean` or `sum` over positions; `flatten`: every position of every channel is a feature;
-            `position`: one position of each sample, drawn at random; `tokens`: every position is a sample
-            (where an attention mask is given, only those that it admits); `authors`: as the paper's
-            released code, the mean over all axes but the first two, whatever they mean.
+            `position`: one position of each sample, drawn at random; `tokens`: every position is a sample;
+            `authors`: as the paper's released code, the mean over all axes but the first two, whatever they
+            mean. Where an attention mask is given, only the positions that it admits count, but for
+            `flatten` and `authors`.
         pool_first: σ(r(X)) as in Definition 3.1, in place of r(σ(X)) as the released code has it.
         channel_axis: where the channels are; found from the operators if not given.
         sample_axis: where the samples are.
@@ -104,7 +105,10 @@ def reduce(
         chosen = places.flatten(0, 1) if mask is None else places[mask.bool()]
         return chosen.to(dtype, copy=True)
     numbers = _draws(reduction.seed, site, scene.first, len(places))
-    drawn = torch.from_numpy((numbers * places.shape[1]).astype(np.int64)).to(places.device)
+    if mask is None:
+        drawn = torch.from_numpy((numbers * places.shape[1]).astype(np.int64)).to(places.device)
+    else:
+        drawn = _admitted(mask.bool(), torch.from_numpy(numbers).to(places.device))
     return places[torch.arange(len(places), device=places.device), drawn].to(dtype)
 
 
@@ -112,6 +116,12 @@ def _pooled(tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, *, m
     if not positions:
         return tensor.to(dtype, copy=True)
     return tensor.mean(positions, dtype=dtype) if mean else tensor.sum(positions, dtype=dtype)
+
+
+def _admitted(mask: Tensor, numbers: Tensor) -> Tensor:
+    """Turn numbers in [0, 1) into positions that the mask admits; the first where it admits none."""
+    rank = (numbers * mask.sum(1)).long() + 1
+    return (mask.cumsum(1) >= rank[:, None]).to(torch.uint8).argmax(1)
 
 
 def _draws(seed: int, site: str, first: int, count: int) -> npt.NDArray[np.float64]:

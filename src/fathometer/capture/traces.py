@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from operator import index
 from typing import Any, NamedTuple
 
 import torch
@@ -182,9 +184,14 @@ def _keeps_rows(args: Sequence[Any]) -> bool:
 
 
 def _numbers(values: Iterable[Any]) -> list[int]:
-    """The whole numbers among arguments, with those in a tuple or list."""
+    """Return the whole numbers among arguments, NumPy's and 0-d tensors included, also from tuples and lists."""
     flat = [v for value in values for v in (value if isinstance(value, tuple | list) else [value])]
-    return [v for v in flat if isinstance(v, int) and not isinstance(v, bool)]
+    found = []
+    for value in flat:
+        if not isinstance(value, bool) and not getattr(value, "ndim", 0):
+            with suppress(TypeError):  # no whole number
+                found.append(index(value))
+    return found
 
 
 def _permuted(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
@@ -193,7 +200,10 @@ def _permuted(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[st
 
 
 def _transposed(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    first, second = (d % source.ndim for d in _numbers((*args[1:], *kwargs.values())))
+    dims = [d % source.ndim for d in _numbers((*args[1:], *kwargs.values()))]
+    if len(dims) != 2:
+        return None
+    first, second = dims
     return {first: second, second: first}.get(axis, axis)
 
 
@@ -209,14 +219,16 @@ def _squeezed(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[st
 
 
 def _unsqueezed(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    (place,) = _numbers((*args[1:], *kwargs.values()))
-    return axis + (place % (source.ndim + 1) <= axis)
+    places = _numbers((*args[1:], *kwargs.values()))
+    return axis + (places[0] % (source.ndim + 1) <= axis) if len(places) == 1 else None
 
 
 def _flattened(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    given = _numbers(args[1:])
-    start = kwargs.get("start_dim", given[0] if given else 0) % source.ndim
-    end = kwargs.get("end_dim", given[1] if len(given) > 1 else -1) % source.ndim
+    given = dict(zip(("start_dim", "end_dim"), args[1:], strict=False)) | dict(kwargs)
+    ends = _numbers([given.get("start_dim", 0), given.get("end_dim", -1)])
+    if len(ends) != 2:
+        return None
+    start, end = (d % source.ndim for d in ends)
     if start == end or axis < start:
         return axis
     return None if axis <= end else axis - (end - start)

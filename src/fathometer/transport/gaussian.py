@@ -102,8 +102,13 @@ def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
 def fidelity(source: Moments, target: Moments) -> Tensor:
     """Tr (Σ_X Σ_Y)^½ = Tr(A Σ_X), over all features."""
     _check_same_space(source, target)
-    if bool((source.trace == 0).all()) or bool((target.trace == 0).all()):  # constant samples
-        return torch.zeros_like(source.trace)
+    varies = (source.trace > 0) & (target.trace > 0)
+    if not bool(varies.all()):  # with a constant sample, the trace is 0 and no map is needed
+        found = torch.zeros_like(source.trace)
+        if not bool(varies.any()):
+            return found
+        items = varies.nonzero().flatten()
+        return found.index_copy(0, items, fidelity(source.items(items), target.items(items)))
     basis = _joint_basis(source, target)
     if basis is not None:
         source, target = source.within(basis), target.within(basis)

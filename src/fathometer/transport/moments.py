@@ -6,7 +6,7 @@ R are the centred samples: both estimators and both ridges have this form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias, get_args
 
 import torch
@@ -88,6 +88,15 @@ class Moments:
         if self.dense is not None:
             return self.dense
         return _dense(self.rows.mT @ self.rows, self.weight, self.floor)
+
+    def items(self, chosen: Tensor) -> Moments:
+        """Return the moments of some items of a batch."""
+        parts = {
+            part.name: getattr(self, part.name)[chosen]
+            for part in fields(self)
+            if isinstance(getattr(self, part.name), Tensor)
+        }
+        return replace(self, **parts)
 
     def within(self, basis: Tensor) -> Moments:
         """The same moments in the coordinates of an orthonormal basis `[..., d, m]` of the rows' span."""

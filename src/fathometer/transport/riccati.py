@@ -102,16 +102,41 @@ class _Riccati(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():  # create_graph=True: L and P carry no graph to differentiate again
-            raise NumericalError("the score has first derivatives only; call backward without create_graph")
         lower, solution = ctx.saved_tensors
+        with torch.no_grad():
+            of_source, of_target = _Riccati._first_derivatives(gradient, lower, solution)
+        if torch.is_grad_enabled():  # create_graph=True
+            of_source, of_target = _FirstOnly.apply(  # type: ignore[no-untyped-call]
+                of_source, of_target, solution
+            )
+        return of_source, of_target, None, None, None
+
+    @staticmethod
+    def _first_derivatives(gradient: Tensor, lower: Tensor, solution: Tensor) -> tuple[Tensor, Tensor]:
         values, vectors = eigh(lower.mT @ solution @ lower)  # P
         sums = values[:, :, None] + values[:, None, :]
         half = torch.linalg.solve_triangular(lower, (gradient + gradient.mT) / 2, upper=False)
         inner = torch.linalg.solve_triangular(lower, half.mT, upper=False)
         w = vectors @ ((vectors.mT @ inner @ vectors) / sums) @ vectors.mT
         of_target = lower @ w @ lower.mT
-        return -solution @ of_target @ solution, of_target, None, None, None
+        return -solution @ of_target @ solution, of_target
+
+
+class _FirstOnly(torch.autograd.Function):
+    """Passes derivatives on, and refuses to be differentiated: L and P carry no graph for that."""
+
+    @staticmethod
+    def forward(ctx: Any, of_source: Tensor, of_target: Tensor, solution: Tensor) -> tuple[Tensor, Tensor]:
+        del ctx, solution
+        return of_source.view_as(of_source), of_target.view_as(of_target)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> None:
+        del ctx
+        raise NumericalError(
+            "expected first derivatives of the affine map only, got a second derivative; "
+            "detach the gradient before it is differentiated"
+        )
 
 
 def _solve_by_eigh(
