@@ -108,9 +108,11 @@ def _run(effort: Effort) -> Outcome:
 
 def unless_refused(name: str, entry: Awkward) -> list[str]:
     """What is wrong if a network is watched that must be refused, or is refused by other words."""
+    made = entry.make()
     try:
-        with watch(entry.make().network):
-            return [f"{name}: was not refused"]
+        with watch(made.network):
+            made.run(made.network, *made.given)
+        return [f"{name}: was not refused"]
     except InputError as error:
         return [] if entry.refused in str(error) else [f"{name}: refused by the words {error}"]
 
@@ -126,7 +128,6 @@ NOTES = (
     "the zoo says of a network, in a piece that torch.jit has compiled, or passed over for want of an axis "
     "of samples; sites must be the calls counted less those out of sight.",
     "*Interrupted* are the runs in which the exception in the middle did come.",
-    "Networks with torch.vmap have a plain one beside them, whose pairs must be the same but for rounding.",
 )
 
 OWN = Program(

@@ -19,7 +19,7 @@ from soak.networks.state import World, differences, network_state, random_state
 from tests.zoo.entry import Made as Made
 
 SEED = 1
-_FOR_PAIRS = ("fathometer/capture/reduction.py", "fathometer/capture/transforms.py")
+_FOR_PAIRS = ("fathometer/capture/reduce.py", "fathometer/capture/pairs.py")
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from torch import Tensor, nn
 
 from fathometer import InputError
 from fathometer.capture import Reduction, watch
-from fathometer.capture.reduction import Scene, reduce
-from fathometer.capture.traces import Traces
+from fathometer.capture.axes import Traces
+from fathometer.capture.reduce import PassInfo, reduce
 
 
 def reduced(x: Tensor, axis: int, *, mask: Tensor | None = None, first: int = 0, **options: object) -> Tensor:
-    return reduce(x, axis, Reduction(**options), Scene(len(x), first, mask), "site")  # type: ignore[arg-type]
+    return reduce(x, axis, Reduction(**options), PassInfo(len(x), first, mask), "site")  # type: ignore[arg-type]
 
 
 def test_means_and_sums_keep_the_channels() -> None:
@@ -40,7 +40,7 @@ def test_matrices_are_copied() -> None:
 
 def test_samples_may_be_elsewhere_or_folded() -> None:
     x = torch.randn(7, 6, 3)  # tokens first
-    scene = Scene(6)
+    scene = PassInfo(6)
     torch.testing.assert_close(reduce(x, 2, Reduction(sample_axis=1), scene), x.mean(0))
     folded = torch.randn(12, 4, 3)  # two windows of each sample
     torch.testing.assert_close(reduce(folded, 2, Reduction(), scene, rows=2), folded.reshape(6, 8, 3).mean(1))
@@ -59,7 +59,7 @@ def test_masks_are_respected() -> None:
     torch.testing.assert_close(reduced(x, 2, mask=mask)[1], x[1, :2].mean(0))
     sums = reduced(x, 2, mask=mask, pooling="sum")
     torch.testing.assert_close(sums[2], x[2, 1:4].sum(0))
-    flat = reduce(x.flatten(0, 1), 1, Reduction("tokens"), Scene(3, mask=mask), rows=5)
+    flat = reduce(x.flatten(0, 1), 1, Reduction("tokens"), PassInfo(3, mask=mask), rows=5)
     torch.testing.assert_close(flat, tokens)
     assert reduced(x, 2, pooling="tokens").shape == (15, 4)
 
@@ -73,7 +73,19 @@ def test_random_positions_depend_on_seed_site_and_sample_alone() -> None:
     parts = [reduced(x[i : i + 7], 1, pooling="position", first=i) for i in range(0, 200, 7)]
     assert torch.equal(torch.cat(parts), drawn)
     assert not torch.equal(reduced(x, 1, pooling="position", seed=1), drawn)
-    assert not torch.equal(reduce(x, 1, Reduction("position"), Scene(200), "other"), drawn)
+    assert not torch.equal(reduce(x, 1, Reduction("position"), PassInfo(200), "other"), drawn)
+
+
+def test_random_positions_are_those_that_a_mask_admits() -> None:
+    x = torch.arange(6.0)[None, :, None].repeat(300, 1, 2)  # the position itself
+    mask = torch.tensor([[1, 1, 1, 0, 0, 0], [0, 0, 1, 0, 1, 1], [1] * 6]).repeat(100, 1)
+    drawn = reduced(x, 2, mask=mask, pooling="position")[:, 0]
+    assert bool(mask[torch.arange(300), drawn.long()].all())
+    assert [sorted(set(drawn[i::3].tolist())) for i in range(3)] == [[0, 1, 2], [2, 4, 5], [0, 1, 2, 3, 4, 5]]
+    assert torch.equal(drawn[2::3], reduced(x, 2, pooling="position")[2::3, 0])
+    longer, wider = torch.cat((x, x), 1), torch.cat((mask, 0 * mask), 1)  # another batch, with more padding
+    assert torch.equal(reduced(longer, 2, mask=wider, pooling="position")[:, 0], drawn)
+    assert torch.equal(reduced(x, 2, mask=0 * mask, pooling="position"), torch.zeros(300, 2))
 
 
 def test_low_precision_is_summed_in_float32() -> None:

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -223,6 +225,123 @@ def test_to_begin_anew_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) 
     assert torch.equal(pair.x, torch.cat((x, x[:1])))
 
 
+def test_watches_that_overlap_leave_torch_as_it_was() -> None:
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(3, 4)
+    compiled = torch.compile(lambda x: torch.vmap(torch.sin)(x), backend="eager", fullgraph=True)
+    with nothing_left_behind(model):
+        first, second = watch(model), watch(model)
+        seen = first.__enter__(), second.__enter__()
+        model(x)
+        first.__exit__(None, None, None)
+        torch.vmap(torch.sin)(x)
+        model(x)
+        second.__exit__(None, None, None)
+    assert [len(pair.x) for one in seen for pair in one.pairs.values()] == [3, 6]
+    torch.testing.assert_close(compiled(x), x.sin())
+
+
+def test_watches_in_threads_leave_torch_as_it_was() -> None:
+    def act(x: Tensor, slope: float = 0.5) -> Tensor:
+        return torch.where(x > 0, x, slope * x)
+
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return act(x)
+
+    begin = threading.Barrier(2)
+
+    def watched(samples: int) -> list[int]:
+        model = Net()
+        begin.wait()
+        counts = []
+        for _ in range(20):
+            with watch(model, activations=[act]) as seen:
+                model(torch.randn(samples, 4))
+            counts += [len(pair.x) for pair in seen.pairs.values()]
+        return counts
+
+    code = act.__code__
+    with nothing_left_behind(Net()), ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(watched, (3, 5)))
+        pool.shutdown()
+    assert found == [[3] * 20, [5] * 20]
+    assert act.__code__ is code
+
+
+def test_a_function_is_seen_by_all_watches_that_are_open() -> None:
+    model, x = network("composite, unnamed")
+    first = watch(model, activations=[zoo.tanh_and_relu])
+    second = watch(model, activations=[zoo.tanh_and_relu])
+    one, other = first.__enter__(), second.__enter__()
+    model(x)
+    first.__exit__(None, None, None)
+    model(x)
+    second.__exit__(None, None, None)
+    for seen, passes in ((one, 1), (other, 2)):
+        pairs = {site.name: len(pair.x) for site, pair in seen.pairs.items()}
+        assert pairs["/tanh_and_relu"] == pairs["/tanh_and_relu#2"] == passes * len(x)
+
+
+def test_a_pattern_that_matches_nothing_is_named() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer3 = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer3(x).tanh()
+
+    model, x = Net(), torch.randn(3, 4)
+    with watch(model, sites=["/tanh", "layre3.*"]) as seen:
+        assert seen.pairs == {}  # before the first pass nobody knows
+        model(x)
+    with pytest.raises(InputError, match=r"sites: no call matches 'layre3\.\*'; did you mean layer3"):
+        _ = seen.pairs
+    with watch(model, sites=["layer3.*", "gelu"]) as seen:  # an operator that the network does not use
+        model(x)
+    assert [site.name for site in seen.pairs] == ["layer3.1"]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda h: h.transpose(np.int64(1), 2),
+        lambda h: torch.transpose(h, dim0=torch.tensor(1), dim1=np.int64(2)),
+        lambda h: h.permute(0, np.int64(2), np.int64(1)),
+        lambda h: h.unsqueeze(np.int64(1)).flatten(np.int64(1), np.int64(2)).transpose(1, 2),
+        lambda h: h.unsqueeze(torch.tensor(3)).squeeze(np.int64(3)).mT,
+    ],
+)
+def test_axes_may_be_whole_numbers_of_any_kind(turn: Any) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(3, 5, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(turn(self.conv(x)))
+
+    model, x = Net(), torch.randn(8, 3, 7)
+    with watch(model) as seen:
+        output = model(x)
+    (pair,) = seen.pairs.values()
+    torch.testing.assert_close(pair.y, output.mean(1).detach())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_a_pair_knows_the_resolution_of_the_network(dtype: torch.dtype) -> None:
+    dense = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).to(dtype)
+    images = nn.Sequential(nn.Conv2d(4, 4, 1), nn.Tanh()).to(dtype)
+    eps = torch.finfo(dtype).eps
+    for capacity in (None, 4):
+        with watch(dense, capacity=capacity) as seen, watch(images, capacity=capacity) as pooled:
+            dense(torch.randn(3, 4, dtype=dtype))
+            images(torch.randn(3, 4, 2, 2, dtype=dtype))
+        (pair,), (mean,) = seen.pairs.values(), pooled.pairs.values()
+        assert pair.resolution == (eps, eps)
+        assert mean.resolution == (max(eps / 2, torch.finfo(mean.y.dtype).eps),) * 2  # of 2 × 2 positions
+
+
 def test_a_width_that_changes_is_refused() -> None:
     model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.ReLU())
     with watch(model, reduction="flatten", capacity=9) as seen:
@@ -372,26 +491,6 @@ def test_what_checkpointing_runs_again_does_not_count() -> None:
         "inner.act#2": 6,
         "/gelu": 6,
     }
-
-
-def test_rows_of_a_map_are_samples() -> None:
-    model, x = network("mapped")
-    with torch.no_grad(), watch(model) as seen, watch(model, reduction=Reduction(pool_first=True)) as first:
-        output = model(x)
-    for (pair,) in (seen.pairs.values(), first.pairs.values()):
-        assert torch.equal(pair.y, output)
-        torch.testing.assert_close(pair.y, torch.tanh(pair.x))
-
-    class Twice(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:  # [n, channels, h, w], mapped over samples and over h
-            return torch.vmap(torch.vmap(torch.tanh, in_dims=1, out_dims=1))(x)
-
-    images = torch.randn(4, 3, 5, 2)
-    twice = Twice()
-    with watch(twice, reduction="flatten") as seen:
-        twice(images)
-    (pair,) = seen.pairs.values()
-    assert torch.equal(pair.x, images.flatten(1))
 
 
 def test_weights_that_pass_through_a_composite_are_no_site() -> None:

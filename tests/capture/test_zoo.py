@@ -13,7 +13,7 @@ from soak.networks.own import MODES, faults_of, unless_refused, unlike_plain
 from soak.networks.trial import Trial
 from tests import zoo
 from tests.zoo import ZOO
-from tests.zoo.maps import Mapped
+from tests.zoo.maps import Mapped, activated_twice
 from tests.zoo.page import table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "own-model.md"
@@ -49,14 +49,14 @@ def test_what_cannot_be_seen_into_is_refused(name: str) -> None:
 
 
 def test_what_is_not_as_the_zoo_says_is_told() -> None:
-    plain = ZOO["mapped over features"]
-    other = replace(plain, plain=lambda: Mapped(lambda network, x: torch.tanh(network.linear(2 * x))))
-    wrong = replace(plain, sites=["/relu"], hidden=1)
+    entry = ZOO["differentiated"]
+    other = replace(entry, plain=lambda: Mapped(lambda network, x: activated_twice(network, 2 * x)))
+    wrong = replace(entry, sites=["/relu"], hidden=1)
     mode = MODES["no_grad"]
-    assert unlike_plain(plain, mode) == []
-    assert unlike_plain(other, mode) == ["/tanh: the pair is not that of a plain network"]
-    assert faults_of(wrong, mode)[1] == ["sites ['/tanh'] for ['/relu']", "1 calls counted"]
-    assert unless_refused("seen", replace(plain, refused="by no word")) == ["seen: was not refused"]
+    assert unlike_plain(entry, mode) == []
+    assert unlike_plain(other, mode)[0] == "/tanh: the pair is not that of a plain network"
+    assert faults_of(wrong, mode)[1] == ["sites ['/tanh', '/tanh#2'] for ['/relu']"]
+    assert unless_refused("seen", replace(entry, refused="by no word")) == ["seen: was not refused"]
     assert Trial([], [], [], [], interrupted=False).faults == ["the exception in the middle did not come"]
 
 

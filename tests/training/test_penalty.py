@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fathometer import FathometerError, InputError, affinity, affinity_score
 from fathometer.capture import Pooling, Reduction, Site, Watch, watch
-from fathometer.capture.traces import tensors_in
+from fathometer.capture.axes import tensors_in
 from fathometer.training.penalty import AffinityPenalty
 from soak.networks.trial import Made, same_bits
 from tests.zoo import ZOO

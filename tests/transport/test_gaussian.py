@@ -121,3 +121,20 @@ def test_moments_are_asked_for_where_samples_come() -> None:
         affine_map(x, x)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="method: expected one of eigh, polar"):
         affine_map(moments(x), moments(x), method="foo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("covariance", ["sample", "ledoit-wolf"])
+@pytest.mark.parametrize("constant", ["x", "y", "both"])
+def test_a_batch_with_a_constant_item_gives_what_each_item_gives(constant: str, covariance: str) -> None:
+    x = torch.stack([torch.from_numpy(correlated(40, 4, seed=seed)) for seed in range(3)])
+    y = x.relu()
+    if constant in ("x", "both"):
+        x[1] = 1.0
+    if constant in ("y", "both"):
+        y[1] = -2.0
+    of_x, of_y = (moments(side, covariance=covariance) for side in (x, y))  # type: ignore[arg-type]
+    singly = [
+        bures_wasserstein(*(moments(side[i], covariance=covariance) for side in (x, y)))  # type: ignore[arg-type]
+        for i in range(3)
+    ]
+    torch.testing.assert_close(bures_wasserstein(of_x, of_y), torch.stack(singly))

@@ -1,10 +1,9 @@
-"""Capture: what happens at the activations of a network while it runs."""
+"""See what happens at the activations of a network while it runs."""
 
-from fathometer.capture.pairs import Pair
-from fathometer.capture.reduction import Pooling, Reduction
-from fathometer.capture.sites import OPERATORS, Site, SiteFilter
-from fathometer.capture.unwrap import unwrapped
-from fathometer.capture.watch import Watch, Widths, watch
+from fathometer.capture.pairs import Pair, Watch, Widths
+from fathometer.capture.reduce import Pooling, Reduction
+from fathometer.capture.sites import OPERATORS, Site, SiteFilter, unwrapped
+from fathometer.capture.watch import watch
 
 __all__ = [
     "OPERATORS",

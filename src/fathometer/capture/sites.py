@@ -1,4 +1,4 @@
-"""What counts as an activation, what a call of one is called, and which calls are wanted."""
+"""Say what counts as an activation, how a call of one is named, and which calls are wanted."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from functools import cache, partial
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
+import torch
 from torch import nn
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, did_you_mean
 
 OPERATORS = frozenset(
     "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu relu6 "
     "rrelu selu sigmoid silu softplus softshrink softsign special_expit tanh tanhshrink threshold".split()
 )
-"""Functions of torch, `torch.nn.functional` and `Tensor` that are activations; softmax is none: it mixes."""
+"""Functions of torch, `torch.nn.functional` and `Tensor` that are activations. Softmax is not: it mixes."""
 
 _COMPOSITE_HOMES = ("transformers.activations", "timm.layers.activations", "timm.layers.activations_me")
 _MODULE_PREFIX = "module:"
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+_SHARDED = {"FullyShardedDataParallel", "FSDPModule"}
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class Site:
 
     @property
     def name(self) -> str:
-        """`layer1.0.relu#2`: the module, and the call from the second on; `stem/relu` for a function.
+        """The module, and the number of the call from the second on: `layer1.0.relu#2`.
 
-        `/relu` is a function within the network's own `forward`.
+        `stem/relu` is a function that a module calls, `/relu` one in the network's own `forward`.
         """
         path = (self.module or self.operator) if self.own else f"{self.module}/{self.operator}"
         return path if self.call == 1 else f"{path}#{self.call}"
@@ -61,13 +64,35 @@ of one, `module:PATTERN` of paths or class names (`module:encoder.*.mlp`, `modul
 
 @dataclass(frozen=True)
 class Choice:
-    """Which calls become sites."""
+    """Which calls are activations, and which of them are wanted.
 
-    wanted: Callable[[Site], bool]
-    modules: dict[nn.Module, str] = field(default_factory=dict)  # whole modules to measure, and their paths
+    Attributes:
+        tests: a site is wanted if one of them admits it.
+        patterns: those of `tests` that come from a pattern; each must match a call.
+        modules: whole modules to measure, and their paths.
+        composites: classes of activations that are made of several functions.
+        functions: Python functions that are activations.
+        operators: names of torch functions that are activations.
+    """
+
+    tests: Sequence[Callable[[Site], bool]]
+    patterns: dict[str, Callable[[Site], bool]] = field(default_factory=dict)
+    modules: dict[nn.Module, str] = field(default_factory=dict)
     composites: tuple[type[nn.Module], ...] = ()
     functions: tuple[FunctionType, ...] = ()
     operators: frozenset[str] = OPERATORS
+
+    def wanted(self, site: Site) -> bool:
+        """Tell whether a site is to be measured."""
+        return any(test(site) for test in self.tests)
+
+    def check_patterns(self, called: Sequence[Site]) -> None:
+        """Refuse a pattern that matches none of the calls that were seen."""
+        for pattern, test in self.patterns.items():
+            if not any(test(site) for site in called):
+                raise InputError(
+                    f"no call matches {pattern!r}; {_advice(pattern, called)}", parameter="sites"
+                )
 
 
 def choose(
@@ -75,10 +100,11 @@ def choose(
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
 ) -> Choice:
-    """What `sites` and `activations` ask for in this network."""
+    """Return what `sites` and `activations` ask for in this network."""
     paths = module_paths(model)
     modules: dict[nn.Module, str] = {}
     tests: list[Callable[[Site], bool]] = []
+    patterns: dict[str, Callable[[Site], bool]] = {}
     classes, functions, operators = [], [], set(OPERATORS)
     for activation in activations:
         if isinstance(activation, type) and issubclass(activation, nn.Module):
@@ -89,28 +115,56 @@ def choose(
             operators.add(operator_name(activation))
         else:
             raise InputError(
-                f"activations: expected module classes or functions, got {activation!r}; "
-                "pass the class itself, not an instance of it"
+                f"expected module classes or functions, got {activation!r}; "
+                "pass the class itself, not an instance of it",
+                parameter="activations",
             )
+    named = {*operators, *(function.__name__ for function in functions), *map(composite_name, classes)}
     for item in _listed(sites):
         found = _named_modules(item, paths)
-        wholes = {m: path for m, path in found.items() if not is_activation(m, classes)}
-        modules.update(wholes)
-        tests.append(partial(_is_of, frozenset(found.values())) if found else _test(item))
+        modules.update({m: path for m, path in found.items() if not is_activation(m, classes)})
+        test = partial(_is_of, frozenset(found.values())) if found else _test(item)
+        tests.append(test)
+        if isinstance(item, str) and not found and item not in named:
+            patterns[item] = test
     if sites is None:
         tests.append(lambda _: True)
-    return Choice(
-        lambda site: any(test(site) for test in tests),
-        modules,
-        tuple(classes),
-        tuple(functions),
-        frozenset(operators),
-    )
+    return Choice(tests, patterns, modules, tuple(classes), tuple(functions), frozenset(operators))
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the network inside `torch.compile`, `DistributedDataParallel` and `DataParallel`.
+
+    Scripted and sharded networks are refused: the calls inside them cannot be seen.
+    """
+    if not isinstance(model, nn.Module):
+        hint = "; call it" if callable(model) else ""
+        hint = "; fathometer.models.load_model loads by name" if isinstance(model, str) else hint
+        raise InputError(f"expected a torch.nn.Module, got {type(model).__name__}{hint}", parameter="model")
+    while (inner := _WRAPPERS.get(type(model).__name__)) and isinstance(
+        getattr(model, inner, None), nn.Module
+    ):
+        model = cast("nn.Module", getattr(model, inner))
+    for path, module in model.named_modules():
+        where = f"module {path!r}" if path else "the network"
+        if isinstance(module, torch.jit.ScriptModule):
+            raise InputError(
+                f"{where} is a ScriptModule, whose calls cannot be seen; "
+                "pass the network as it was before torch.jit",
+                parameter="model",
+            )
+        if any(kind.__name__ in _SHARDED for kind in type(module).__mro__):
+            raise InputError(
+                f"{where} is sharded (FSDP), so that no process holds it; "
+                "load the full state dict into the plain network and pass that",
+                parameter="model",
+            )
+    return model
 
 
 @cache
 def operator_name(function: Callable[..., Any]) -> str:
-    """`relu` for `torch.relu_`, `Tensor.relu`, `F.relu`, `aten.relu.default`; `mT` for that property."""
+    """Return `relu` for `torch.relu_`, `Tensor.relu` or `aten.relu.default`; `mT` for the property."""
     name: str = getattr(getattr(function, "overloadpacket", function), "__name__", "")
     if name == "__get__":
         name = getattr(getattr(function, "__self__", None), "__name__", name)
@@ -118,7 +172,7 @@ def operator_name(function: Callable[..., Any]) -> str:
 
 
 def module_paths(model: nn.Module) -> dict[nn.Module, str]:
-    """The path of every module, without what wrappers add; a shared module goes by its first name."""
+    """Return the path of every module, without what wrappers add; a shared module has its first name."""
     return {
         module: ".".join(part for part in path.split(".") if part != "_orig_mod")
         for path, module in model.named_modules()
@@ -126,7 +180,7 @@ def module_paths(model: nn.Module) -> dict[nn.Module, str]:
 
 
 def is_plain_activation(module: nn.Module) -> bool:
-    """Whether calling the module is calling one of torch's activations, and nothing else."""
+    """Tell whether calling the module is calling one of torch's activations, and nothing else."""
     return (
         getattr(type(module).forward, "__module__", "") == "torch.nn.modules.activation"
         and not isinstance(module, nn.MultiheadAttention)
@@ -134,18 +188,18 @@ def is_plain_activation(module: nn.Module) -> bool:
 
 
 def is_composite(module: nn.Module, classes: Sequence[type[nn.Module]] = ()) -> bool:
-    """Whether the module is an activation that is made of several functions, and counts once."""
+    """Tell whether the module is an activation that is made of several functions, and counts once."""
     return type(module).__module__ in _COMPOSITE_HOMES or isinstance(module, tuple(classes))
 
 
 def is_activation(module: nn.Module, classes: Sequence[type[nn.Module]] = ()) -> bool:
-    """Whether the module is an activation as a whole."""
+    """Tell whether the module is an activation as a whole."""
     return is_plain_activation(module) or is_composite(module, classes)
 
 
-def composite_name(module: nn.Module) -> str:
-    """`newgelu` for `NewGELUActivation`."""
-    return type(module).__name__.removesuffix("Activation").lower()
+def composite_name(kind: type[nn.Module]) -> str:
+    """Return `newgelu` for `NewGELUActivation`."""
+    return kind.__name__.removesuffix("Activation").lower()
 
 
 def _listed(sites: SiteFilter | Iterable[SiteFilter] | None) -> list[SiteFilter]:
@@ -156,16 +210,19 @@ def _listed(sites: SiteFilter | Iterable[SiteFilter] | None) -> list[SiteFilter]
     for item in listed:
         if not isinstance(item, str) and not callable(item):
             raise InputError(
-                "sites: expected patterns, operators, module classes or functions of a Site, "
-                f"got {type(item).__name__}"
+                "expected patterns, operators, module classes or functions of a Site, "
+                f"got {type(item).__name__}",
+                parameter="sites",
             )
     if not listed:
-        raise InputError("sites: expected at least one pattern, got none; leave it out to measure all")
+        raise InputError(
+            "expected at least one pattern, got none; leave it out to measure all", parameter="sites"
+        )
     return listed
 
 
 def _named_modules(item: SiteFilter, paths: dict[nn.Module, str]) -> dict[nn.Module, str]:
-    """The modules that the item asks for as wholes; none if it is about activation calls."""
+    """Return the modules that the item asks for as wholes; none if it is about activation calls."""
     if isinstance(item, type):
         found = {module: path for module, path in paths.items() if isinstance(module, item)}
     elif isinstance(item, str) and item.startswith(_MODULE_PREFIX):
@@ -180,8 +237,19 @@ def _named_modules(item: SiteFilter, paths: dict[nn.Module, str]) -> dict[nn.Mod
     else:
         return {}
     if not found:
-        raise InputError(f"sites: no module of the network is {item!r}; `print(model)` shows their names")
+        raise InputError(
+            f"no module of the network is {item!r}; `print(model)` shows their names", parameter="sites"
+        )
     return found
+
+
+def _advice(pattern: str, called: Sequence[Site]) -> str:
+    """Name calls that a mistyped pattern may mean, or some that there are."""
+    names = [site.name for site in called]
+    starts = {name[:end] for name in names for end, letter in enumerate(name) if letter in "./#"}
+    known = dict.fromkeys((*names, *(site.operator for site in called), *starts - {""}))
+    hint = did_you_mean(pattern.strip("*?./#"), known)
+    return hint or f"the activation calls seen are: {', '.join(names[:8]) or 'none'}"
 
 
 def _is_torchs(function: FunctionType) -> bool:
@@ -200,7 +268,7 @@ def _test(item: SiteFilter) -> Callable[[Site], bool]:
     def test(site: Site) -> bool:
         try:
             return bool(predicate(site))
-        except Exception as error:  # the code of others
-            raise InputError(f"sites: the predicate failed on {site} ({error!r})") from error
+        except Exception as error:  # the user's code
+            raise InputError(f"the predicate failed on {site} ({error!r})", parameter="sites") from error
 
     return test

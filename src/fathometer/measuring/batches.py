@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from fathometer.capture.traces import is_dense, tensors_in
+from fathometer.capture.axes import is_dense, tensors_in
 from fathometer.errors import InputError
 from fathometer.measuring.options import Call
 

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from fathometer.capture import OPERATORS
-from fathometer.capture.traces import Traces, tensors_in
+from fathometer.capture.axes import Traces, tensors_in
 
 _SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())
 _SCALINGS = frozenset("mul div __mul__ __rmul__ __imul__ __truediv__ __itruediv__".split())

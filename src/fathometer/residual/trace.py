@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fathometer.capture import OPERATORS
+from fathometer.capture.axes import Traces, tensors_in
+from fathometer.capture.intercept import eager
 from fathometer.capture.sites import composite_name, is_composite, module_paths, operator_name
-from fathometer.capture.traces import Traces, tensors_in
-from fathometer.capture.unwrap import eager
 from fathometer.residual.lineage import Lineage, Sum
 
 
@@ -78,7 +78,7 @@ class _Tracer(TorchFunctionMode):
 
     def end(self, module: nn.Module, _: Any, output: Any) -> None:
         if is_composite(module):
-            self._activated(Activation(composite_name(module), module.forward))
+            self._activated(Activation(composite_name(type(module)), module.forward))
         while self._stack:
             place = self._stack.pop()
             call = self.calls[place]

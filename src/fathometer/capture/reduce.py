@@ -1,0 +1,218 @@
+"""Turn the tensor at a site into a matrix `[samples, features]`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch._C import _functorch
+
+from fathometer.capture.axes import Facts, Traces, default_axis, is_dense, tensors_in
+from fathometer.errors import InputError
+
+Pooling: TypeAlias = Literal["mean", "sum", "flatten", "position", "tokens", "authors"]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a tensor with positions (pixels, tokens) becomes a matrix.
+
+    Attributes:
+        pooling: `mean` or `sum` over positions; `flatten`: every position of every channel is a feature;
+            `position`: one position of each sample, drawn at random; `tokens`: every position is a sample;
+            `authors`: as in the paper's released code, the mean over all axes but the first two, whatever
+            they mean. Where an attention mask is given, only the positions that it admits count, except for
+            `flatten` and `authors`.
+        pool_first: σ(r(X)) as in Definition 3.1, instead of r(σ(X)) as in the released code.
+        channel_axis: where the channels are; derived from the operators if not given.
+        sample_axis: where the samples are.
+        seed: seed for the random positions.
+    """
+
+    pooling: Pooling = "mean"
+    pool_first: bool = False
+    channel_axis: int | None = None
+    sample_axis: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pooling not in get_args(Pooling):
+            raise InputError(
+                f"expected one of {', '.join(get_args(Pooling))}, got {self.pooling!r}", parameter="reduction"
+            )
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """What a forward pass was given.
+
+    Attributes:
+        samples: how many inputs.
+        first: how many came before, in earlier passes.
+        mask: which tokens count, `[samples, tokens]`.
+    """
+
+    samples: int
+    first: int = 0
+    mask: Tensor | None = None
+
+
+class Reduced(NamedTuple):
+    """A matrix, and the relative spacing of the numbers that it was made from."""
+
+    matrix: Tensor
+    resolution: float
+
+
+class Reducer:
+    """Reduces the tensors of one forward pass after the other.
+
+    Attributes:
+        given: what the pass was given.
+        traces: what is known of tensors from the calls that made them.
+    """
+
+    def __init__(self, reduction: Reduction) -> None:
+        self._reduction = reduction
+        self.end()
+
+    def begin(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], before: int) -> None:
+        """Begin a pass; so many samples came `before`."""
+        mask = kwargs.get("attention_mask")
+        usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
+        self.given = PassInfo(self._count((args, kwargs)), before, mask if usable else None)
+        # Collected again for each pass, since `functional_call` runs the network on other weights.
+        self.traces = Traces(self.given.samples, (*model.parameters(), *model.buffers()))
+
+    def end(self) -> None:
+        """Forget the tensors of the pass."""
+        self.given, self.traces = PassInfo(0), Traces(0)
+
+    def is_data(self, tensor: Tensor) -> bool:
+        """Exclude what depends on weights alone (a learned gate), and one number for the whole batch."""
+        if not tensor.is_floating_point() or not has_entries(tensor) or self.traces.of(tensor).constant:
+            return False
+        return tensor.ndim > 1 or tuple(tensor.shape) == (self.given.samples,)
+
+    def reduced(self, tensor: Tensor, site: str, facts: Facts | None = None) -> Reduced:
+        """Return the tensor as a matrix; `facts` are those of the tensor if not given."""
+        facts = self.traces.of(tensor) if facts is None else facts
+        axis = default_axis(tensor.ndim)
+        if facts.axis is not None and facts.axis < tensor.ndim:
+            axis = facts.axis
+        while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
+            tensor = _functorch.get_unwrapped(tensor)
+        try:
+            matrix = reduce(tensor, axis, self._reduction, self.given, site, facts.rows)
+        except InputError as error:
+            raise InputError(f"{site}: {error}") from error
+        pooled = self._reduction.pooling in ("mean", "sum", "authors")
+        positions = tensor.numel() / matrix.numel() if pooled and matrix.numel() else 1
+        return Reduced(matrix, resolution(tensor.dtype, matrix.dtype, positions))
+
+    def _count(self, given: Any) -> int:
+        """Return the number of samples in the arguments of the network."""
+        axis = self._reduction.sample_axis
+        tensor = next((t for t in tensors_in(given) if t.ndim), None)
+        if tensor is None:
+            return 0
+        if not -tensor.ndim <= axis < tensor.ndim:
+            raise InputError(
+                f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
+                "give another sample_axis"
+            )
+        return tensor.size(0 if tensor.is_nested else axis)
+
+
+def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
+    """Return the relative spacing of means over `positions` numbers of a dtype, kept in another.
+
+    Rounding errors average out, as the root of their number.
+    """
+    return max(torch.finfo(dtype).eps / math.sqrt(positions), torch.finfo(kept).eps)
+
+
+def has_entries(tensor: Tensor) -> bool:
+    """Tell whether a matrix can be made of a tensor; nested and sparse tensors are skipped."""
+    return is_dense(tensor) and tensor.numel() > 0
+
+
+def reduce(
+    tensor: Tensor, axis: int, reduction: Reduction, given: PassInfo, site: str = "", rows: int = 1
+) -> Tensor:
+    """Return the tensor as `[samples, features]`, a copy in float32 or float64; channels are on `axis`.
+
+    With `rows`, the first axis holds so many for each sample (windows, frames): they are positions. A mask
+    applies to `[samples, tokens, features]`. The tensor may be overwritten, also before a backward pass.
+    """
+    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    if reduction.channel_axis is not None and tensor.ndim > 2:
+        axis = reduction.channel_axis
+    if not -tensor.ndim <= axis < tensor.ndim or not -tensor.ndim <= reduction.sample_axis < tensor.ndim:
+        raise InputError(
+            f"expected channels on axis {axis} and samples on axis {reduction.sample_axis}, "
+            f"got shape {list(tensor.shape)}; give other axes"
+        )
+    axis %= tensor.ndim
+    if reduction.pooling == "authors":
+        return _pooled(tensor, tuple(range(2, tensor.ndim)), dtype, mean=True)
+    if reduction.sample_axis % tensor.ndim:
+        place = reduction.sample_axis % tensor.ndim
+        tensor, axis = tensor.movedim(place, 0), axis + 1 if axis < place else axis
+    if tensor.ndim == 1:
+        tensor, axis = tensor[:, None], 1
+    elif axis == 0:
+        raise InputError(f"channels and samples on one axis of shape {list(tensor.shape)}; give another axis")
+    if rows > 1 and len(tensor) == rows * given.samples:
+        tensor, axis = tensor.unflatten(0, (given.samples, rows)), axis + 1
+    mask = given.mask
+    if mask is not None and (tensor.ndim != 3 or axis != 2 or tensor.shape[:2] != mask.shape):
+        mask = None
+    positions = tuple(i for i in range(1, tensor.ndim) if i != axis)
+    match reduction.pooling:
+        case "mean" | "sum" if mask is not None:
+            total = tensor.where(mask[..., None].bool(), 0).sum(1, dtype=dtype)
+            return total if reduction.pooling == "sum" else total / mask.sum(1, keepdim=True).clamp(min=1)
+        case "mean" | "sum":
+            return _pooled(tensor, positions, dtype, mean=reduction.pooling == "mean")
+        case "flatten":
+            return tensor.flatten(1).to(dtype, copy=True)
+    places = tensor.movedim(axis, -1).flatten(1, -2) if positions else tensor[:, None]
+    if reduction.pooling == "tokens":
+        chosen = places.flatten(0, 1) if mask is None else places[mask.bool()]
+        return chosen.to(dtype, copy=True)
+    numbers = _draws(reduction.seed, site, given.first, len(places))
+    if mask is None:
+        drawn = torch.from_numpy((numbers * places.shape[1]).astype(np.int64)).to(places.device)
+    else:
+        drawn = _admitted(mask.bool(), numbers)
+    return places[torch.arange(len(places), device=places.device), drawn].to(dtype)
+
+
+def _pooled(tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, *, mean: bool) -> Tensor:
+    if not positions:
+        return tensor.to(dtype, copy=True)
+    return tensor.mean(positions, dtype=dtype) if mean else tensor.sum(positions, dtype=dtype)
+
+
+def _admitted(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor:
+    """Turn numbers in [0, 1) into positions that the mask admits; the first where it admits none."""
+    rank = (numbers * mask.sum(1).cpu().numpy()).astype(np.int64) + 1
+    return (mask.cumsum(1) >= torch.from_numpy(rank).to(mask.device)[:, None]).to(torch.uint8).argmax(1)
+
+
+def _draws(seed: int, site: str, first: int, count: int) -> npt.NDArray[np.float64]:
+    """Draw numbers in [0, 1) for samples `first`, `first + 1`, …, each from seed, site and sample alone."""
+    z = np.arange(first, first + count, dtype=np.uint64) + np.uint64(
+        (seed << 32) % 2**64 ^ crc32(site.encode())
+    )
+    z = z * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2.0**53
