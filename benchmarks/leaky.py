@@ -22,8 +22,8 @@ from torch import Tensor
 from fathometer.leaky import Phase, Recipe, Task, grid, preset, sweep
 from fathometer.leaky.adam import Adam, cosine
 from fathometer.leaky.plan import Design
-from fathometer.leaky.stack import Stack
-from fathometer.leaky.training import WARM_UP, captured
+from fathometer.leaky.stack import Stack, captured
+from fathometer.leaky.training import WARM_UP
 
 DESIGN = preset("paper").design
 SIZES = (1, 10, 50, 100)

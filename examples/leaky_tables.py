@@ -27,7 +27,7 @@ from fathometer.leaky import (
     preset,
     sweep,
 )
-from fathometer.leaky.compare_schemes import paired_differences
+from fathometer.leaky.schemes import paired_differences
 from fathometer.progress import progress_bar
 from fathometer.report.figures.leaky import leaky_figures
 from fathometer.report.figures.style import save_figure

@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 from torch import Tensor
 
 from fathometer.leaky import grid, preset, sweep
-from fathometer.leaky.critical import criticality
+from fathometer.leaky.energy import criticality
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory import (
     Statement,
@@ -34,7 +34,7 @@ from fathometer.leaky.theory import (
     theorem_4,
 )
 from fathometer.leaky.theory.balance import balancedness
-from fathometer.leaky.theory.piecewise import through_layer
+from fathometer.leaky.theory.symmetries import through_layer
 from fathometer.progress import progress_bar
 from papers.leaky.instances import SmoothCurve, drawn, followed, growth_factor, solved
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.leaky.tensor_files import read_tensors, write_tensors
+from fathometer.leaky.run_files import read_tensors, write_tensors
 from fathometer.measuring.measure import measure
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import tensor_hash

@@ -12,7 +12,7 @@ from torch import Tensor
 from fathometer.gauges import cost_of_identity
 from fathometer.leaky import LeakyRun, Phase, Recipe, grid, preset
 from fathometer.leaky.measures import BOTTLENECK, CRITICAL
-from fathometer.leaky.threads import in_threads
+from fathometer.leaky.run import in_threads
 from papers.item import Item
 from papers.leaky.networks import Plan, depth_plan, train_networks
 from papers.workshop import Workshop

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.compare_schemes import project_paths
+from fathometer.leaky.schemes import project_paths
 from fathometer.report.figures.leaky import plot_plane
 from fathometer.report.leaky_tables import trained
 from papers.claim import Answer, Claim

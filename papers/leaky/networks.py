@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset, sweep
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.plan import Scheme
-from fathometer.leaky.threads import in_threads
+from fathometer.leaky.run import in_threads
 from fathometer.progress import progress_bar
 from fathometer.report.leaky_tables import trained, usual_run
 from papers.item import Item

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.energy import exact_cost, gamma_of
-from fathometer.leaky.nonlinearity import with_ones
+from fathometer.leaky.model import with_ones
 from fathometer.leaky.theory import stable_rank_bound
 from fathometer.report.leaky_tables import trained
 from papers.claim import Answer, Claim

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.leaky.theory import Statement, proposition_5
-from fathometer.leaky.theory.bottleneck import FALLING, VANISHED
+from fathometer.leaky.theory.hamiltonian import FALLING, VANISHED
 from fathometer.report.figures.style import INK, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
 from papers.item import Seconds

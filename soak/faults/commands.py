@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from fathometer import load, measure
-from fathometer.leaky.tensor_files import read_tensors
+from fathometer.leaky.run_files import read_tensors
 from fathometer.results.provenance import weights_hash
 from fathometer.results.sounding_file import to_json
 from papers import read_verdict

@@ -221,7 +221,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     assert "interrupted; the same command with --resume goes on" in err
     assert list((tmp_path / "parts").glob("checkpoint-*"))
     code, _, err = run("leaky", "measure", "parts")
-    assert (code, "give the same command with --resume" in err) == (2, True)
+    assert (code, "run the same training again with resume" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts")
     assert (code, "--resume goes on with it" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
@@ -246,7 +246,7 @@ def test_divergence_says_when(run: Run) -> None:
     np.savez("big.npz", **own_data(scale=1e30))
     code, _, err = run(*OWN, "--data", "big.npz", "--out", "run")
     assert code == 2
-    assert "training diverged: the loss was not finite at epoch 1 (the last good weights are in run)" in err
+    assert "training diverged: the loss was not finite at epoch 1 (the last finite weights are in run)" in err
     _, out, _ = run("leaky", "measure", "run")
     assert "diverged at epoch 1" in " ".join(out.split())
 

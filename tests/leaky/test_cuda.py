@@ -10,8 +10,8 @@ import torch
 
 from fathometer.leaky import Phase, Recipe, grid, load_sweep, preset, sweep
 from fathometer.leaky.adam import Adam, cosine
-from fathometer.leaky.stack import Stack
-from fathometer.leaky.training import WARM_UP, captured
+from fathometer.leaky.stack import Stack, captured
+from fathometer.leaky.training import WARM_UP
 from tests.leaky.networks import SHORT, SMALL, nets_and_tasks
 
 pytestmark = [

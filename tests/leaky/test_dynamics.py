@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.leaky.critical import criticality
 from fathometer.leaky.dynamics import flow, velocities
-from fathometer.leaky.energy import gamma_of, hamiltonian, stable_identity
-from fathometer.leaky.nonlinearity import nonlinearity, with_ones
+from fathometer.leaky.energy import criticality, gamma_of, hamiltonian, stable_identity
+from fathometer.leaky.model import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.steps import given
 from tests.leaky.test_energy import critical_path, drawn
@@ -123,12 +122,12 @@ def test_a_network_with_critical_weights_tends_to_the_flow() -> None:
 
 def test_a_flow_that_leaves_for_infinity() -> None:
     a, b = drawn(3, 2, seed=1), drawn(3, 2, seed=2)
-    with pytest.raises(NumericalError, match="leaves for infinity, or turns too fast to follow, at p = 0"):
+    with pytest.raises(NumericalError, match="the flow diverges, or turns too fast to follow, at p = 0"):
         flow(a, b, 30.0, sigma="identity", tolerance=1e-6)
 
 
 def test_a_flow_that_turns_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fathometer.leaky.dynamics.MOST", 50)
+    monkeypatch.setattr("fathometer.leaky.dynamics.MAX_EVALUATIONS", 50)
     with pytest.raises(NumericalError, match="smaller momenta"):
         flow(*start(), 3.0)
 
@@ -146,5 +145,5 @@ def test_what_cannot_flow() -> None:
         flow(a, b[:-1], 1.0)
     with pytest.raises(InputError, match="finite A and B"):
         flow(a, b / 0, 1.0)
-    with pytest.raises(InputError, match="nonlinearity"):
+    with pytest.raises(InputError, match="sigma: expected"):
         flow(a, b, 1.0, sigma="gelu")

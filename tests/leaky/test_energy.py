@@ -10,8 +10,9 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import cost_of_identity
-from fathometer.leaky.critical import balance, criticality
 from fathometer.leaky.energy import (
+    balance,
+    criticality,
     energies,
     exact_cost,
     gamma_of,
@@ -22,8 +23,7 @@ from fathometer.leaky.energy import (
     path_lengths,
     stable_identity,
 )
-from fathometer.leaky.model import LeakyResNet
-from fathometer.leaky.nonlinearity import nonlinearity, with_ones
+from fathometer.leaky.model import LeakyResNet, nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
 from fathometer.leaky.steps import irregular
 from fathometer.leaky.theory import solved_path

@@ -9,12 +9,9 @@ import torch
 
 from fathometer.errors import InputError
 from fathometer.gauges import affinity_score, cost_of_identity, stable_rank_of
-from fathometer.leaky.bottleneck import bottleneck_rank, stable_ranks
-from fathometer.leaky.critical import balance, criticality
-from fathometer.leaky.energy import energies, exact_cost, hamiltonians, path_lengths
-from fathometer.leaky.measures import CRITICAL, measure_path
-from fathometer.leaky.model import LeakyResNet
-from fathometer.leaky.nonlinearity import with_ones
+from fathometer.leaky.energy import balance, criticality, energies, exact_cost, hamiltonians, path_lengths
+from fathometer.leaky.measures import CRITICAL, bottleneck_rank, measure_path, stable_ranks
+from fathometer.leaky.model import LeakyResNet, with_ones
 from fathometer.leaky.path import path_of, path_through
 from tests.leaky.test_energy import critical_path, drawn
 

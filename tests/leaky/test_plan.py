@@ -66,11 +66,11 @@ def test_steps_are_kept_as_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"epochs": 10.5}, "a whole number of epochs ≥ 1.*got 10.5"),
-        ({"epochs": True}, "a whole number of epochs ≥ 1.*got True"),
-        ({"learning_rate": NAN}, "a finite learning rate > 0, got 4000 and nan"),
-        ({"learning_rate": float("inf")}, "a finite learning rate > 0, got 4000 and inf"),
-        ({"learning_rate": "fast"}, "a finite learning rate > 0, got 4000 and 'fast'"),
+        ({"epochs": 10.5}, "epochs: expected a whole number from 1, got 10.5"),
+        ({"epochs": True}, "epochs: expected a whole number from 1, got True"),
+        ({"learning_rate": NAN}, "learning_rate: expected a finite number > 0, got nan"),
+        ({"learning_rate": float("inf")}, "learning_rate: expected a finite number > 0, got inf"),
+        ({"learning_rate": "fast"}, "learning_rate: expected a finite number > 0, got 'fast'"),
         ({"by_depth": "no"}, "by_depth: expected True or False, got 'no'"),
         ({"decreasing": None}, "decreasing: expected True or False, got None"),
     ],

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fathometer.leaky.critical import criticality
+from fathometer.leaky.energy import criticality
 from fathometer.leaky.theory import Statement, theorem_4
 from fathometer.leaky.theory.statement import at_least
 from papers.leaky import (

@@ -7,17 +7,16 @@ import math
 import torch
 from torch import Tensor
 
-from fathometer.leaky.fusion import fused
-from fathometer.leaky.stack import Parameters, Stack
+from fathometer.leaky.stack import Parameters, Stack, fused
 
-FLAT = 0.3  # of all epochs the rate stays as it is, then it follows a cosine
-FLOOR = 1e-4  # down to so much of it
+FLAT = 0.3  # share of the epochs with a constant rate, then it follows a cosine
+FLOOR = 1e-4  # down to this share of the rate
 BETAS = (0.9, 0.99)
 EPSILON = 1e-16
 
 
 def cosine(epochs: int, flat: float = FLAT, floor: float = FLOOR) -> Tensor:
-    """What the learning rate is multiplied by in each epoch, `[epochs]`: 1 for a while, then a cosine down.
+    """Compute the factor of the learning rate in each epoch, `[epochs]`: first 1, then along a cosine.
 
     Example:
         >>> [round(rate, 2) for rate in cosine(6, flat=0.5, floor=0.0).tolist()]
@@ -36,14 +35,14 @@ class Adam:
     Everything that changes from epoch to epoch lives in tensors, so that a CUDA graph can replay a step.
 
     Args:
-        stack: what to train; `step` uses its gradients.
-        learning_rates: of each network.
-        schedule: what they are multiplied by in each epoch, `[epochs]`.
+        stack: the networks; `step` uses its gradients.
+        learning_rates: one for each network.
+        schedule: factor of the learning rates in each epoch, `[epochs]`.
 
     Attributes:
         first: m.
         second: v.
-        epoch: how many steps were taken, a tensor of one number.
+        epoch: number of steps so far, a tensor with one entry.
     """
 
     def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
@@ -60,7 +59,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One epoch: gradients, then the update."""
+        """Train for one epoch: gradients, then the update."""
         self._stack.differentiate()
         size = self._sizes.index_select(0, self.epoch) * self._rates
         parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)
@@ -70,7 +69,7 @@ class Adam:
         self.epoch += 1
 
     def state(self) -> dict[str, Tensor]:
-        """m, v and the epoch, by name."""
+        """Return m, v and the epoch by name."""
         moments = {"first": self.first, "second": self.second}
         named = {
             f"{moment}.{name}": part
@@ -80,7 +79,7 @@ class Adam:
         return {**named, "epoch": self.epoch}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """What `state` gave."""
+        """Set what `state` returned."""
         for moment, parts in {"first.": self.first, "second.": self.second}.items():
             own = {k.removeprefix(moment): v for k, v in tensors.items() if k.startswith(moment)}
             self._stack.fill(parts, own)
@@ -98,7 +97,7 @@ class Descent:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One epoch: gradients, then the update."""
+        """Train for one epoch: gradients, then the update."""
         self._stack.differentiate()
         size = self._sizes.index_select(0, self.epoch) * self._rates
         for number, (p, g) in enumerate(zip(self._stack.parameters, self._stack.gradients, strict=True)):
@@ -107,11 +106,11 @@ class Descent:
         self.epoch += 1
 
     def state(self) -> dict[str, Tensor]:
-        """The epoch."""
+        """Return the epoch."""
         return {"epoch": self.epoch}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """What `state` gave."""
+        """Set what `state` returned."""
         self.epoch.copy_(tensors["epoch"])
 
 

@@ -1,6 +1,6 @@
 """The differential equations themselves: Hamiltonian dynamics of representations and momenta (section 1.5).
 
-A and B are `[width, samples]`, float64; L̃ is the effective depth. No network and no training is involved.
+A and B are `[width, samples]`, float64; L̃ is the effective depth. No network is trained here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.energy import hamiltonian, require_depth
-from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity, with_ones
+from fathometer.leaky.model import Nonlinearity, nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.steps import equidistant, given, places
 
@@ -25,19 +25,19 @@ Method: TypeAlias = Literal["DOP853", "RK45"]
 State: TypeAlias = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-10
-FINEST = 1e-13  # SciPy goes no further
-BLOWN_UP = 1e12  # times the size of the start: H, of fourth order, has no digits left
-MOST = 200_000  # evaluations
+MIN_TOLERANCE = 1e-13  # SciPy's limit
+DIVERGED = 1e12  # times the size of the start: H, of fourth order, has no digits left
+MAX_EVALUATIONS = 200_000
 
-_LOST = (
-    "the flow leaves for infinity, or turns too fast to follow, at p = {:.3g}; begin with smaller momenta, "
-    "take a smaller effective depth, or a coarser tolerance"
+_DIVERGED = (
+    "the flow diverges, or turns too fast to follow, at p = {:.3g}; use smaller momenta, a smaller effective "
+    "depth, or a larger tolerance"
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow:
-    """A solution of the Hamiltonian dynamics, seen at p_0 = 0 … p_L = 1.
+    """A solution of the Hamiltonian dynamics at p_0 = 0 … p_L = 1.
 
     Attributes:
         path: A and B at these places; its weights are W_p = L̃ B_p σ(A_p)ᵀ at the start of each step. It is
@@ -46,9 +46,9 @@ class Flow:
         weights: W_p at all places, `[layers + 1, width, width + 1]`.
         hamiltonian: H at all places, `[layers + 1]`.
         drift: the largest |H_p − H_0| / |H_0|, not relative where H_0 = 0.
-        evaluations: of the right-hand side.
-        method: of `scipy.integrate.solve_ivp`.
-        tolerance: of each step, relative to each entry or to the size of the start.
+        evaluations: number of evaluations of the right-hand side.
+        method: method of `scipy.integrate.solve_ivp`.
+        tolerance: tolerance of each step, relative to each entry or to the size of the start.
     """
 
     path: RepresentationPath
@@ -79,13 +79,13 @@ def flow(
         a: A_0, `[width, samples]`.
         b: B_0, of the same shape.
         effective_depth: L̃.
-        steps: where to look: ρ, or the number of equidistant steps. It does not touch the accuracy.
+        steps: places of the result: ρ, or the number of equidistant steps. They do not change the accuracy.
         sigma: the nonlinearity. A kink, as of `relu`, costs evaluations, and some of the accuracy.
-        method: of SciPy, `DOP853` or `RK45`.
-        tolerance: of each step.
+        method: SciPy's, `DOP853` or `RK45`.
+        tolerance: tolerance of each step.
 
     Raises:
-        NumericalError: the flow cannot be followed, as from large momenta: its forces are cubic.
+        NumericalError: the flow cannot be followed, for example from large momenta: its forces are cubic.
 
     Example:
         >>> drawn = torch.Generator().manual_seed(0)
@@ -97,9 +97,11 @@ def flow(
     function, rho = nonlinearity(sigma), equidistant(steps) if isinstance(steps, int) else given(steps)
     depth, (a, b) = require_depth(effective_depth), _start(a, b)
     if method not in get_args(Method):
-        raise InputError(f"method: expected {', '.join(get_args(Method))}, got {method!r}")
-    if not FINEST <= tolerance < 1:
-        raise InputError(f"tolerance: expected a number from {FINEST:g} to below 1, got {tolerance!r}")
+        raise InputError(f"expected {', '.join(get_args(Method))}, got {method!r}", parameter="method")
+    if not MIN_TOLERANCE <= tolerance < 1:
+        raise InputError(
+            f"expected a number from {MIN_TOLERANCE:g} to below 1, got {tolerance!r}", parameter="tolerance"
+        )
     found, evaluations = _solve(torch.stack([a, b]), places(rho), function, depth, method, tolerance)
     representations, momenta = found[:, 0], found[:, 1]
     weights = depth * momenta @ with_ones(function.function(representations)).mT
@@ -111,9 +113,9 @@ def flow(
 
 
 def velocities(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: float) -> tuple[Tensor, Tensor]:
-    """∂A = L̃ (Bσ(A)ᵀσ(A) − A) and ∂B = −L̃ (σ'(A) ⊙ [σ(A)BᵀB] − B), `[..., width, samples]` each.
+    """Compute ∂A = L̃ (Bσ(A)ᵀσ(A) − A) and ∂B = −L̃ (σ'(A) ⊙ [σ(A)BᵀB] − B), `[..., width, samples]` each.
 
-    The bracket has one row more than A, that of the ones, which do not depend on A: it is dropped.
+    The bracket has one more row than A, that of the ones, which do not depend on A: it is dropped.
 
     Example:
         >>> a, b = torch.tensor([[1.0, -1.0]]), torch.tensor([[2.0, 1.0]])
@@ -141,19 +143,19 @@ def _start(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 def _solve(
     start: Tensor, points: Tensor, sigma: Nonlinearity, depth: float, method: Method, tolerance: float
 ) -> tuple[Tensor, int]:
-    """The state at every point, `[points, 2, width, samples]`, and the number of evaluations."""
+    """Return the state at every point, `[points, 2, width, samples]`, and the number of evaluations."""
     size = start.norm().item() / math.sqrt(start.numel()) or 1.0
     count = 0
 
     def right(p: float, state: State) -> State:
         nonlocal count
         count += 1
-        if count > MOST or not np.abs(state).max() < BLOWN_UP * size:  # NaN is not below
-            raise NumericalError(_LOST.format(p))
+        if count > MAX_EVALUATIONS or not np.abs(state).max() < DIVERGED * size:  # also for NaN
+            raise NumericalError(_DIVERGED.format(p))
         a, b = torch.from_numpy(state).view(start.shape)
         return torch.stack(velocities(a, b, sigma, depth)).view(-1).numpy()
 
-    with np.errstate(over="ignore", invalid="ignore"):  # said below, once, and by name
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         found = solve_ivp(
             right,
             (0.0, 1.0),
@@ -164,5 +166,5 @@ def _solve(
             atol=tolerance * size,
         )
     if not found.success:
-        raise NumericalError(_LOST.format(float(found.t[-1])))
+        raise NumericalError(_DIVERGED.format(float(found.t[-1])))
     return torch.from_numpy(np.ascontiguousarray(found.y.T)).view(-1, *start.shape), count

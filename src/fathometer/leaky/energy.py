@@ -1,9 +1,9 @@
-"""Energies along a path: kernel norms, Hamiltonians, kinetic and potential energy (sections 1.3 to 2.1).
+"""Energies along a path (sections 1.3 to 2.1), and what holds at a critical point (1.5 and appendix A.3).
 
 Representations A and momenta B are `[..., width, samples]`, float64; L̃ is the effective depth.
 K_p = σ(A_p)ᵀσ(A_p) holds the bias's row of ones wherever a Hamiltonian is meant, for only then is
 ∂A = L̃(BK − A). The ridge γ_p = γ₀‖K_p‖_op is scaled by K without it: that row has norm √N however small A is,
-and would drown it. The cost of identity as a *dimension* has no such row either: `cost_of_identity` of the
+and would dominate. The cost of identity as a *dimension* has no such row either: `cost_of_identity` of the
 gauges, or `exact_cost` here.
 
 What belongs to layer l takes A at its start and, as the discrete network does, B at its end: the network is
@@ -21,16 +21,16 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.gauges.dimension import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
-from fathometer.leaky.nonlinearity import Nonlinearity, with_ones
+from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.steps import is_positive
 
 GAMMA = 1e-3  # γ₀
-IN_THE_IMAGE = 1e-10  # the share of ‖A‖ outside the image of σ(A)ᵀ that still counts as rounding
+_ROUNDING = 1e-10  # share of ‖A‖ outside the image of σ(A)ᵀ that counts as rounding
 
 
 class Hamiltonians(NamedTuple):
-    """H of each layer, `[layers]`: three readings of one constant of motion."""
+    """H of each layer, `[layers]`: three estimates of one constant of motion."""
 
     staggered: Tensor
     plain: Tensor
@@ -62,7 +62,7 @@ class Energies(NamedTuple):
 
 
 def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
-    """‖M‖²_(K+γI) = Tr M (K + γI)⁻¹ Mᵀ with K = sᵀs, `[...]`.
+    """Compute ‖M‖²_(K+γI) = Tr M (K + γI)⁻¹ Mᵀ with K = sᵀs, `[...]`.
 
     It is the least of ‖W‖² + ‖M − Ws‖²/γ over all W. No samples × samples matrix is formed where s has
     fewer rows than columns.
@@ -70,8 +70,7 @@ def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
     Args:
         m: `[..., rows, samples]`.
         s: `[..., width, samples]`, with or without a row of ones.
-        gamma: γ itself, a number or `[...]`. Where it is 0, as `gamma_of` nothing, the norm is infinite,
-            unless M = 0.
+        gamma: γ, a number or `[...]`. Where it is 0 the norm is infinite, unless M = 0.
 
     Example:
         >>> s = torch.eye(3, dtype=torch.float64)
@@ -82,14 +81,14 @@ def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
 
 
 def _products(m: Tensor, n: Tensor, s: Tensor, gamma: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-    """‖M‖², ⟨M, N⟩ = Tr M (K + γI)⁻¹ Nᵀ and ‖N‖² from one factorisation."""
+    """Compute ‖M‖², ⟨M, N⟩ = Tr M (K + γI)⁻¹ Nᵀ and ‖N‖² from one factorisation."""
     if m.shape[-1] != s.shape[-1]:
         raise InputError(
             f"expected [..., rows, {s.shape[-1]}], as many samples as the kernel has, got {list(m.shape)}"
         )
     ridge = torch.as_tensor(gamma, dtype=s.dtype, device=s.device).expand(s.shape[:-2])
     if not bool(((ridge >= 0) & ridge.isfinite()).all()):
-        raise InputError("gamma: expected finite numbers from 0, one for each kernel; gamma_of gives them")
+        raise InputError("expected finite numbers from 0, one for each kernel", parameter="gamma")
     parts = ridge_coordinates(torch.cat([m, n], -2).mT, s.mT, torch.where(ridge > 0, ridge, 1.0))
     halves = [part.split(m.shape[-2], -1) for part in parts]
 
@@ -101,7 +100,7 @@ def _products(m: Tensor, n: Tensor, s: Tensor, gamma: Tensor | float) -> tuple[T
 
 
 def gamma_of(images: Tensor, gamma0: float = GAMMA) -> Tensor:
-    """γ_p = γ₀ ‖K_p‖_op = γ₀ ‖σ(A_p)‖_op² (after Theorem 4, whose second square is one too many).
+    """Compute γ_p = γ₀ ‖K_p‖_op = γ₀ ‖σ(A_p)‖_op² (after Theorem 4, which has one square too many).
 
     Args:
         images: σ(A) *without* the row of ones, `[..., width, samples]`.
@@ -112,15 +111,15 @@ def gamma_of(images: Tensor, gamma0: float = GAMMA) -> Tensor:
         4.5
     """
     if not is_positive(gamma0):
-        raise InputError(f"gamma0: expected a finite number > 0, got {gamma0!r}")
+        raise InputError(f"expected a finite number > 0, got {gamma0!r}", parameter="gamma0")
     return gamma0 * largest_eigenvalue(smaller_gram(images))
 
 
 def hamiltonian(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: float) -> Tensor:
-    """H(A, B) = L̃/2 ‖Bσ(A)ᵀ‖² − L̃ Tr[BAᵀ] with the row of ones in σ(A), `[...]` (section 1.5).
+    """Compute H(A, B) = L̃/2 ‖Bσ(A)ᵀ‖² − L̃ Tr[BAᵀ] with the row of ones in σ(A), `[...]` (section 1.5).
 
     Example:
-        >>> from fathometer.leaky.nonlinearity import nonlinearity
+        >>> from fathometer.leaky.model import nonlinearity
         >>> a = torch.tensor([[1.0, -1.0]])
         >>> hamiltonian(a, torch.tensor([[2.0, 1.0]]), nonlinearity("relu"), 3.0).item()
         16.5
@@ -132,14 +131,14 @@ def hamiltonian(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: floa
 
 
 def in_dimensions(energy: Tensor, effective_depth: float) -> Tensor:
-    """−2H/L̃, which is near the rank k* of the bottleneck where L̃ is large (Theorem 4)."""
+    """Compute −2H/L̃, which is near the rank k* of the bottleneck if L̃ is large (Theorem 4)."""
     return -2 / require_depth(effective_depth) * energy
 
 
 def hamiltonians(path: RepresentationPath) -> Hamiltonians:
-    """H(A_{l−1}, B_l), H(A_l, B_l) and the mean of both, for each layer.
+    """Compute H(A_{l−1}, B_l), H(A_l, B_l) and the mean of both, for each layer.
 
-    The first has the right median with few layers already; the last is conserved best.
+    The first has the right median even with few layers; the last is conserved best.
     """
     momenta, _ = path.require_momenta()
     a, b = path.representations, momenta[1:]
@@ -149,7 +148,7 @@ def hamiltonians(path: RepresentationPath) -> Hamiltonians:
 
 
 def energies(path: RepresentationPath, gamma0: float = GAMMA) -> Energies:
-    """Kinetic and potential energy of each layer, at its start, with ∂A = (A_l − A_{l−1}) / ρ_l."""
+    """Compute kinetic and potential energy at the start of each layer, with ∂A = (A_l − A_{l−1}) / ρ_l."""
     depth = require_depth(path.effective_depth)
     a, velocity = path.representations[:-1], path.velocities
     kernel, gamma = with_ones(path.images[:-1]), gamma_of(path.images[:-1], gamma0)
@@ -160,10 +159,10 @@ def energies(path: RepresentationPath, gamma0: float = GAMMA) -> Energies:
 def stable_identity(
     a: Tensor, b: Tensor, velocity: Tensor, sigma: Nonlinearity, effective_depth: float, gamma: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """Both sides of −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI (appendix A.2), `[...]`.
+    """Compute both sides of −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI (appendix A.2), `[...]`.
 
-    They agree on an exact flow. In a network take A_{l−1}, B_l and `path.velocities`: there they agree as
-    far as its weights are critical.
+    They agree on an exact flow. In a network take A_{l−1}, B_l and `path.velocities`: they agree as far as
+    its weights are critical.
     """
     depth = require_depth(effective_depth)
     ridge = torch.as_tensor(gamma, dtype=a.dtype, device=a.device).expand(a.shape[:-2])
@@ -174,7 +173,7 @@ def stable_identity(
 
 
 def path_lengths(path: RepresentationPath, gamma0: float = GAMMA) -> tuple[float, float]:
-    """∫‖∂A‖ dp in the Euclidean norm, and in that of K_p + γ_p I (Theorem 4, Figure 3)."""
+    """Compute ∫‖∂A‖ dp in the Euclidean norm, and in that of K_p + γ_p I (Theorem 4, Figure 3)."""
     moves = path.representations.diff(dim=0)
     kernel, gamma = with_ones(path.images[:-1]), gamma_of(path.images[:-1], gamma0)
     lengths = squares(moves).sqrt(), kernel_norm2(moves, kernel, gamma).sqrt()
@@ -182,11 +181,11 @@ def path_lengths(path: RepresentationPath, gamma0: float = GAMMA) -> tuple[float
 
 
 def exact_cost(a: Tensor, s: Tensor) -> Tensor:
-    """‖A s⁺‖² with s = σ(A), the cost of identity without ridge, `[...]` (section 1.3).
+    """Compute ‖A s⁺‖² with s = σ(A), the cost of identity without ridge, `[...]` (section 1.3).
 
-    The least ‖W‖² with Ws = A, by singular values. It is infinite where there is no such W, that is, where
-    more than `IN_THE_IMAGE`, 1e-10, of ‖A‖ lies outside the image of sᵀ. (‖As⁺‖² would be finite there, and
-    too small.) That is the rule where A has negative entries and more samples than rows.
+    It is the least ‖W‖² with Ws = A, by singular values. It is infinite if there is no such W, that is, if
+    more than 1e-10 of ‖A‖ lies outside the image of sᵀ. (‖As⁺‖² would be finite there, and too small.) This
+    is usual if A has negative entries and more samples than rows.
 
     Example:
         >>> a = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], dtype=torch.float64)
@@ -199,14 +198,78 @@ def exact_cost(a: Tensor, s: Tensor) -> Tensor:
     inside = a @ right.mT
     residual = squares(a - inside @ right).sqrt()
     cost = squares(inside / torch.where(kept, values, 1.0)[..., None, :])
-    return torch.where(residual <= IN_THE_IMAGE * squares(a).sqrt(), cost, torch.inf)
+    return torch.where(residual <= _ROUNDING * squares(a).sqrt(), cost, torch.inf)
 
 
 def require_depth(effective_depth: float) -> float:
-    """L̃, or an error where it is 0: energies are divided by it."""
+    """Return L̃, or raise an error if it is 0: energies are divided by it."""
     if not 0 < effective_depth < math.inf:
         raise InputError(
-            f"effective_depth: expected a finite number > 0, got {effective_depth!r}; a plain ResNet (0) has "
-            "no energies of this kind, its representations can be measured alone"
+            f"expected a finite number > 0, got {effective_depth!r}; a plain ResNet (0) has no such energies",
+            parameter="effective_depth",
         )
     return effective_depth
+
+
+class Balance(NamedTuple):
+    """The terms of Proposition 9, `[layers]` each; `theory.norm_growth` is the statement.
+
+    Attributes:
+        norms: ‖W_l‖².
+        changes: Tr[B_l A_lᵀ] − Tr[B_{l−1} A_{l−1}ᵀ].
+        expected_changes: ρ_l ‖b_l‖² / L̃, to which they are equal at a critical point, for any number of
+            layers.
+    """
+
+    norms: Tensor
+    changes: Tensor
+    expected_changes: Tensor
+
+    @property
+    def error(self) -> float:
+        """‖changes − expected‖ / ‖expected‖ over all layers."""
+        off, size = (self.changes - self.expected_changes).norm(), self.expected_changes.norm()
+        return 0.0 if off == 0 else (off / size).item()
+
+
+def criticality(path: RepresentationPath) -> Tensor:
+    """Compute ‖W_l − L̃ B_l σ(A_{l−1})ᵀ‖ / ‖W_l‖ of each layer: 0 at a critical point (section 1.5).
+
+    Only there H is conserved. A plain ResNet has 1 in place of L̃ = 0: its loss is C + λ/2 Σ ρ_l ‖W_l‖², and
+    B = −(1/λ) ∂C/∂A.
+    """
+    momenta, weights = path.require_momenta()
+    expected = (path.effective_depth or 1.0) * momenta[1:] @ with_ones(path.images[:-1]).mT
+    off = squares(weights - expected)
+    return torch.where(off == 0, 0.0, (off / squares(weights)).sqrt())
+
+
+def balance(path: RepresentationPath) -> Balance:
+    """Compute the norms of the weights, and how much the bias makes them grow (Proposition 9).
+
+    Scaling A by c and B by 1/c changes only the bias: ∂_p Tr[BAᵀ] = ‖b‖²/L̃, and since H is conserved,
+    ∂_p‖W‖² = 2L̃‖b‖².
+    """
+    momenta, weights = path.require_momenta()
+    depth = require_depth(path.effective_depth)
+    if path.sigma.name not in HOMOGENEOUS:
+        raise InputError(
+            f"balance: expected a nonlinearity with σ(ca) = cσ(a), {' or '.join(HOMOGENEOUS)}, got "
+            f"{path.sigma.name}, whose weights are not balanced"
+        )
+    norms, growth = squares(weights), path.steps * weights[..., -1].square().sum(-1)
+    changes = (momenta * path.representations).sum((-2, -1)).diff()
+    return Balance(norms, changes, growth / depth)
+
+
+def median(values: Tensor) -> Tensor:
+    """Compute the median over the first axis; of an even number, the mean of the middle two.
+
+    pandas does the same. `torch.median` takes the lower of the two, and would give other numbers.
+
+    Example:
+        >>> median(torch.tensor([4.0, 1.0, 2.0, 9.0])).item()
+        3.0
+    """
+    ordered, count = values.sort(0).values, len(values)
+    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2

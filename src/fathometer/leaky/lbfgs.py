@@ -21,7 +21,7 @@ Numbers: TypeAlias = "npt.NDArray[np.float64]"
 
 MEMORY = 20
 ARMIJO, WOLFE = 1e-4, 0.9
-MOST_TRIALS = 25  # of a line search, then the memory is forgotten
+MAX_TRIALS = 25  # of a line search, then the memory is cleared
 
 
 class LBFGS:
@@ -29,11 +29,11 @@ class LBFGS:
 
     Args:
         function: from points `[S, n]` to values `[S]` and gradients `[S, n]`.
-        start: where to begin, `[S, n]`, float64.
+        start: starting points, `[S, n]`, float64.
 
     Attributes:
-        point: the best so far, `[S, n]`.
-        value: there, `[S]`.
+        point: best points so far, `[S, n]`.
+        value: values there, `[S]`.
         stuck: which problems no longer improve, `[S]`.
 
     Example:
@@ -65,7 +65,7 @@ class LBFGS:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Evaluate once, and go where that was good enough."""
+        """Evaluate all problems once, and move those whose trial point is good enough."""
         length = self._tensor(self._length)[:, None]
         trial = torch.addcmul(self.point, length, self._direction)
         value, slope = self._function(trial)
@@ -80,7 +80,7 @@ class LBFGS:
         self._length = np.where(taken, self._length, between)
         if taken.any():
             self._move(taken, trial, value, slope)
-        lost = ~taken & (self._trials >= MOST_TRIALS)
+        lost = ~taken & (self._trials >= MAX_TRIALS)
         for number in np.flatnonzero(lost):
             self.stuck[number] |= not self._order[number]
             self._order[number] = []
@@ -88,7 +88,7 @@ class LBFGS:
             self._turn(taken | lost)
 
     def _move(self, taken: npt.NDArray[np.bool_], trial: Tensor, value: Tensor, slope: Tensor) -> None:
-        """Take the trial point where it was good; remember the step s and the change y of the gradient."""
+        """Move to good trial points; remember the step s and the change y of the gradient."""
         for number in np.flatnonzero(taken):
             order = self._order[number]
             slot = order.pop(0) if len(order) == MEMORY else len(order)
@@ -101,7 +101,7 @@ class LBFGS:
         self.value = torch.where(where, value, self.value)
 
     def _turn(self, which: npt.NDArray[np.bool_]) -> None:
-        """A new direction for some of the problems."""
+        """Choose a new direction for some of the problems."""
         self._basis[:, -1] = self._slope
         self._update_products()
         weights = np.zeros(self._products.shape[:2])
@@ -114,13 +114,13 @@ class LBFGS:
         self.stuck |= which & ~(descent < 0)
         first = np.array([not order for order in self._order])
         size = np.sqrt(self._products[:, -1, -1])
-        start = np.where(first, 1 / np.maximum(size, 1.0), 1.0)  # a bare gradient says nothing of lengths
+        start = np.where(first, 1 / np.maximum(size, 1.0), 1.0)  # a gradient alone says nothing about lengths
         self._length = np.where(which, start, self._length)
         self._low, self._high = np.where(which, 0.0, self._low), np.where(which, np.inf, self._high)
         self._trials = np.where(which, 0, self._trials)
 
     def _update_products(self) -> None:
-        """Inner products with the newest s and y and the gradient; the others are as they were."""
+        """Compute inner products with the newest s and y and the gradient; the others have not changed."""
         count = len(self._order)
         newest = [order[-1] if order else 0 for order in self._order]
         rows = torch.tensor([[n, MEMORY + n, 2 * MEMORY] for n in newest], device=self._basis.device)
@@ -136,7 +136,7 @@ class LBFGS:
 
 
 def _two_loops(products: Numbers, order: list[int]) -> Numbers:
-    """The direction −Hg as weights of the basis (s_1 … s_m, y_1 … y_m, g)."""
+    """Compute the direction −Hg as weights of the basis (s_1 … s_m, y_1 … y_m, g)."""
     weights = np.zeros(len(products))
     weights[-1] = -1.0
     if not order:

@@ -1,30 +1,92 @@
-"""A Leaky ResNet as an ordinary `nn.Module`: samples come first, `[samples, features]`."""
+"""A Leaky ResNet as an ordinary `nn.Module`, and the parts it is made of: σ, the layer, the random weights.
+
+The module takes samples first, `[samples, features]`; paths have them last, `[width, samples]`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError
-from fathometer.leaky.nonlinearity import nonlinearity
-from fathometer.leaky.randomness import stream
-from fathometer.leaky.steps import check_steps, check_whole, equidistant, given, is_positive
+from fathometer.errors import InputError, check_whole
+from fathometer.leaky.steps import equidistant, given, is_positive, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
 INITIAL_STD = 0.058
 
 
+class Nonlinearity(NamedTuple):
+    """An increasing function, and its slope as a function of its *output*: inputs need not be kept."""
+
+    name: str
+    function: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+
+
+NONLINEARITIES = {
+    "relu": Nonlinearity("relu", torch.relu, lambda s: (s > 0).to(s.dtype)),
+    "softplus": Nonlinearity("softplus", torch.nn.functional.softplus, lambda s: -torch.expm1(-s)),
+    "identity": Nonlinearity("identity", lambda a: a, torch.ones_like),
+}
+HOMOGENEOUS = ("relu", "identity")  # σ(ca) = cσ(a) for c > 0
+
+
+def nonlinearity(name: str) -> Nonlinearity:
+    """Look up `relu`, `softplus` (smooth, for checks) or `identity` (linear networks)."""
+    if name not in NONLINEARITIES:
+        raise InputError(f"expected one of {', '.join(NONLINEARITIES)}, got {name!r}", parameter="sigma")
+    return NONLINEARITIES[name]
+
+
+def with_ones(s: Tensor) -> Tensor:
+    """Append a row of ones to `[..., width, samples]`; the last column of W makes it a bias."""
+    return torch.cat([s, torch.ones_like(s[..., :1, :])], -2)
+
+
+def next_layer(
+    a: Tensor, weight: Tensor, step: Tensor | float, effective_depth: float, sigma: Nonlinearity
+) -> Tensor:
+    """Compute α_l = (1 − ρ_l L̃) α_{l−1} + ρ_l W_l σ(α_{l−1}), `[samples, width]`."""
+    moved = sigma.function(a) @ weight[:, :-1].mT + weight[:, -1]
+    return (1 - step * effective_depth) * a + step * moved
+
+
+def through_layers(
+    start: Tensor, weights: Tensor, steps: Tensor, effective_depth: float, sigma: Nonlinearity
+) -> Tensor:
+    """Follow A_0, `[width, samples]`, through all layers: A_0 … A_L, `[layers + 1, width, samples]`."""
+    path = [start.mT]
+    for step, weight in zip(steps, weights, strict=True):
+        path.append(next_layer(path[-1], weight, step, effective_depth, sigma))
+    return torch.stack(path).mT.contiguous()
+
+
+def stream(seed: int, purpose: str) -> torch.Generator:
+    """Make a generator of random numbers for one purpose, independent of those for others.
+
+    Example:
+        >>> a, b = (torch.rand(1, generator=stream(0, purpose)).item() for purpose in ("weights", "inputs"))
+        >>> a == b
+        False
+    """
+    number = check_whole("seed", seed)
+    state = np.random.SeedSequence([number, crc32(purpose.encode())]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0]))
+
+
 class LeakyResNet(nn.Module):
     """α_l = (1 − ρ_l L̃) α_{l−1} + ρ_l W_l σ(α_{l−1}), between an input and an output map.
 
     σ appends a 1, so that the last column of W_l is the bias. L̃ = 0 is a plain ResNet, L̃ → ∞ a
-    fully connected network. Weights begin at L̃·I plus noise, which lets everything through; small ones
-    would forget the input at large L̃.
+    fully connected network. Weights begin at L̃·I plus noise: the input passes through. Small weights would
+    lose the input at large L̃.
 
     Attributes:
         weights: W, `[layers, width, width + 1]`.
@@ -37,12 +99,12 @@ class LeakyResNet(nn.Module):
         outputs: dimension of the output.
         width: dimension of the representation, the same at all depths.
         effective_depth: L̃.
-        steps: ρ, positive and with the sum 1, or the number of layers for equidistant ones.
+        steps: ρ, positive and with the sum 1, or the number of layers for equidistant steps.
         sigma: the nonlinearity, `relu`, `softplus` or `identity`.
-        maps: whether the input and output maps are `learned`, `fixed` as drawn, or the fixed `identity`
-            (padded with zeros).
-        seed: of the weights.
-        dtype: of everything; torch's default if left out.
+        maps: whether the input and output maps are `learned`, `fixed` at their random start, or the fixed
+            `identity` (padded with zeros).
+        seed: seed of the weights.
+        dtype: dtype of all tensors. Default: torch's.
         warn: whether to warn of steps with ρL̃ ≥ 1.
 
     Example:
@@ -71,71 +133,66 @@ class LeakyResNet(nn.Module):
         check_shape(inputs, outputs, width, effective_depth, maps)
         rho = equidistant(steps) if isinstance(steps, int) else given(steps)
         if warn:
-            check_steps(rho, effective_depth)
+            warn_of_long_steps(rho, effective_depth)
         self.effective_depth, self.sigma, self.maps = float(effective_depth), nonlinearity(sigma), maps
-        drawn = stream(seed, "weights")
-        weights = INITIAL_STD * torch.randn(len(rho), width, width + 1, generator=drawn, dtype=torch.float64)
+        generator = stream(seed, "weights")
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        weights = INITIAL_STD * normal(len(rho), width, width + 1)
         weights[:, :, -1] = 0
         weights[:, :, :-1] += effective_depth * torch.eye(width, dtype=torch.float64)
+        if maps == "identity":
+            inward, outward = (torch.eye(*shape) for shape in ((width, inputs), (outputs, width)))
+        else:
+            inward = normal(width, inputs) / math.sqrt(inputs)
+            outward = normal(outputs, width) / math.sqrt(width)
         dtype = dtype or torch.get_default_dtype()
         self.weights = nn.Parameter(weights.to(dtype))
-        inward, outward = _drawn_maps(inputs, outputs, width, maps, drawn)
         self.inward = nn.Parameter(inward.to(dtype), requires_grad=maps == "learned")
         self.outward = nn.Parameter(outward.to(dtype), requires_grad=maps == "learned")
         self.register_buffer("steps", rho.to(dtype))
 
     def forward(self, x: Tensor) -> Tensor:
-        """`[samples, inputs]` to `[samples, outputs]`."""
+        """Map `[samples, inputs]` to `[samples, outputs]`."""
         a = x @ self.inward.mT
         for step, weight in zip(self.steps, self.weights, strict=True):
-            a = self._layer(a, step, weight)
+            a = next_layer(a, weight, step, self.effective_depth, self.sigma)
         return a @ self.outward.mT
 
     def representations(self, x: Tensor) -> Tensor:
-        """A_0 … A_L, `[layers + 1, width, samples]`, for x `[samples, inputs]`."""
-        path = [x @ self.inward.mT]
-        for step, weight in zip(self.steps, self.weights, strict=True):
-            path.append(self._layer(path[-1], step, weight))
-        return torch.stack(path).mT
+        """Compute A_0 … A_L, `[layers + 1, width, samples]`, for x `[samples, inputs]`."""
+        start = (x @ self.inward.mT).mT
+        return through_layers(start, self.weights, self.steps, self.effective_depth, self.sigma)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Say what `print` shows."""
         layers, width, _ = self.weights.shape
         return (
             f"{self.inward.shape[1]} → {width} → {self.outward.shape[0]}, effective_depth="
             f"{self.effective_depth:g}, layers={layers}, sigma={self.sigma.name}, maps={self.maps}"
         )
 
-    def _layer(self, a: Tensor, step: Tensor, weight: Tensor) -> Tensor:
-        moved = self.sigma.function(a) @ weight[:, :-1].mT + weight[:, -1]
-        return (1 - step * self.effective_depth) * a + step * moved
-
 
 def check_depth(effective_depth: object) -> None:
-    """Complain of what is no L̃."""
+    """Refuse an L̃ that is not a finite number from 0."""
     if isinstance(effective_depth, bool) or (effective_depth != 0 and not is_positive(effective_depth)):
-        raise InputError(f"effective_depth: expected a finite number from 0, got {effective_depth!r}")
-
-
-def check_shape(inputs: int, outputs: int, width: int, effective_depth: float, maps: Maps) -> None:
-    """Complain of what cannot be built."""
-    for name, size in (("inputs", inputs), ("outputs", outputs), ("width", width)):
-        check_whole(name, size)
-    check_depth(effective_depth)
-    if maps not in ("learned", "fixed", "identity"):
-        raise InputError(f"maps: expected learned, fixed or identity, got {maps!r}")
-    if maps == "identity" and width < max(inputs, outputs):
         raise InputError(
-            f"width: identity maps need at least {max(inputs, outputs)}, the dimension of inputs and outputs,"
-            f" got {width}; widen the network, or let the maps be learned"
+            f"expected a finite number from 0, got {effective_depth!r}", parameter="effective_depth"
         )
 
 
-def _drawn_maps(
-    inputs: int, outputs: int, width: int, maps: Maps, drawn: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    if maps == "identity":
-        return torch.eye(width, inputs, dtype=torch.float64), torch.eye(outputs, width, dtype=torch.float64)
-    inward = torch.randn(width, inputs, generator=drawn, dtype=torch.float64) / math.sqrt(inputs)
-    outward = torch.randn(outputs, width, generator=drawn, dtype=torch.float64) / math.sqrt(width)
-    return inward, outward
+def check_shape(inputs: int, outputs: int, width: int, effective_depth: float, maps: Maps) -> None:
+    """Refuse sizes that no network has, and identity maps in a network that is too narrow."""
+    for name, size in (("inputs", inputs), ("outputs", outputs), ("width", width)):
+        check_whole(name, size, 1)
+    check_depth(effective_depth)
+    if maps not in ("learned", "fixed", "identity"):
+        raise InputError(f"expected learned, fixed or identity, got {maps!r}", parameter="maps")
+    if maps == "identity" and width < max(inputs, outputs):
+        raise InputError(
+            f"identity maps need at least {max(inputs, outputs)}, the dimension of inputs and outputs,"
+            f" got {width}; widen the network, or use learned maps",
+            parameter="width",
+        )

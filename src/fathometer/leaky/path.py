@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.model import LeakyResNet, check_depth
-from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity, with_ones
+from fathometer.leaky.model import LeakyResNet, Nonlinearity, check_depth, nonlinearity, through_layers
 from fathometer.leaky.steps import equidistant, given, is_positive, places
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepresentationPath:
-    """A_0 … A_L at p_0 … p_L, and what drives them, where it is known.
+    """A_0 … A_L at p_0 … p_L, with momenta and weights if they are known.
 
     Attributes:
         representations: A, `[layers + 1, width, samples]`.
@@ -61,7 +60,7 @@ class RepresentationPath:
         return self.representations.diff(dim=0) / self.steps[:, None, None]
 
     def require_momenta(self) -> tuple[Tensor, Tensor]:
-        """B and W, or an error where the path is a sequence of representations alone."""
+        """Return B and W, or raise an error if the path has only representations."""
         if self.momenta is None or self.weights is None:
             raise InputError("this path has no momenta and weights; path_of(network, …) gives them")
         return self.momenta, self.weights
@@ -69,7 +68,7 @@ class RepresentationPath:
 
 @torch.no_grad()
 def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> RepresentationPath:
-    """The path of a network on the data it was trained with, by one pass forward and one back.
+    """Compute the path of a network on its training data, by one pass forward and one back.
 
     The loss is C + λ/(2L̃) Σ ρ_l ‖W_l‖² with C the mean squared error over samples and outputs, and
     B_l = −(1/λ) ∂C/∂A_l: B_L = 2/(λ N d_out) W_outᵀ (Y − W_out A_L), and
@@ -83,7 +82,7 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
         decay: λ.
     """
     if not is_positive(decay):
-        raise InputError(f"decay: expected a finite λ > 0, got {decay!r}")
+        raise InputError(f"expected a finite λ > 0, got {decay!r}", parameter="decay")
     weights, inward, outward = (t.detach().double() for t in (net.weights, net.inward, net.outward))
     steps, depth = net.steps.double(), net.effective_depth
     x, y = (torch.as_tensor(side).to(inward) for side in (x, y))
@@ -97,33 +96,24 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
     return RepresentationPath(forward, steps, depth, net.sigma, torch.stack(backward[::-1]), weights)
 
 
-def through_layers(
-    start: Tensor, weights: Tensor, steps: Tensor, effective_depth: float, sigma: Nonlinearity
-) -> Tensor:
-    """A_0 … A_L from A_0, `[layers + 1, width, samples]`: A_l = (1 − ρ_l L̃) A_{l−1} + ρ_l W_l σ(A_{l−1})."""
-    path = [start]
-    for step, weight in zip(steps, weights, strict=True):
-        a = path[-1]
-        path.append((1 - step * effective_depth) * a + step * (weight @ with_ones(sigma.function(a))))
-    return torch.stack(path)
-
-
 def path_through(
     representations: Tensor,
     effective_depth: float = 1.0,
     steps: Tensor | Sequence[float] | None = None,
     sigma: str = "relu",
 ) -> RepresentationPath:
-    """A path through any sequence of representations, `[points, width, samples]`, of two points at least."""
+    """Make a path through any two or more representations, `[points, width, samples]`."""
     check_depth(effective_depth)
     if representations.ndim != 3 or len(representations) < 2:
         raise InputError(
-            "representations: expected [points, width, samples] with two points or more, got "
-            f"{list(representations.shape)}"
+            f"expected [points, width, samples] with two points or more, got {list(representations.shape)}",
+            parameter="representations",
         )
     rho = equidistant(len(representations) - 1) if steps is None else given(steps)
     if len(rho) != len(representations) - 1:
-        raise InputError(f"steps: expected {len(representations) - 1}, one fewer than points, got {len(rho)}")
+        raise InputError(
+            f"expected {len(representations) - 1}, one fewer than points, got {len(rho)}", parameter="steps"
+        )
     return RepresentationPath(
         representations.detach().double(),
         rho.to(representations.device),
@@ -133,13 +123,11 @@ def path_through(
 
 
 def _check_data(x: Tensor, y: Tensor, inputs: int, outputs: int) -> None:
+    hint = "give the data that the network was trained with"
     if x.ndim != 2 or x.shape[1] != inputs or not len(x):
-        raise InputError(
-            f"x: expected [samples, {inputs}], as the network takes it, got {list(x.shape)}; "
-            "give the data that it was trained with"
-        )
+        raise InputError(f"expected [samples, {inputs}], got {list(x.shape)}; {hint}", parameter="x")
     if y.shape != (len(x), outputs):
         raise InputError(
-            f"y: expected {[len(x), outputs]}, a row for each sample of x, got {list(y.shape)}; "
-            "give the data that the network was trained with"
+            f"expected {[len(x), outputs]}, a row for each sample of x, got {list(y.shape)}; {hint}",
+            parameter="y",
         )

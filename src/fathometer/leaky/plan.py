@@ -10,16 +10,20 @@ from typing import Any, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
-from fathometer.leaky.model import LeakyResNet, Maps, check_shape
-from fathometer.leaky.nonlinearity import nonlinearity
-from fathometer.leaky.randomness import stream
-from fathometer.leaky.steps import check_irregularity, check_whole, equidistant, given, irregular, is_positive
-from fathometer.leaky.teacher import Teacher, check_samples
+from fathometer.errors import InputError, check_whole, did_you_mean
+from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
+from fathometer.leaky.steps import equidistant, given, irregular, is_positive
+from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
 Method: TypeAlias = Literal["adam", "sgd", "lbfgs"]
 Precision: TypeAlias = Literal["float32", "float64"]
+
+
+def _check_choice(name: str, value: object, choices: object) -> None:
+    known = get_args(choices)
+    if value not in known:
+        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=name)
 
 
 @dataclass(frozen=True)
@@ -29,18 +33,18 @@ class Design:
     Attributes:
         effective_depth: L̃; 0 is a plain ResNet.
         layers: L.
-        width: of the representation.
+        width: dimension of the representation.
         decay: λ₀. The loss is the mean squared error + λ/(2L̃) Σ ρ_l ‖W_l‖² with λ = λ₀/L̃ (appendix B), and
             with λ₀/2 Σ ρ_l ‖W_l‖² where L̃ = 0.
-        scheme: of the steps ρ.
-        irregularity: a, of irregular steps, in [0, 1).
-        steps: ρ themselves, where the scheme is `given`.
+        scheme: how the steps ρ are chosen.
+        irregularity: a of irregular steps, in [0, 1).
+        steps: the steps ρ, if the scheme is `given`.
         sigma: the nonlinearity.
         maps: whether the input and output maps are learned.
-        seed: of the weights.
-        teacher: what makes the task; None for data of one's own.
-        samples: to train with.
-        test_samples: held out.
+        seed: seed of the weights.
+        teacher: what makes the task; None for your own data.
+        samples: number of training samples.
+        test_samples: number of held-out samples.
     """
 
     effective_depth: float = 7.0
@@ -58,39 +62,40 @@ class Design:
     test_samples: int = 1000
 
     def __post_init__(self) -> None:
+        for name, least in (("layers", 1), ("width", 1), ("seed", 0), ("samples", 2), ("test_samples", 0)):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         if not is_positive(self.decay):
-            raise InputError(f"decay: expected a finite λ₀ > 0, got {self.decay!r}")
-        if self.scheme not in get_args(Scheme):
-            raise InputError(f"scheme: expected {', '.join(get_args(Scheme))}, got {self.scheme!r}")
+            raise InputError(f"expected a finite λ₀ > 0, got {self.decay!r}", parameter="decay")
+        _check_choice("scheme", self.scheme, Scheme)
         nonlinearity(self.sigma)
-        stream(self.seed, "weights")  # complains of a bad seed
-        check_whole("layers", self.layers)
-        check_irregularity(self.irregularity)
+        irregular(self.layers, self.irregularity)
         if self.teacher is None:
             self.check_fits(1, 1)
-            check_samples(self.samples, self.test_samples)
         elif isinstance(self.teacher, Teacher):
             self.check_fits(self.teacher.dimensions[0], self.teacher.dimensions[-1])
             self.teacher.check_samples(self.samples, self.test_samples)
         else:
             raise InputError(
-                f"teacher: expected a Teacher, or None for data of one's own, got {self.teacher!r}"
+                f"expected a Teacher, or None for your own data, got {self.teacher!r}", parameter="teacher"
             )
         if (self.scheme == "given") != (self.steps is not None):
-            raise InputError("steps: expected them with the scheme `given`, and with no other")
+            raise InputError("expected steps if the scheme is `given`, and only then", parameter="steps")
         if self.steps is not None:
-            given(self.steps)  # complains of bad ones; they are kept as they are
+            given(self.steps)  # refuses bad ones; those that are good are kept as they are
             object.__setattr__(self, "steps", tuple(float(step) for step in self.steps))
             if len(self.steps) != self.layers:
-                raise InputError(f"steps: expected {self.layers}, one for each layer, got {len(self.steps)}")
+                raise InputError(
+                    f"expected {self.layers}, one for each layer, got {len(self.steps)}", parameter="steps"
+                )
         if self.scheme == "equidistant" and self.layers < self.effective_depth:
             raise InputError(
-                f"layers: equidistant steps need L ≥ L̃ = {self.effective_depth:g}, got L = {self.layers}: "
-                "the factor 1 − L̃/L would be negative; take more layers, a lesser depth, or adaptive steps"
+                f"equidistant steps need L ≥ L̃ = {self.effective_depth:g}, got L = {self.layers}: the factor "
+                "1 − L̃/L would be negative; use more layers, a smaller depth, or adaptive steps",
+                parameter="layers",
             )
 
     def check_fits(self, task_inputs: int, task_outputs: int) -> None:
-        """Complain where the network cannot take data of these dimensions: identity maps need the width."""
+        """Refuse data of dimensions that the network cannot take: identity maps need the width."""
         check_shape(task_inputs, task_outputs, self.width, self.effective_depth, self.maps)
 
     @property
@@ -104,7 +109,7 @@ class Design:
         return self.regularisation / (self.effective_depth or 1.0)
 
     def initial_steps(self) -> Tensor:
-        """ρ before training: adaptive steps begin as equidistant ones."""
+        """Make ρ as it is before training: adaptive steps begin as equidistant ones."""
         if self.steps is not None:
             return given(self.steps)
         if self.scheme == "irregular":
@@ -112,7 +117,7 @@ class Design:
         return equidistant(self.layers)
 
     def network(self, inputs: int, outputs: int) -> LeakyResNet:
-        """As it is before training, float64."""
+        """Make the network as it is before training, float64."""
         return LeakyResNet(
             inputs,
             outputs,
@@ -123,20 +128,20 @@ class Design:
             maps=self.maps,
             seed=self.seed,
             dtype=torch.float64,
-            warn=False,  # the sweep does, once for all
+            warn=False,  # the sweep warns once for all networks
         )
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training.
+    """One phase of training.
 
     Attributes:
         method: `adam`, `sgd` (both full-batch), or `lbfgs`, second order and in float64.
         epochs: passes over the data; for `lbfgs`, evaluations of the loss.
-        learning_rate: of the first two.
+        learning_rate: learning rate of `adam` and `sgd`.
         by_depth: whether it is multiplied by L̃, the size of the weights.
-        decreasing: whether it falls along a cosine after 30 % of the epochs.
+        decreasing: whether it decreases along a cosine after 30 % of the epochs.
     """
 
     method: Method = "adam"
@@ -146,20 +151,18 @@ class Phase:
     decreasing: bool = True
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise InputError(f"method: expected {', '.join(get_args(Method))}, got {self.method!r}")
-        whole = isinstance(self.epochs, int) and not isinstance(self.epochs, bool)
-        if not whole or self.epochs < 1 or not is_positive(self.learning_rate):
+        _check_choice("method", self.method, Method)
+        object.__setattr__(self, "epochs", check_whole("epochs", self.epochs, 1))
+        if not is_positive(self.learning_rate):
             raise InputError(
-                "a phase: expected a whole number of epochs ≥ 1 and a finite learning rate > 0, "
-                f"got {self.epochs!r} and {self.learning_rate!r}"
+                f"expected a finite number > 0, got {self.learning_rate!r}", parameter="learning_rate"
             )
-        for name, value in (("by_depth", self.by_depth), ("decreasing", self.decreasing)):
-            if not isinstance(value, bool):
-                raise InputError(f"{name}: expected True or False, got {value!r}")
+        for name in ("by_depth", "decreasing"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"expected True or False, got {value!r}", parameter=name)
 
     def rate(self, design: Design) -> float:
-        """The learning rate of a network."""
+        """Compute the learning rate of a network."""
         return self.learning_rate * (design.effective_depth or 1.0 if self.by_depth else 1.0)
 
 
@@ -169,8 +172,8 @@ class Recipe:
 
     Attributes:
         phases: what to do.
-        tolerance: stop once `crit` is below; 0 for never.
-        precision: of the numbers in training; L-BFGS is float64 whatever this is, and so are all measures.
+        tolerance: stop as soon as `crit` is below; 0 for never.
+        precision: of the numbers in training; L-BFGS and all measures use float64.
     """
 
     phases: tuple[Phase, ...] = (Phase(),)
@@ -178,18 +181,15 @@ class Recipe:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        phases = self.phases if isinstance(self.phases, Sequence) else ()
+        phases = tuple(self.phases) if isinstance(self.phases, Sequence) else ()
         if not phases or not all(isinstance(phase, Phase) for phase in phases) or not self.tolerance >= 0:
             raise InputError(f"a recipe: expected phases and a tolerance from 0, got {self}")
-        object.__setattr__(self, "phases", tuple(phases))
-        if self.precision not in get_args(Precision):
-            raise InputError(
-                f"precision: expected {' or '.join(get_args(Precision))}, got {self.precision!r}"
-            )
+        object.__setattr__(self, "phases", phases)
+        _check_choice("precision", self.precision, Precision)
 
     @property
     def epochs(self) -> int:
-        """Of all phases."""
+        """Epochs of all phases together."""
         return sum(phase.epochs for phase in self.phases)
 
 
@@ -216,24 +216,26 @@ PRESETS = {
         ),
     ),
 }
-"""`quick`, minutes on a laptop; `paper`, its size with training that converges; `literal`, its words."""
+"""`quick`: seconds on a laptop. `paper`: the paper's size, with training that converges. `literal`: the
+paper's own recipe."""
 
 
 def preset(name: str) -> Preset:
-    """A preset by name."""
+    """Look up a preset by name."""
     if name not in PRESETS:
-        raise InputError(f"preset: expected one of {', '.join(PRESETS)}, got {name!r}")
+        hint = did_you_mean(name, PRESETS) or f"expected one of {', '.join(PRESETS)}"
+        raise InputError(f"there is no {name!r}; {hint}", parameter="preset")
     return PRESETS[name]
 
 
 def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterable[Any]) -> list[Design]:
-    """All combinations of some attributes of a design, and of seeds, which draw weights and teacher alike.
+    """Combine values of some attributes of a design, and seeds, which decide weights and teacher alike.
 
     Args:
-        design: everything that is the same in all.
-        seeds: their number, or themselves.
-        choices: values of attributes of `Design`, and of `rank`, the inner dimension of a teacher that has
-            one.
+        design: what is the same in all.
+        seeds: the number of seeds, or a list of them.
+        choices: values of attributes of `Design`, and of `rank`, the inner dimension of a teacher with a
+            single one.
 
     Example:
         >>> found = grid(PRESETS["quick"].design, effective_depth=[2.0, 4.0], seeds=3)
@@ -241,30 +243,31 @@ def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterab
         (6, 4.0, 2)
     """
     known = {each.name for each in fields(Design)} - {"seed"} | {"rank"}
-    unknown = sorted(set(choices) - known)
-    if unknown:
+    if unknown := sorted(set(choices) - known):
         raise InputError(f"grid: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
-    for name, values in (*choices.items(), *([] if isinstance(seeds, int) else [("seeds", seeds)])):
+    numbers = range(check_whole("seeds", seeds, 1)) if isinstance(seeds, int) else seeds
+    for name, values in (*choices.items(), ("seeds", numbers)):
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise InputError(f"{name}: expected several values, as [{values!r}], got {values!r}")
-    if isinstance(seeds, int):
-        check_whole("seeds", seeds)
-    numbers = range(seeds) if isinstance(seeds, int) else seeds
+            raise InputError(f"expected several values, as [{values!r}], got {values!r}", parameter=name)
     found = []
     for values in itertools.product(*choices.values(), numbers):
         changes = dict(zip((*choices, "seed"), values, strict=True))
-        teacher = changes.get("teacher", design.teacher)
+        teacher = changes.pop("teacher", design.teacher)
         if "rank" in changes:
-            rank = changes.pop("rank")
-            if teacher is None:
-                raise InputError("rank: expected a teacher, got data of one's own")
-            if len(teacher.dimensions) > 3:
-                raise InputError(
-                    f"rank: expected a teacher of one inner dimension, got {teacher.dimensions}; "
-                    "give teacher=[Teacher(…), …] in place of rank"
-                )
-            teacher = replace(teacher, dimensions=(teacher.dimensions[0], rank, teacher.dimensions[-1]))
+            teacher = _with_rank(teacher, changes.pop("rank"))
         if teacher is not None:
             teacher = replace(teacher, seed=changes["seed"])
-        found.append(replace(design, **{**changes, "teacher": teacher}))
+        found.append(replace(design, **changes, teacher=teacher))
     return found
+
+
+def _with_rank(teacher: Teacher | None, rank: int) -> Teacher:
+    if teacher is None:
+        raise InputError("expected a teacher, got your own data", parameter="rank")
+    if len(teacher.dimensions) > 3:
+        raise InputError(
+            f"expected a teacher with one inner dimension, got {teacher.dimensions}; "
+            "give teacher=[Teacher(…), …] instead of rank",
+            parameter="rank",
+        )
+    return replace(teacher, dimensions=(teacher.dimensions[0], rank, teacher.dimensions[-1]))

@@ -1,43 +1,46 @@
-"""What training leaves: networks, how they came about, and what can be asked of them."""
+"""The results of training: networks with their histories and measures, one by one and as a sweep."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pandas as pd
 import torch
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 from fathometer.leaky.energy import GAMMA
 from fathometer.leaky.measures import CRITICAL, PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.teacher import Task
-from fathometer.leaky.threads import in_threads
 from fathometer.results.provenance import Provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.figure import Figure
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 HISTORY = ["epoch", "error", "decay", "crit"]
-"""What is known along training."""
+"""The columns of a history."""
 
 
 def history_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows of a training as a table; a `ValueError` or `TypeError` if they cannot be such."""
+    """Make a table from the rows of a history; raise `ValueError` or `TypeError` if they are broken."""
     if any(set(row) != set(HISTORY) for row in rows):
         raise ValueError(f"a history has the columns {', '.join(HISTORY)}")
     table = pd.DataFrame(rows, columns=HISTORY).astype(float).astype({"epoch": int})
     if not table["epoch"].is_monotonic_increasing or (table["epoch"] < 0).any():
-        raise ValueError("a history goes from one epoch to the next")
+        raise ValueError("epochs of a history increase")
     return table
 
 
@@ -46,8 +49,8 @@ class LeakyRun:
     """One trained network.
 
     Attributes:
-        design: what it is.
-        task: what it learned.
+        design: the network and its task.
+        task: the data.
         net: the network, float64; if it diverged, as it was when its loss was last finite.
         history: along training: epoch, error, decay, crit.
         diverged: the epoch at which its loss was found not to be finite, or None.
@@ -68,11 +71,11 @@ class LeakyRun:
 
     @property
     def measures(self) -> PathMeasures:
-        """Everything measured along the path."""
+        """All measures along the path, with a warning if the network is not critical."""
         return self.measure()
 
     def measure(self, warn: bool = True) -> PathMeasures:
-        """The same; measured once, when a warning may say that the network is not critical."""
+        """Measure the path, when first called; `warn` says whether to warn then."""
         if "measured" not in self.__dict__:
             self.__dict__["measured"] = measure_path(self.path, gamma0=self.gamma0, warn=warn)
         found: PathMeasures = self.__dict__["measured"]
@@ -85,11 +88,11 @@ class LeakyRun:
 
     @property
     def test_error(self) -> float:
-        """The mean squared error on held-out data; NaN without any."""
+        """The mean squared error on held-out data; NaN if there are none."""
         return self._error(self.task.x_test, self.task.y_test)
 
     def plot(self, kind: str = "1c", *, columns: Literal[1, 2] = 2) -> Figure:
-        """A figure along the path. `figure.savefig("energies.pdf")` keeps it.
+        """Draw a figure along the path. `figure.savefig("energies.pdf")` saves it.
 
         Args:
             kind: `1b` (spectra), `1c` (energies), `affinity`, `ranks`, `training` or `projection`.
@@ -120,20 +123,20 @@ class LeakySweep:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row for each network: design, errors, and what was measured."""
+        """One row for each network: design, errors, and the summary of its measures."""
         table = pd.DataFrame(in_threads(_row, self.runs))
-        loose = int((table["crit"] > CRITICAL).sum())
-        if loose:
+        not_critical = int((table["crit"] > CRITICAL).sum())
+        if not_critical:
             warnings.warn(
-                f"{loose} of {len(table)} networks are not at a critical point (crit above {CRITICAL:g}): "
-                "their Hamiltonian means little; train longer, or with a smaller learning rate",
+                f"{not_critical} of {len(table)} networks are not at a critical point (crit above "
+                f"{CRITICAL:g}): their Hamiltonian means little; train longer, or with a lower learning rate",
                 stacklevel=3,
             )
         return table
 
     @property
     def trained(self) -> list[LeakyRun]:
-        """The networks that did not diverge; an error where there is none."""
+        """The networks that did not diverge; an error if all did."""
         found = [run for run in self.runs if run.diverged is None]
         if not found:
             raise InputError(
@@ -143,15 +146,23 @@ class LeakySweep:
         return found
 
     def siblings(self, run: LeakyRun) -> list[LeakyRun]:
-        """The networks of other depths L̃ > 0 that are like `run` in everything else and did not diverge."""
+        """Return the networks of other depths L̃ > 0 that equal `run` in all else and did not diverge."""
         return [
             other
             for other in self.runs
             if other.diverged is None and differs_in_depth(other.design, run.design)
         ]
 
+    def chosen(self, **attributes: Any) -> Sequence[LeakyRun]:
+        """Return the runs whose design has these attributes."""
+        return [
+            run
+            for run in self.runs
+            if all(getattr(run.design, name) == value for name, value in attributes.items())
+        ]
+
     def with_gamma(self, gamma0: float) -> LeakySweep:
-        """The same networks, to be measured with another ridge."""
+        """Return the same networks, to be measured with another ridge."""
         return replace(self, runs=tuple(replace(run, gamma0=gamma0) for run in self.runs))
 
     def save(self, folder: str | Path) -> Path:
@@ -161,36 +172,70 @@ class LeakySweep:
         return save_sweep(self, Path(folder))
 
     def plot(self, kind: str | None = None, *, columns: Literal[1, 2] = 2) -> Figure:
-        """A figure of the networks. `figure.savefig("depths.pdf")` keeps it.
+        """Draw a figure of the networks. `figure.savefig("depths.pdf")` saves it.
 
         Args:
-            kind: `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes), or one of a run: that
-                with L̃ nearest 7 then. Default: what the networks can show first.
+            kind: `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes), or one of `LeakyRun.plot`
+                for the network with L̃ nearest 7. Default: the first that these networks allow.
             columns: 1 or 2, the width in columns of a page.
         """
         from fathometer.report.figures.leaky import draw_leaky, usual_picture
 
         return draw_leaky(self, kind or usual_picture(self), columns=columns)
 
-    def chosen(self, **attributes: Any) -> Sequence[LeakyRun]:
-        """The runs whose design has these attributes."""
-        return [
-            run
-            for run in self.runs
-            if all(getattr(run.design, name) == value for name, value in attributes.items())
-        ]
-
 
 def differs_in_depth(design: Design, other: Design) -> bool:
-    """Whether two designs differ in L̃, and in nothing else; the depth of the first is not 0."""
+    """Say whether two designs differ in L̃ alone, and that of the first is not 0."""
     differing = {
-        field.name for field in fields(Design) if getattr(design, field.name) != getattr(other, field.name)
+        each.name for each in fields(Design) if getattr(design, each.name) != getattr(other, each.name)
     }
     return differing == {"effective_depth"} and design.effective_depth > 0
 
 
+def in_threads(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int | None = None,
+    on_failure: Callable[[], object] = lambda: None,
+) -> list[Result]:
+    """Apply `work` to each item, one network per thread, and return the results in order.
+
+    Many small products are faster this way than with all threads on one of them. `on_failure` tells the
+    others to stop.
+
+    Example:
+        >>> in_threads(abs, [-1, 2, -3], threads=2)
+        [1, 2, 3]
+    """
+    if threads is not None:
+        threads = check_whole("threads", threads, 1)
+    with _one_torch_thread() as before, ThreadPoolExecutor(threads or before) as pool:
+        waiting = [pool.submit(work, item) for item in items]
+        try:
+            done, _ = wait(waiting, return_when=FIRST_EXCEPTION)
+            for one in done:
+                one.result()  # raises what one has raised, before the others have ended
+            return [one.result() for one in waiting]
+        except BaseException:
+            on_failure()
+            for one in waiting:
+                one.cancel()
+            raise
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[int]:
+    """Let each thread compute alone; yield the number of torch's threads before, or of cores if greater."""
+    threads = torch.get_num_threads()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    torch.set_num_threads(1)
+    try:
+        yield max(threads, cores)
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _row(run: LeakyRun) -> dict[str, Any]:
-    """Design, errors and the summary of the measures, one row of a table."""
     plain = {key: value for key, value in asdict(run.design).items() if key != "teacher"}
     return {
         **plain,

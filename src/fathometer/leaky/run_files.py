@@ -1,30 +1,29 @@
 """A sweep on disk: a folder of JSON and safetensors.
 
-`sweep.json` has the plan and, once all is done, how it came about; `task-000.safetensors` the data,
-`network-000.safetensors` a trained network and its history, `checkpoint-000.safetensors` a training under
-way, named after the first of its networks. Each says which design, recipe and data it belongs to. `.lock`
-is there while a process trains in the folder.
+`sweep.json` has the plan and, when all is done, the provenance; `task-000.safetensors` the data,
+`network-000.safetensors` a trained network and its history, `checkpoint-000.safetensors` an unfinished
+training, named after the first of its networks. Each says which design, recipe and data it belongs to.
+`.lock` exists while a process trains in the folder. Nothing in these files is ever executed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, MissingExtraError
 from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import given
 from fathometer.leaky.teacher import Task, Teacher
-from fathometer.leaky.tensor_files import TensorFile, read_tensors, write_tensors
 from fathometer.results.files import WriteError, check_format, complete_file, remove_leftovers
 from fathometer.results.locks import locked
 from fathometer.results.provenance import Provenance, weights_hash
@@ -36,11 +35,18 @@ PLAN = "sweep.json"
 LOCK = ".lock"
 
 
+class TensorFile(NamedTuple):
+    """Tensors and plain values of one safetensors file."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
 @contextmanager
 def claimed(path: Path) -> Iterator[None]:
-    """The folder of a sweep, made if need be, for as long as the context lasts; no other process can have it.
+    """Hold the folder of a sweep, so that no other process trains in it; it is made if it is missing.
 
-    What a process that was killed has left half written is removed, and so is a folder that stays empty.
+    Incomplete files of a killed process are removed, and so is a new folder that stays empty.
     """
     is_new = not path.exists()
     if not is_new and not path.is_dir():
@@ -53,7 +59,7 @@ def claimed(path: Path) -> Iterator[None]:
         with locked(path / LOCK) as mine:
             if not mine:
                 raise InputError(
-                    f"{path}: another process is training in it; let it end, or give another folder"
+                    f"{path}: another process is training in it; wait until it ends, or give another folder"
                 )
             remove_leftovers(path)
             yield
@@ -67,15 +73,15 @@ class SweepFolder:
     """The folder of one sweep.
 
     Attributes:
-        path: where it is.
-        designs: of all networks.
-        tasks: of all networks.
+        path: its path.
+        designs: designs of all networks.
+        tasks: data of all networks.
         recipe: how they are trained.
     """
 
     def __init__(self, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe) -> None:
         self.path, self.designs, self.tasks, self.recipe = path, list(designs), list(tasks), recipe
-        data = {id(task): weights_hash(_parts(task)) for task in tasks}
+        data = {id(task): weights_hash(task.tensors) for task in tasks}
         self._digests = [
             hashlib.sha256(json.dumps([asdict(design), asdict(recipe), data[id(task)]]).encode()).hexdigest()
             for design, task in zip(designs, tasks, strict=True)
@@ -85,17 +91,17 @@ class SweepFolder:
     def create(
         cls, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe
     ) -> SweepFolder:
-        """The plan and the data in a folder that is claimed; it is one of a sweep once the plan is there."""
+        """Write the plan and the data into a folder that is held; the plan comes last."""
         if any(entry.name != LOCK and not entry.match("task-*.safetensors") for entry in path.iterdir()):
-            raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to go on with")
+            raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to resume")
         folder = cls(path, designs, tasks, recipe)
-        folder._remove_tasks()  # of a process that was killed here
+        folder._remove_tasks()  # left by a killed process
         distinct = list({id(task): task for task in tasks}.values())
         places = {id(task): number for number, task in enumerate(distinct)}
         try:
             for number, task in enumerate(distinct):
                 facts = {"rank": task.rank, "description": task.description}
-                write_tensors(folder._file("task", number), _parts(task), facts)
+                write_tensors(folder._file("task", number), task.tensors, facts)
             folder._write_plan(None, [places[id(task)] for task in tasks])
         except BaseException:
             folder._remove_tasks()
@@ -104,25 +110,25 @@ class SweepFolder:
 
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
-        """A folder that was created before."""
+        """Open a folder that `create` made."""
         plan = _plan(path)
         try:
             designs = [_design(entry) for entry in plan["designs"]]
             recipe = _recipe(plan["recipe"])
             numbers = [int(number) for number in plan["tasks"]]
             if not designs or len(numbers) != len(designs):
-                raise ValueError("as many tasks as designs")
+                raise ValueError("expected as many tasks as designs")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(f"{path / PLAN}: broken, the parts do not fit ({error})") from error
+            raise InputError(f"{path / PLAN}: broken, its parts do not fit ({error})") from error
         found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(numbers)}
         return cls(path, designs, [found[number] for number in numbers], recipe)
 
     def same_plan(self, designs: Sequence[Design], recipe: Recipe) -> bool:
-        """Whether the folder is that of this sweep."""
+        """Say whether the folder belongs to this sweep."""
         return self.designs == list(designs) and self.recipe == recipe
 
     def write_network(self, number: int, run: LeakyRun) -> None:
-        """Keep a trained network."""
+        """Write a trained network."""
         facts = {
             "digest": self._digests[number],
             "history": run.history.to_dict("records"),
@@ -132,11 +138,11 @@ class SweepFolder:
         write_tensors(self._file("network", number), tensors, facts, durable=True)
 
     def read_network(self, number: int) -> LeakyRun:
-        """A trained network."""
+        """Read a trained network."""
         path = self._file("network", number)
         tensors, facts = read_tensors(path, {"digest": str, "history": list, "diverged": (int, type(None))})
         if facts["digest"] != self._digests[number]:
-            raise InputError(f"{path}: the network of another sweep; remove it to train this one anew")
+            raise InputError(f"{path}: a network of another sweep; remove it to train this one again")
         design, task = self.designs[number], self.tasks[number]
         net = design.network(task.x.shape[1], task.y.shape[1])
         try:
@@ -149,36 +155,36 @@ class SweepFolder:
             return LeakyRun(design, task, net, history_table(facts["history"]), facts["diverged"])
         except (KeyError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             reason = str(error).strip().splitlines()[-1].strip()
-            raise InputError(f"{path}: not the network of the plan, or broken ({reason})") from error
+            raise InputError(f"{path}: not a network of the plan, or broken ({reason})") from error
 
     def write_checkpoint(self, members: Sequence[int], contents: TensorFile) -> None:
-        """Keep a training under way."""
+        """Write an unfinished training."""
         digests = [self._digests[number] for number in members]
         facts = {"members": list(members), "digests": digests, **contents.facts}
         write_tensors(self._file("checkpoint", members[0]), contents.tensors, facts)
 
     def checkpoints(self) -> list[tuple[list[int], TensorFile]]:
-        """All trainings under way, with the numbers of their networks."""
+        """Read all unfinished trainings, with the numbers of their networks."""
         found = []
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
             contents = read_tensors(path, {"members": list, "digests": list})
             members = contents.facts["members"]
             known = all(type(number) is int and 0 <= number < len(self.designs) for number in members)
             if not members or not known or contents.facts["digests"] != [self._digests[n] for n in members]:
-                raise InputError(f"{path}: not a checkpoint of this sweep; remove it to begin these anew")
+                raise InputError(f"{path}: not a checkpoint of this sweep; remove it to start again")
             found.append((members, contents))
         return found
 
     def remove_checkpoint(self, members: Sequence[int]) -> None:
-        """Forget a training that is done."""
+        """Remove the checkpoint of a finished training."""
         self._file("checkpoint", members[0]).unlink(missing_ok=True)
 
     def finish(self, provenance: Provenance) -> None:
-        """Say how it came about."""
+        """Write the provenance, when all is done."""
         self._write_plan(provenance.as_dict(), _plan(self.path)["tasks"])
 
     def networks(self) -> dict[int, LeakyRun]:
-        """All that are trained, by number."""
+        """Read all trained networks, by number."""
         return {
             number: self.read_network(number)
             for number in range(len(self.designs))
@@ -186,7 +192,7 @@ class SweepFolder:
         }
 
     def provenance(self) -> Provenance | None:
-        """How it came about, once all is done."""
+        """Read the provenance; None until all is done."""
         entry = _plan(self.path).get("provenance")
         try:
             return None if entry is None else Provenance(**entry)
@@ -194,13 +200,13 @@ class SweepFolder:
             raise InputError(f"{self.path / PLAN}: broken ({error})") from error
 
     def sweep(self) -> LeakySweep:
-        """The result, once every network is trained."""
+        """Read the result; raise an error until every network is trained."""
         found = self.networks()
         missing = len(self.designs) - len(found)
         if missing:
             raise InputError(
                 f"{self.path}: {missing} of {len(self.designs)} networks are not trained yet; "
-                "give the same command with --resume, or sweep(…, resume=True)"
+                "run the same training again with resume"
             )
         return LeakySweep(tuple(found.values()), self.recipe, self.provenance() or Provenance())
 
@@ -238,12 +244,12 @@ def save_sweep(sweep: LeakySweep, path: Path) -> Path:
 
 
 def load_sweep(folder: str | Path) -> LeakySweep:
-    """A sweep from the folder that `sweep(…, out=folder)` or `fathometer leaky` wrote."""
+    """Read a sweep from the folder that `sweep(…, out=folder)` or `fathometer leaky` wrote."""
     return SweepFolder.open(Path(folder)).sweep()
 
 
 def _compact(tensor: Tensor) -> Tensor:
-    """As float32 where that loses nothing, as after training in float32."""
+    """Return float32 if that loses nothing, as after training in float32."""
     short = tensor.float()
     return short if torch.equal(short.double(), tensor) else tensor
 
@@ -272,10 +278,6 @@ def _recipe(entry: dict[str, Any]) -> Recipe:
     return Recipe(**{**entry, "phases": tuple(Phase(**phase) for phase in entry["phases"])})
 
 
-def _parts(task: Task) -> dict[str, Tensor]:
-    return {"x": task.x, "y": task.y, "x_test": task.x_test, "y_test": task.y_test}
-
-
 def _task(path: Path) -> Task:
     tensors, facts = read_tensors(path, {"rank": (int, type(None)), "description": dict})
     try:
@@ -289,3 +291,41 @@ def _task(path: Path) -> Task:
     ):
         raise InputError(f"{path}: not the data of a sweep (the shapes do not fit)")
     return Task(x, y, x_test, y_test, facts["rank"], facts["description"])
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, durable: bool = False
+) -> None:
+    """Write a file; it appears when it is complete, and with `durable` survives a loss of power."""
+    _, torch_format = _safetensors()
+    with complete_file(path, durable=durable) as part:
+        whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        part.write_bytes(torch_format.save(whole, metadata={"facts": json.dumps(facts)}))
+
+
+def read_tensors(path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> TensorFile:
+    """Read a file; raise an error unless its facts have these types."""
+    safetensors, _ = _safetensors()
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            # Not by `strict_json`: shortly before a training diverges, `crit` may be NaN.
+            facts = json.loads((file.metadata() or {})["facts"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (KeyError, ValueError, RecursionError, safetensors.SafetensorError) as error:
+        raise InputError(f"{path}: broken, or not of a sweep ({error})") from error
+    for name, kind in kinds.items():
+        value = facts.get(name) if isinstance(facts, dict) else None
+        if not isinstance(facts, dict) or name not in facts or not isinstance(value, kind):
+            raise InputError(f"{path}: broken, or not of a sweep ({name} is {value!r})")
+    return TensorFile(tensors, facts)
+
+
+def _safetensors() -> tuple[Any, Any]:
+    try:
+        import safetensors
+        import safetensors.torch
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "leaky", "a folder of trained networks") from error
+    return safetensors, safetensors.torch

@@ -7,21 +7,22 @@ A stack of S networks has representations `[S, width, samples]`; what differs fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from importlib.util import find_spec
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.fusion import fused
-from fathometer.leaky.model import LeakyResNet
-from fathometer.leaky.nonlinearity import Nonlinearity
+from fathometer.leaky.energy import median
+from fathometer.leaky.model import LeakyResNet, Nonlinearity
 from fathometer.leaky.teacher import Task
+
+Function = TypeVar("Function", bound="Callable[..., object]")
 
 
 class Parameters(NamedTuple):
-    """What is learned, or its gradient.
+    """Learned parameters, or their gradients.
 
     Attributes:
         weights: W, `[layers, S, width, width + 1]`, on a GPU with columns of zeros up to a multiple of 4.
@@ -35,23 +36,22 @@ class Parameters(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Of each network, `[S]`: the mean squared error, and the decay of its weights."""
+    """The mean squared error and the weight decay of each network, `[S]`."""
 
     error: Tensor
     decay: Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class Pointwise:
-    """The two things done between matrix products, in place, so that a GPU can have them compiled.
+class Pointwise(NamedTuple):
+    """The two operations between matrix products, in place; on a GPU they are compiled.
 
     Attributes:
-        bend: (a, s, c): s ← σ(a), a ← c a.
-        pull_back: (t, s, g, c): t ← σ'(s) t + c g.
+        activate: (a, s, c): s ← σ(a), a ← c a.
+        backward: (t, s, g, c): t ← σ'(s) t + c g.
     """
 
-    bend: Callable[[Tensor, Tensor, Tensor], object]
-    pull_back: Callable[[Tensor, Tensor, Tensor, Tensor], object]
+    activate: Callable[[Tensor, Tensor, Tensor], object]
+    backward: Callable[[Tensor, Tensor, Tensor, Tensor], object]
 
 
 class Stack:
@@ -62,8 +62,8 @@ class Stack:
         tasks: the data of each.
         decays: μ of each: the loss is the mean squared error + μ/2 (Σ ρ_l ‖W_l‖² + ‖W_in‖² + ‖W_out‖²), the
             paper's λ/(2L̃) with μ = λ/L̃. Fixed maps do not decay.
-        device: where.
-        dtype: of all numbers.
+        device: device of all tensors.
+        dtype: dtype of all tensors.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Stack:
         shapes = {(tuple(net.weights.shape), tuple(task.x.shape), tuple(task.y.shape)) for net, task in
                   zip(nets, tasks, strict=True)}  # fmt: skip
         if len(shapes) != 1 or len({(net.sigma.name, net.maps == "learned") for net in nets}) != 1:
-            raise InputError("a stack: expected networks of one shape, one nonlinearity, one kind of maps")
+            raise InputError("expected networks of one shape, one nonlinearity and one kind of maps")
         self.sigma, self.learned_maps = nets[0].sigma, nets[0].maps == "learned"
         self._nets = nets
         (layers, width, columns), samples = nets[0].weights.shape, len(tasks[0].x)
         self.layers, self.width, self.columns, self.samples = layers, width, columns, samples
-        padded = -(-columns // 4) * 4 if device.type == "cuda" else columns  # aligned rows, twice the speed
+        padded = -(-columns // 4) * 4 if device.type == "cuda" else columns  # aligned rows are twice as fast
 
         def put(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
             return torch.stack([t.detach() for t in tensors], axis).to(device, dtype).contiguous()
@@ -109,24 +109,24 @@ class Stack:
         return len(self.depths)
 
     def set_steps(self, steps: Tensor) -> None:
-        """Other ρ, `[layers, S]`."""
+        """Set ρ, `[layers, S]`."""
         self.steps.copy_(steps[..., None, None])
         torch.sub(1, self.steps * self.depths, out=self.leaks)
 
     @torch.no_grad()
     def residuals(self) -> Tensor:
-        """W_out A_L − Y, `[S, outputs, samples]`, by a forward pass that keeps σ(A_0) … σ(A_{L−1})."""
+        """Compute W_out A_L − Y, `[S, outputs, samples]`; the pass keeps σ(A_0) … σ(A_{L−1})."""
         weights, inward, outward = self.parameters
         torch.mul(weights, self.steps, out=self._stepped)
         a = torch.bmm(inward, self.x, out=self._a)
         for leak, weight, s in zip(self.leaks, self._stepped, self._s, strict=True):
-            self._pointwise.bend(a, s[:, : self.width], leak)
+            self._pointwise.activate(a, s[:, : self.width], leak)
             a.baddbmm_(weight, s)
         return torch.baddbmm(self.y, outward, a, beta=-1)
 
     @torch.no_grad()
     def differentiate(self) -> Tensor:
-        """Fill `gradients` with those of the loss, and give the residuals.
+        """Fill `gradients` with those of the loss, and return the residuals.
 
         With G_l = ∂C/∂A_l: G_{l−1} = (1 − ρ_l L̃) G_l + ρ_l σ'(A_{l−1}) ⊙ (V_lᵀ G_l), and
         ∂/∂W_l = ρ_l (G_l σ(A_{l−1})ᵀ + μ W_l), the products of all layers at once.
@@ -138,7 +138,7 @@ class Stack:
         for layer in range(self.layers, 0, -1):
             g, t, s = self._g[layer], self._g[layer - 1], self._s[layer - 1][:, : self.width]
             torch.bmm(self._stepped[layer - 1][..., : self.width].mT, g, out=t)
-            self._pointwise.pull_back(t, s, g, self.leaks[layer - 1])
+            self._pointwise.backward(t, s, g, self.leaks[layer - 1])
         both = self.gradients.weights.flatten(0, 1)
         torch.bmm(self._g[1:].flatten(0, 1), self._s.flatten(0, 1).mT, out=both)
         self.gradients.weights.addcmul_(weights, self.decays).mul_(self.steps)
@@ -149,7 +149,7 @@ class Stack:
 
     @torch.no_grad()
     def losses(self, residuals: Tensor | None = None) -> Losses:
-        """The two parts of the loss, from a forward pass or from its residuals."""
+        """Compute the two parts of the loss, from a forward pass or from its residuals."""
         residuals = self.residuals() if residuals is None else residuals
         weights, inward, outward = self.parameters
         norms = (self.steps[..., 0] * weights.square().sum(-1)).sum((0, 2))
@@ -159,7 +159,7 @@ class Stack:
 
     @torch.no_grad()
     def criticality(self) -> Tensor:
-        """The median over layers of ‖W_l − L̃ B_l σ(A_{l−1})ᵀ‖ / ‖W_l‖ for each network: `crit`, at best 0.
+        """Compute `crit`, the median over layers of ‖W_l − L̃ B_l σ(A_{l−1})ᵀ‖ / ‖W_l‖, for each network.
 
         It is ‖∂loss/∂W_l‖ / (μ ρ_l ‖W_l‖), so it takes a backward pass.
         """
@@ -170,7 +170,7 @@ class Stack:
 
     @torch.no_grad()
     def moves(self) -> Tensor:
-        """‖A_l − A_{l−1}‖ / ‖A_l‖ in every layer, `[layers, S]`."""
+        """Compute ‖A_l − A_{l−1}‖ / ‖A_l‖ in every layer, `[layers, S]`."""
         weights, inward, _ = self.parameters
         before, found = inward @ self.x, []
         for step, depth_step, weight, s in zip(self.steps, 1 - self.leaks, weights, self._s, strict=True):
@@ -183,7 +183,7 @@ class Stack:
         return torch.stack(found)
 
     def store(self, which: Sequence[bool]) -> None:
-        """Copy what was learned back into some of the networks."""
+        """Copy the parameters back into some of the networks."""
         weights, inward, outward = (part.detach().to("cpu", torch.float64) for part in self.parameters)
         steps = self.steps[..., 0, 0].to("cpu", torch.float64)
         with torch.no_grad():
@@ -195,7 +195,7 @@ class Stack:
                     net.steps.copy_(steps[:, number])
 
     def load_flat(self, points: Tensor) -> None:
-        """Parameters from one row for each network, in the order of `Parameters`."""
+        """Set the parameters from one row for each network, as `flattened` makes them."""
         weights, inward, outward = self.parameters
         sizes = [weights[:, 0].numel(), inward[0].numel(), outward[0].numel()]
         parts = points.split(sizes, 1)
@@ -204,39 +204,51 @@ class Stack:
         outward.copy_(parts[2].view_as(outward))
 
     def state(self) -> dict[str, Tensor]:
-        """Parameters and steps, by name."""
+        """Return parameters and steps by name."""
         return {**self.trimmed(self.parameters), "steps": self.steps}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """What `state` gave."""
+        """Set what `state` returned."""
         self.fill(self.parameters, tensors)
         self.set_steps(tensors["steps"][..., 0, 0].to(self.steps))
 
     def trimmed(self, parameters: Parameters) -> dict[str, Tensor]:
-        """By name, without columns of zeros."""
+        """Return parameters by name, without padding."""
         return {**parameters._asdict(), "weights": parameters.weights[..., : self.columns]}
 
     def fill(self, parameters: Parameters, tensors: dict[str, Tensor]) -> None:
-        """Copy what `trimmed` gave."""
+        """Copy what `trimmed` returned."""
         for name, part in self.trimmed(parameters).items():
             if tensors[name].shape != part.shape:
                 raise ValueError(f"{name} of shape {list(tensors[name].shape)}, not {list(part.shape)}")
             part.copy_(tensors[name])
 
 
-def median(values: Tensor) -> Tensor:
-    """Over the first axis, for an even number the mean of the middle two, as pandas has it (torch does not).
+def flattened(parameters: Parameters) -> Tensor:
+    """Return one row for each network."""
+    return torch.cat(
+        [parameters.weights.transpose(0, 1).flatten(1), *(p.flatten(1) for p in parameters[1:])], 1
+    )
 
-    Example:
-        >>> median(torch.tensor([4.0, 1.0, 2.0, 9.0])).item()
-        3.0
-    """
-    ordered, count = values.sort(0).values, len(values)
-    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+
+def fused(function: Function, device: torch.device) -> Function:
+    """Compile a function if it runs on a GPU and Triton is installed."""
+    if device.type != "cuda" or find_spec("triton") is None:
+        return function
+    return torch.compile(function)  # type: ignore[return-value]
+
+
+def captured(step: Callable[[], None]) -> Callable[[], object]:
+    """Record a step as a CUDA graph: one launch instead of hundreds."""
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def pointwise(sigma: Nonlinearity, device: torch.device) -> Pointwise:
-    """One kernel each on a GPU; on a CPU in place, with the kernels that torch has for ReLU."""
+    """Make one kernel each on a GPU; on a CPU use the kernels that torch has for ReLU."""
     if device.type == "cpu" and sigma.name == "relu":
         back = torch.ops.aten.threshold_backward.grad_input
         return Pointwise(

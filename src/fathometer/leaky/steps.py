@@ -12,25 +12,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 
 DAMPING = 0.2  # the exponent of an adaptive update; a full one oscillates
-_ROUNDING = 1e-12  # of a sum of steps: they are kept as they are
+_ROUNDING = 1e-12  # a sum this close to 1 is rounding, and the steps stay as given
 
 
 def equidistant(layers: int) -> Tensor:
-    """ρ_l = 1/L.
+    """Make steps ρ_l = 1/L.
 
     Example:
         >>> equidistant(4).tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    check_whole("layers", layers)
+    layers = check_whole("layers", layers, 1)
     return torch.full((layers,), 1 / layers, dtype=torch.float64)
 
 
 def irregular(layers: int, a: float = 0.5) -> Tensor:
-    """ρ_l = 1/L + a/L (1/4 − |l/L − 1/2|): short steps near both ends, long ones between.
+    """Make steps ρ_l = 1/L + a/L (1/4 − |l/L − 1/2|): short near both ends, long between.
 
     The paper's formula sums to 1 for even L and to 1 − a/(4L²) for odd L; it is divided by its sum.
 
@@ -42,15 +42,16 @@ def irregular(layers: int, a: float = 0.5) -> Tensor:
         >>> [round(step, 4) for step in irregular(4, 0.8).tolist()]
         [0.25, 0.3, 0.25, 0.2]
     """
-    check_whole("layers", layers)
-    check_irregularity(a)
+    layers = check_whole("layers", layers, 1)
+    if isinstance(a, bool) or not isinstance(a, int | float) or not 0 <= a < 1:
+        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
     place = torch.arange(1, layers + 1, dtype=torch.float64) / layers
     steps = (1 + a * (0.25 - (place - 0.5).abs())) / layers
     return steps / steps.sum()
 
 
 def given(steps: Sequence[float] | Tensor) -> Tensor:
-    """Steps of one's own, positive and with the sum 1.
+    """Take your own steps, which must be positive and have the sum 1.
 
     Example:
         >>> given([0.2, 0.3, 0.5]).tolist()
@@ -69,10 +70,10 @@ def given(steps: Sequence[float] | Tensor) -> Tensor:
 
 
 def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor:
-    """One adaptive update, towards equal moves ‖A_l − A_{l−1}‖ / ‖A_l‖ in all layers.
+    """Make one adaptive update, towards equal moves ‖A_l − A_{l−1}‖ / ‖A_l‖ in all layers.
 
-    The paper's ρ_l ∝ c_l⁻¹ with c_l = move_l / ρ_l is a fixed-point step; ρ_l ∝ ρ_l · move_l^(−damping) has
-    the same fixed point and comes to rest. With `damping` 1 it is the paper's.
+    The paper's ρ_l ∝ c_l⁻¹ with c_l = move_l / ρ_l is a fixed-point step. ρ_l ∝ ρ_l · move_l^(−damping) has
+    the same fixed point and converges; with `damping` 1 it is the paper's.
 
     Args:
         steps: ρ, `[..., layers]`.
@@ -89,39 +90,27 @@ def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor
 
 
 def places(steps: Tensor) -> Tensor:
-    """p_0 = 0, p_1, …, p_L = 1: where the representations stand."""
+    """Compute p_0 = 0, p_1, …, p_L = 1, the places of the representations."""
     return torch.cat([torch.zeros_like(steps[..., :1]), steps.cumsum(-1)], -1)
 
 
-def step_excess(steps: Tensor, effective_depth: float) -> float:
-    """The largest ρ_l L̃: from 1 on, the factor 1 − ρ_l L̃ before A_{l−1} is not positive."""
+def longest_step(steps: Tensor, effective_depth: float) -> float:
+    """Compute the largest ρ_l L̃: from 1 on, the factor 1 − ρ_l L̃ of A_{l−1} is not positive."""
     return steps.max().item() * effective_depth
 
 
-def check_steps(steps: Tensor, effective_depth: float) -> None:
-    """Warn where ρ_l L̃ ≥ 1."""
-    largest = step_excess(steps, effective_depth)
+def warn_of_long_steps(steps: Tensor, effective_depth: float) -> None:
+    """Warn if some ρ_l L̃ ≥ 1."""
+    largest = longest_step(steps, effective_depth)
     if largest >= 1:
-        least = int(effective_depth) + 1
         warnings.warn(
-            f"a step has ρL̃ = {largest:.3g} ≥ 1: the layer turns what it leaks round (1 − ρL̃ ≤ 0), and the "
-            f"path need not follow the differential equation; {least} equidistant layers would do",
+            f"a step has ρL̃ = {largest:.3g} ≥ 1: the layer reverses the sign of what it leaks (1 − ρL̃ ≤ 0), "
+            "and the path need not follow the differential equation; use at least "
+            f"{int(effective_depth) + 1} equidistant layers",
             stacklevel=3,
         )
 
 
-def check_irregularity(a: object) -> None:
-    """Complain of an `a` that would make a step vanish."""
-    if isinstance(a, bool) or not isinstance(a, int | float) or not 0 <= a < 1:
-        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
-
-
 def is_positive(value: object) -> bool:
-    """Whether it is a finite number > 0."""
+    """Say whether a value is a finite number > 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-
-
-def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Complain of what is not a whole number, or too small."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}: expected a whole number from {least}, got {value!r}")

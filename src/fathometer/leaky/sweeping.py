@@ -1,4 +1,4 @@
-"""The front door: designs in, trained networks out, all of them together."""
+"""Train all networks of a sweep: on a GPU in stacks, on a CPU in threads."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from typing import TypeAlias
 import pandas as pd
 import torch
 
-from fathometer.errors import InputError, NumericalError, first_line
+from fathometer.errors import InputError, NumericalError, check_device
 from fathometer.leaky.plan import PRESETS, Design, Recipe
-from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep
-from fathometer.leaky.run_files import PLAN, SweepFolder, claimed
-from fathometer.leaky.steps import step_excess
+from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep, in_threads
+from fathometer.leaky.run_files import PLAN, SweepFolder, TensorFile, claimed
+from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
-from fathometer.leaky.tensor_files import TensorFile
-from fathometer.leaky.threads import in_threads
 from fathometer.leaky.training import Training
 from fathometer.progress import Show, progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
 CHECKPOINT_EVERY = 10.0  # seconds
-RARELY = 20  # times as long as it takes to write one
+RARELY = 20  # at most one in so many times the time that it takes to write one
 
 Members: TypeAlias = "list[int]"
 
@@ -47,13 +45,13 @@ def sweep(
 
     Args:
         designs: what to train; `grid` makes many.
-        recipe: how.
-        task: data of one's own for all of them, in place of their teachers.
-        device: where.
-        threads: on a CPU; one for each core if left out.
+        recipe: how to train.
+        task: your own data for all of them, instead of their teachers.
+        device: device to train on.
+        threads: number of threads on a CPU. Default: one for each core.
         out: a folder for checkpoints and the result.
-        resume: go on with what is in the folder.
-        progress: True for a bar, or a function of (epochs done, epochs in all, a note).
+        resume: whether to continue the sweep in that folder.
+        progress: True for a bar, or a function of (epochs done, total epochs, a note).
 
     Example:
         >>> from fathometer.leaky import Design, Phase, Teacher
@@ -64,9 +62,9 @@ def sweep(
     """
     started = time.perf_counter()
     designs = [designs] if isinstance(designs, Design) else list(designs)
-    where = _device(device)
+    where = torch.device(check_device(device))
     if not designs:
-        raise InputError("designs: expected at least one network to train, got none")
+        raise InputError("expected at least one network to train, got none", parameter="designs")
     if task is not None:
         for design in designs:
             design.check_fits(task.x.shape[1], task.y.shape[1])
@@ -106,8 +104,8 @@ def sweep(
     return LeakySweep(runs, recipe, provenance)
 
 
-class _Stopped(Exception):  # noqa: N818 (nothing went wrong)
-    """Another network failed, or the user has had enough."""
+class _Stopped(Exception):  # noqa: N818 (this is not an error)
+    """Another network failed, or the user interrupted."""
 
 
 class _Board:
@@ -129,7 +127,7 @@ class _Board:
 
 
 class _Work:
-    """Trains groups of networks, and keeps what comes of it."""
+    """Trains groups of networks, and writes checkpoints and results."""
 
     def __init__(
         self,
@@ -146,7 +144,7 @@ class _Work:
         self.stop = threading.Event()
 
     def train(self, members: Members, state: TensorFile | None = None) -> None:
-        """Train some networks to the end, or until someone says stop."""
+        """Train some networks to the end, or until `stop` is set."""
         designs, tasks = [self._designs[n] for n in members], [self._tasks[n] for n in members]
         training = Training(designs, tasks, self._recipe, self._device)
         if state is not None:
@@ -190,18 +188,16 @@ class _Work:
 def _folder(
     designs: Sequence[Design], recipe: Recipe, task: Task | None, out: str | Path | None, resume: bool
 ) -> tuple[SweepFolder | None, list[Task]]:
-    """The folder, if there is one, and the data of each network."""
+    """Open or create the folder, if there is one, and return it with the data of each network."""
     if out is not None and resume and (Path(out) / PLAN).exists():
         folder = SweepFolder.open(Path(out))
         if not folder.same_plan(designs, recipe):
-            raise InputError(
-                f"{out}: holds another sweep, so this one cannot go on there; give another folder"
-            )
+            raise InputError(f"{out}: holds another sweep; give another folder")
         if task is not None and not folder.tasks[0].same_data(task):
-            raise InputError(f"{out}: holds a sweep on other data; give the same, or another folder")
+            raise InputError(f"{out}: holds a sweep on other data; give the same data, or another folder")
         return folder, folder.tasks
     if out is not None and (Path(out) / PLAN).exists():
-        raise InputError(f"{out}: holds a sweep already; resume goes on with it, or give another folder")
+        raise InputError(f"{out}: holds a sweep already; use resume to continue it, or give another folder")
     tasks = [task] * len(designs) if task is not None else _drawn(designs)
     if out is None:
         return None, tasks
@@ -209,12 +205,12 @@ def _folder(
 
 
 def _drawn(designs: Sequence[Design]) -> list[Task]:
-    """What the teachers say; designs with one teacher share it."""
+    """Make the tasks; designs with the same teacher share one."""
     tasks: dict[tuple[Teacher, int, int], Task] = {}
     found = []
     for design in designs:
         if design.teacher is None:
-            raise InputError("task: a design without a teacher needs data of its own")
+            raise InputError("a design without a teacher needs your own data", parameter="task")
         key = (design.teacher, design.samples, design.test_samples)
         if key not in tasks:
             tasks[key] = design.teacher.task(design.samples, design.test_samples)
@@ -229,11 +225,11 @@ def _groups(
     folder: SweepFolder | None,
     trained: Mapping[int, LeakyRun],
 ) -> list[tuple[Members, TensorFile | None]]:
-    """Which networks are trained together, with where they stand: those of a checkpoint stay together."""
+    """Decide which networks are trained together, and from which state: as in the checkpoints."""
     groups: list[tuple[Members, TensorFile | None]] = []
     for members, state in [] if folder is None else folder.checkpoints():
         if folder is not None and all(number in trained for number in members):
-            folder.remove_checkpoint(members)  # it was killed just before that
+            folder.remove_checkpoint(members)  # a killed process had no time to
         else:
             groups.append((members, state))
     known = {*trained, *(number for members, _ in groups for number in members)}
@@ -247,44 +243,35 @@ def _groups(
 
 
 def _check_not_all_diverged(runs: Sequence[LeakyRun], folder: SweepFolder | None) -> None:
-    """An error if every network diverged."""
+    """Raise an error if every network diverged."""
     diverged = [run.diverged for run in runs if run.diverged is not None]
     if len(diverged) == len(runs):
-        where = "" if folder is None else f" (the last good weights are in {folder.path})"
+        where = "" if folder is None else f" (the last finite weights are in {folder.path})"
         raise NumericalError(
             f"training diverged: the loss was not finite at epoch {min(diverged)}{where}; "
-            "scale x and y to size 1, or take a lower learning rate or more layers"
+            "scale x and y to size 1, or use a lower learning rate or more layers"
         )
 
 
 def _warn_of(runs: Sequence[LeakyRun]) -> None:
-    """Once for all networks, in the thread of the caller."""
+    """Warn once for all networks, in the thread of the caller."""
     diverged = [(number, run.diverged) for number, run in enumerate(runs) if run.diverged is not None]
     if diverged:
         which = ", ".join(f"network {number} at epoch {epoch}" for number, epoch in diverged[:5])
         more = ", …" if len(diverged) > 5 else ""
         warnings.warn(
-            f"{len(diverged)} of {len(runs)} networks diverged ({which}{more}): they are as they were when "
-            "their loss was last finite; take a lower learning rate or more layers",
+            f"{len(diverged)} of {len(runs)} networks diverged ({which}{more}): they are kept as they were "
+            "when their loss was last finite; use a lower learning rate or more layers",
             stacklevel=3,
         )
-    worst = [step_excess(run.net.steps, run.design.effective_depth) for run in runs]
-    long = [excess for excess in worst if excess >= 1]
+    worst = [longest_step(run.net.steps, run.design.effective_depth) for run in runs]
+    long = [step for step in worst if step >= 1]
     if long:
         warnings.warn(
             f"{len(long)} of {len(runs)} networks have steps with ρL̃ ≥ 1, up to {max(long):.3g}: such a "
-            "layer turns what it leaks round (1 − ρL̃ ≤ 0), which does no harm inside the bottleneck alone",
+            "layer reverses the sign of what it leaks (1 − ρL̃ ≤ 0), which is harmless in the bottleneck only",
             stacklevel=3,
         )
-
-
-def _device(device: str | torch.device) -> torch.device:
-    try:
-        where = torch.device(device)
-        torch.empty(1, device=where)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device: {device} is not usable here ({first_line(error)})") from error
-    return where
 
 
 def _silent(done: int, total: int | None, note: str = "") -> None:

@@ -14,16 +14,15 @@ from typing import Any, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
-from fathometer.leaky.randomness import stream
-from fathometer.leaky.steps import check_whole
+from fathometer.errors import InputError, check_whole
+from fathometer.leaky.model import stream
 
 TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
 Latents: TypeAlias = Literal["relu", "centred"]
 
 HIDDEN = 100  # width of a teacher's hidden layers
 BLOCKS = 4  # of a residual teacher
-_SINGULAR = 1e-12  # the share of a latent's variance that the others do not explain is at least this
+_SINGULAR = 1e-12  # least share of a latent's variance that the other latents must leave unexplained
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +32,9 @@ class Task:
     Attributes:
         x: inputs, `[samples, inputs]`.
         y: outputs, `[samples, outputs]`.
-        x_test: held-out inputs, or none of them, `[0, inputs]`.
+        x_test: held-out inputs, `[0, inputs]` if there are none.
         y_test: held-out outputs.
-        rank: the bottleneck rank, where it is known.
+        rank: the bottleneck rank, if it is known.
         description: where the data come from, as plain values.
     """
 
@@ -46,11 +45,14 @@ class Task:
     rank: int | None = None
     description: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The four tensors by name."""
+        return {"x": self.x, "y": self.y, "x_test": self.x_test, "y_test": self.y_test}
+
     def same_data(self, other: Task) -> bool:
-        """Whether both hold the same numbers."""
-        return all(
-            torch.equal(getattr(self, name), getattr(other, name)) for name in ("x", "y", "x_test", "y_test")
-        )
+        """Say whether both hold the same numbers."""
+        return all(torch.equal(one, other.tensors[name]) for name, one in self.tensors.items())
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,12 @@ class Teacher:
     """f* = g_n ∘ … ∘ g_1, a composition of random networks (Figures 1 and 2, appendix B).
 
     Attributes:
-        dimensions: of inputs, of the places between, of outputs: (30, 3, 30) or (30, 6, 3, 30).
+        dimensions: those of inputs, of the latents between networks, and of outputs: (30, 3, 30) or
+            (30, 6, 3, 30).
         kind: `fcnn`, two layers each, or `resnet`.
         latents: what comes out between two networks: `relu`, non-negative, or `centred`. A network that
-            learns from centred ones carries one constant direction more to represent them with ReLUs.
-        seed: of the networks and of the data.
+            learns from centred latents needs one more, constant, direction to represent them with ReLUs.
+        seed: seed of the networks and of the data.
     """
 
     dimensions: tuple[int, ...] = (30, 3, 30)
@@ -71,28 +74,30 @@ class Teacher:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        dimensions = tuple(self.dimensions) if isinstance(self.dimensions, Sequence) else ()
-        if len(dimensions) < 3 or any(type(d) is not int or d < 1 for d in dimensions):
+        if not isinstance(self.dimensions, Sequence) or len(self.dimensions) < 3:
             raise InputError(
-                "dimensions: expected at least three whole numbers from 1, as (30, 3, 30), got "
-                f"{self.dimensions!r}"
+                f"expected at least three whole numbers, as (30, 3, 30), got {self.dimensions!r}",
+                parameter="dimensions",
             )
+        dimensions = tuple(check_whole("dimensions", size, 1) for size in self.dimensions)
         object.__setattr__(self, "dimensions", dimensions)
+        object.__setattr__(self, "seed", check_whole("seed", self.seed))
         ends, inner = (dimensions[0], dimensions[-1]), dimensions[1:-1]
         if min(inner) >= min(ends):
             raise InputError(
-                f"rank: expected inner dimensions below those of inputs and outputs, {min(ends)}, got "
-                f"{min(inner)}: there would be no bottleneck"
+                f"expected inner dimensions below those of inputs and outputs, {min(ends)}, got "
+                f"{min(inner)}: there would be no bottleneck",
+                parameter="rank",
             )
         if max(inner) > HIDDEN:
             raise InputError(
-                f"dimensions: expected inner ones up to {HIDDEN}, the width of a teacher's hidden layers, "
-                f"got {max(inner)}; take a narrower teacher, or data of your own"
+                f"expected inner dimensions up to {HIDDEN}, the width of a teacher's hidden layers, "
+                f"got {max(inner)}; use a narrower teacher, or your own data",
+                parameter="dimensions",
             )
-        stream(self.seed, "teacher")  # complains of a bad seed
         for name, value, known in (("kind", self.kind, TeacherKind), ("latents", self.latents, Latents)):
             if value not in get_args(known):
-                raise InputError(f"{name}: expected {' or '.join(get_args(known))}, got {value!r}")
+                raise InputError(f"expected {' or '.join(get_args(known))}, got {value!r}", parameter=name)
 
     @property
     def rank(self) -> int:
@@ -100,17 +105,19 @@ class Teacher:
         return min(self.dimensions[1:-1])
 
     def check_samples(self, samples: int, test_samples: int = 0) -> None:
-        """Complain of too few samples: n of them, demeaned, span n − 1 dimensions."""
-        check_samples(samples, test_samples)
+        """Refuse too few samples: n of them, centred, span n − 1 dimensions."""
+        check_whole("samples", samples, 2)
+        check_whole("test_samples", test_samples)
         widest = max(self.dimensions[1:-1])
         if samples + test_samples <= widest:
             raise InputError(
-                f"samples: expected more than {widest}, the widest inner dimension of the teacher, with the "
-                f"test's, got {samples} + {test_samples}; take more samples, or a narrower teacher"
+                f"expected more than {widest}, the largest inner dimension of the teacher, together with the "
+                f"test samples, got {samples} + {test_samples}; use more samples, or a narrower teacher",
+                parameter="samples",
             )
 
     def task(self, samples: int, test_samples: int = 0) -> Task:
-        """Standard normal inputs and what the teacher makes of them, both demeaned and normalised together.
+        """Draw standard normal inputs and compute the teacher's outputs; both are centred and normalised.
 
         Example:
             >>> task = Teacher((5, 2, 5)).task(100, 20)
@@ -119,10 +126,10 @@ class Teacher:
         """
         self.check_samples(samples, test_samples)
         x = _normal(stream(self.seed, "inputs"), samples + test_samples, self.dimensions[0])
-        drawn = stream(self.seed, "teacher")
+        generator = stream(self.seed, "teacher")
         latent = x
         for number, (inward, outward) in enumerate(itertools.pairwise(self.dimensions)):
-            latent = _random_network(drawn, inward, outward, self.kind)(latent)
+            latent = _random_network(generator, inward, outward, self.kind)(latent)
             if number < len(self.dimensions) - 2:
                 latent = _whitened(latent)
                 latent = latent.relu() if self.latents == "relu" else latent
@@ -137,14 +144,8 @@ class Teacher:
         )
 
 
-def check_samples(samples: int, test_samples: int) -> None:
-    """Complain of what no task can have."""
-    for name, count, least in (("samples", samples, 2), ("test_samples", test_samples, 0)):
-        check_whole(name, count, least)
-
-
 def own_task(x: Tensor, y: Tensor, x_test: Tensor | None = None, y_test: Tensor | None = None) -> Task:
-    """A task from data of one's own, `[samples, features]` each, taken as they are.
+    """Make a task from your own data, `[samples, features]` each; they are not normalised.
 
     Example:
         >>> own_task(torch.zeros(4, 2), torch.ones(4, 3)).y_test.shape
@@ -161,7 +162,7 @@ def own_task(x: Tensor, y: Tensor, x_test: Tensor | None = None, y_test: Tensor 
     for name, test, train in (("x_test", held_x, x), ("y_test", held_y, y)):
         if test.shape[1] != train.shape[1]:
             raise InputError(
-                f"{name}: expected {train.shape[1]} features as in training, got {test.shape[1]}"
+                f"expected {train.shape[1]} features as in training, got {test.shape[1]}", parameter=name
             )
     return Task(
         x, y, held_x, held_y, None, {"name": "own data", "samples": len(x), "test_samples": len(held_x)}
@@ -181,12 +182,12 @@ def _matrices(names: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _random_network(
-    drawn: torch.Generator, inward: int, outward: int, kind: TeacherKind
+    generator: torch.Generator, inward: int, outward: int, kind: TeacherKind
 ) -> Callable[[Tensor], Tensor]:
     def layer(rows: int, columns: int) -> Tensor:
-        return _normal(drawn, columns, rows) / math.sqrt(columns)
+        return _normal(generator, columns, rows) / math.sqrt(columns)
 
-    first, bias, last = layer(HIDDEN, inward), 0.1 * _normal(drawn, HIDDEN), layer(outward, HIDDEN)
+    first, bias, last = layer(HIDDEN, inward), 0.1 * _normal(generator, HIDDEN), layer(outward, HIDDEN)
     if kind == "fcnn":
         return lambda x: (x @ first + bias).relu() @ last
     blocks: Sequence[Tensor] = [layer(HIDDEN, HIDDEN) for _ in range(BLOCKS)]
@@ -200,24 +201,24 @@ def _random_network(
     return residual
 
 
-def _normal(drawn: torch.Generator, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=drawn, dtype=torch.float64)
+def _normal(generator: torch.Generator, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def _whitened(values: Tensor) -> Tensor:
-    """With mean 0 and the identity as covariance: every dimension counts, so that none can be left out."""
+    """Give mean 0 and the identity as covariance: every dimension matters, so that none can be left out."""
     centred = values - values.mean(0)
     covariance = centred.mT @ centred / (len(values) - 1)
     lower, failed = torch.linalg.cholesky_ex(covariance)
     if failed or bool((lower.diagonal().square() <= _SINGULAR * covariance.diagonal()).any()):
         raise InputError(
             f"teacher: expected {values.shape[1]} independent latents, got fewer from {len(values)} samples; "
-            "take more samples, or a narrower teacher"
+            "use more samples, or a narrower teacher"
         )
     return torch.linalg.solve_triangular(lower, centred.mT, upper=False).mT
 
 
 def _normalised(values: Tensor) -> Tensor:
-    """Each feature with mean 0 and variance 1."""
+    """Give each feature mean 0 and variance 1."""
     centred = values - values.mean(0)
     return centred / centred.std(0).clamp(min=1e-12)

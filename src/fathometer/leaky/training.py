@@ -1,6 +1,6 @@
-"""Networks of one shape on their way through a recipe, in segments.
+"""Training of networks of one shape, in segments.
 
-Between two of them losses are recorded, and a training can be put down and taken up to the same result.
+After each segment losses are recorded, and a training can be saved and resumed with the same result.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from fathometer.leaky.adam import Adam, Descent, cosine
 from fathometer.leaky.lbfgs import LBFGS
 from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.run import history_table
-from fathometer.leaky.stack import Parameters, Stack
+from fathometer.leaky.run_files import TensorFile
+from fathometer.leaky.stack import Stack, captured, flattened
 from fathometer.leaky.steps import rebalanced
 from fathometer.leaky.teacher import Task
-from fathometer.leaky.tensor_files import TensorFile
 
 SEGMENTS = 40  # of a phase
-LEAST_SEARCH = 200  # evaluations in a segment of L-BFGS, which begins each with an empty memory
+MIN_SEARCH = 200  # evaluations in a segment of L-BFGS, which begins each with an empty memory
 REBALANCE_EVERY, REBALANCE_UNTIL = 20, 0.7  # epochs; share of the first phase
 WARM_UP = 3  # epochs before a CUDA graph is captured
 
 
 class Training:
-    """A stack of networks and where it stands in its recipe.
+    """A stack of networks, and how far its training is.
 
     Args:
-        designs: of networks of one shape.
+        designs: designs of networks of one shape.
         tasks: the data of each.
-        recipe: what to do.
-        device: where.
+        recipe: how to train.
+        device: device to train on.
 
     Attributes:
-        nets: as they were at the end of the last segment that counts: when they were critical enough, or when
-            their loss was last finite.
-        history: for each network, a row a segment up to there: epoch, error, decay, crit.
+        nets: the networks after the last segment; one that diverged, or was critical enough to stop, as it
+            was before.
+        history: for each network, a row per segment until then: epoch, error, decay, crit.
         diverged: for each network, the epoch at which its loss was found not to be finite, or None.
         converged: for each network, the epoch at which `crit` was first within the tolerance, or None.
         done: epochs so far, over all phases.
@@ -75,13 +75,13 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        return all(map(self._at_rest, range(len(self.nets)))) or self._phase >= len(self.recipe.phases)
+        """Whether all is done."""
+        return all(map(self._has_stopped, range(len(self.nets)))) or self._phase >= len(self.recipe.phases)
 
     def advance(self) -> None:
-        """Train for one segment, and record how it went."""
+        """Train for one segment, and record losses."""
         phase = self.recipe.phases[self._phase]
-        stack, method = self._under_way(phase)
+        stack, method = self._prepared(phase)
         stop = min(self._epoch + _segment(phase), phase.epochs)
         while self._epoch < stop:
             if self._rebalances and _may_rebalance(self._phase, phase, self._epoch):
@@ -91,7 +91,7 @@ class Training:
         if self._epoch >= phase.epochs:
             self._phase, self._epoch, self._stack, self._method = self._phase + 1, 0, None, None
 
-    def _under_way(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
+    def _prepared(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
         if self._stack is None or self._method is None:
             dtype = torch.float64 if phase.method == "lbfgs" else getattr(torch, self.recipe.precision)
             decays = [design.weight_decay for design in self._designs]
@@ -107,8 +107,8 @@ class Training:
         better = rebalanced(steps.T, stack.moves().T).T
         stack.set_steps(torch.where(self._adaptive, better, steps).to(stack.steps))
 
-    def _at_rest(self, number: int) -> bool:
-        """Whether a network is what it will be. In a stack it is computed on, and nobody looks."""
+    def _has_stopped(self, number: int) -> bool:
+        """Whether a network is final. In a stack it is still computed, and ignored."""
         return self.diverged[number] is not None or self.converged[number] is not None
 
     def _record(self, stack: Stack) -> None:
@@ -116,7 +116,7 @@ class Training:
         error, decay = (part.tolist() for part in stack.losses())
         good = [False for _ in self.nets]
         for number in range(len(self.nets)):
-            if self._at_rest(number):
+            if self._has_stopped(number):
                 continue
             row = {"error": error[number], "decay": decay[number], "crit": crit[number]}
             good[number] = math.isfinite(error[number]) and math.isfinite(decay[number])
@@ -129,7 +129,7 @@ class Training:
         stack.store(good)
 
     def state(self) -> TensorFile:
-        """Everything needed to go on from here: tensors, and plain facts."""
+        """Return what is needed to resume from here: tensors, and plain values."""
         tensors: dict[str, Tensor] = {}
         for number, net in enumerate(self.nets):
             tensors |= {f"{number}.{name}": value for name, value in net.state_dict().items()}
@@ -146,12 +146,12 @@ class Training:
         return TensorFile({name: value.detach().cpu() for name, value in tensors.items()}, facts)
 
     def restore(self, state: TensorFile) -> None:
-        """Go on from a state; an error if it is that of other networks, or broken."""
+        """Resume from a state; raise an error if it belongs to other networks, or is broken."""
         try:
             self._restore(*state)
         except (KeyError, IndexError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
-            raise InputError(f"the checkpoint is one of other networks, or broken ({reason})") from error
+            raise InputError(f"the checkpoint belongs to other networks, or is broken ({reason})") from error
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         phase, epoch = facts["phase"], facts["epoch"]
@@ -172,13 +172,13 @@ class Training:
         self._phase, self._epoch = phase, epoch
         self.history, self.diverged, self.converged = facts["history"], facts["diverged"], facts["converged"]
         if epoch:
-            stack, method = self._under_way(phases[phase])
+            stack, method = self._prepared(phases[phase])
             stack.load(_below(tensors, "stack."))
             method.load(_below(tensors, "method."))
 
 
 class _Steps:
-    """Adam or gradient descent, an epoch at a time; on a GPU as a graph that is replayed."""
+    """Adam or gradient descent, one epoch at a time; on a GPU as a graph that is replayed."""
 
     def __init__(self, stack: Stack, phase: Phase, rates: list[float]) -> None:
         schedule = cosine(phase.epochs) if phase.decreasing else torch.ones(phase.epochs, dtype=torch.float64)
@@ -188,7 +188,7 @@ class _Steps:
         self._warm = 0
 
     def go(self, epoch: int, stop: int) -> int:
-        """One epoch."""
+        """Train for one epoch."""
         del epoch, stop
         if self._graphed and self._replay is None and self._warm >= WARM_UP:
             self._replay = captured(self._optimiser.step)
@@ -204,13 +204,13 @@ class _Steps:
 
 
 class _Search:
-    """L-BFGS, a segment at a time."""
+    """L-BFGS, one segment at a time."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
     def go(self, epoch: int, stop: int) -> int:
-        """The whole segment, with a fresh memory."""
+        """Train for the whole segment, with an empty memory."""
         search = LBFGS(self._values, flattened(self._stack.parameters))
         for _ in range(stop - epoch - 1):
             if search.stuck.all():
@@ -235,28 +235,12 @@ def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def flattened(parameters: Parameters) -> Tensor:
-    """One row for each network."""
-    return torch.cat(
-        [parameters.weights.transpose(0, 1).flatten(1), *(p.flatten(1) for p in parameters[1:])], 1
-    )
-
-
 def _segment(phase: Phase) -> int:
     length = -(-phase.epochs // SEGMENTS)
-    return max(length, LEAST_SEARCH) if phase.method == "lbfgs" else length
+    return max(length, MIN_SEARCH) if phase.method == "lbfgs" else length
 
 
 def _may_rebalance(number: int, phase: Phase, epoch: int) -> bool:
     if number > 0 or phase.method == "lbfgs" or epoch == 0:
         return False
     return epoch % REBALANCE_EVERY == 0 and epoch < REBALANCE_UNTIL * phase.epochs
-
-
-def captured(step: Callable[[], None]) -> Callable[[], object]:
-    """The step as a CUDA graph: one launch in place of hundreds."""
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay

@@ -11,10 +11,10 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
-from fathometer.leaky.compare_schemes import Projection, check_alike
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.run import differs_in_depth
+from fathometer.leaky.schemes import Projection, check_alike
 from fathometer.leaky.theory import Statement, check_all
 
 Results: TypeAlias = LeakySweep | LeakyRun

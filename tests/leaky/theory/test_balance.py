@@ -25,7 +25,7 @@ def test_both_balances_are_exact_at_a_critical_point(steps: int | torch.Tensor) 
 
 
 def test_large_momenta_cannot_be_solved_for() -> None:
-    with pytest.raises(NumericalError, match="take smaller steps or momenta"):
+    with pytest.raises(NumericalError, match="use smaller steps or momenta"):
         solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=10.0), 2.0, 4)
 
 

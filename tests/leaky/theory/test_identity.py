@@ -136,7 +136,7 @@ def test_another_path_is_not_of_constant_cost(monkeypatch: pytest.MonkeyPatch) -
         path.coefficients.mul_(torch.linspace(0.5, 1, len(a)))
         return path
 
-    monkeypatch.setattr("fathometer.leaky.theory.saddle.constant_cost_path", halved)
+    monkeypatch.setattr("fathometer.leaky.theory.identity.constant_cost_path", halved)
     assert not path_to_a_saddle(drawn(0, 40, 3))[0].holds
 
 

@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from fathometer.errors import InputError
-from fathometer.leaky.nonlinearity import nonlinearity, with_ones
+from fathometer.leaky.model import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory import integration_range, linear_flow, middle_term, output_scaling, solved_path
-from fathometer.leaky.theory.piecewise import through_layer
+from fathometer.leaky.theory.symmetries import through_layer
 from tests.leaky.theory.conftest import drawn
 
 
@@ -53,7 +53,7 @@ def test_a_nonlinearity_that_is_not_homogeneous_breaks_the_scaling() -> None:
 
 
 def test_bad_shifts_are_refused(trained: RepresentationPath) -> None:
-    with pytest.raises(InputError, match="take c <"):
+    with pytest.raises(InputError, match="use c <"):
         output_scaling(trained, 20.0)
     for stretch in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(InputError, match="stretch: expected a finite c > 0"):

@@ -14,7 +14,7 @@ from scipy import stats
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep, grid, own_task, sweep
-from fathometer.leaky.compare_schemes import (
+from fathometer.leaky.schemes import (
     check_alike,
     held_out_errors,
     paired_differences,
@@ -219,7 +219,7 @@ def test_paired_differences_refuse_what_cannot_be_paired(schemes: LeakySweep, de
     with pytest.raises(InputError, match="expected equidistant steps and some other, got equidistant"):
         paired_differences(depths)
     with pytest.raises(
-        InputError, match=r"layers, scheme, seed alone, got several values of effective_depth"
+        InputError, match=r"only in layers, scheme, seed, got several values of effective_depth"
     ):
         paired_differences(part(*schemes.runs, *depths.runs))
     with pytest.raises(InputError, match="several of L = 4, equidistant, seed 0"):

@@ -13,8 +13,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from fathometer.leaky import LeakySweep, grid, path_through
-from fathometer.leaky.compare_schemes import paired_differences, project_paths
 from fathometer.leaky.measures import BOTTLENECK
+from fathometer.leaky.schemes import paired_differences, project_paths
 from fathometer.leaky.theory import check_all
 from fathometer.report.leaky_tables import (
     bottleneck_stretches,

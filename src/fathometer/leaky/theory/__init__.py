@@ -1,7 +1,7 @@
 """Every statement of the paper as a function that measures both of its sides.
 
-Functions of one representation: `stable_rank_bound`, `added_neuron`, `path_to_a_saddle`. Of a path with
-momenta: the rest. `check_all` runs what applies. `solved_path` gives a path that is critical to rounding.
+`stable_rank_bound`, `added_neuron` and `path_to_a_saddle` are about one representation, the rest about a path
+with momenta. `check_all` runs all that apply. `solved_path` gives a path that is critical to rounding.
 """
 
 from __future__ import annotations
@@ -9,20 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fathometer.leaky.critical import HOMOGENEOUS
 from fathometer.leaky.energy import GAMMA, gamma_of
+from fathometer.leaky.model import HOMOGENEOUS
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.balance import balancedness, bias_balance, norm_balance, norm_growth
-from fathometer.leaky.theory.bottleneck import (
+from fathometer.leaky.theory.hamiltonian import (
     hamiltonian_identity,
     hamiltonian_is_conserved,
     proposition_5,
     theorem_4,
+    three_terms,
+    weights_from_momenta,
 )
-from fathometer.leaky.theory.identity import added_neuron, cost_of, stable_rank_bound
-from fathometer.leaky.theory.lagrangian import three_terms, weights_from_momenta
+from fathometer.leaky.theory.identity import (
+    ConstantCostPath,
+    added_neuron,
+    constant_cost_path,
+    cost_of,
+    path_to_a_saddle,
+    stable_rank_bound,
+)
 from fathometer.leaky.theory.linear import linear_flow, middle_term
-from fathometer.leaky.theory.saddle import ConstantCostPath, constant_cost_path, path_to_a_saddle
 from fathometer.leaky.theory.solved import solved_path
 from fathometer.leaky.theory.statement import Statement
 from fathometer.leaky.theory.symmetries import integration_range, output_scaling
@@ -58,16 +65,16 @@ SADDLE_SAMPLES = 3  # at most: Proposition 3 needs a width above N(N + 1)
 def check_all(
     path: RepresentationPath, gamma0: float = GAMMA, others: Sequence[RepresentationPath] = ()
 ) -> list[Statement]:
-    """Every statement that applies to a trained path.
+    """Check every statement that applies to a trained path.
 
-    Propositions 1 to 3 are about ReLU and a single representation: they are checked at the layer in the
-    middle, the third for its first few samples. Those about critical points hold as far as the network has
-    been trained. A plain ResNet, L̃ = 0, has no energies: what is about them is left out.
+    Propositions 1 to 3 are about ReLU and a single representation: they are checked at the middle layer,
+    the third for its first few samples. Statements about critical points hold as far as the network is
+    trained. A plain ResNet, L̃ = 0, has no energies: statements about them are left out.
 
     Args:
-        path: of a network, with momenta and weights.
+        path: path of a network, with momenta and weights.
         gamma0: γ₀.
-        others: paths at other effective depths, two at least, for Proposition 5; it is left out without.
+        others: paths at other effective depths, at least two, for Proposition 5; without them it is left out.
 
     Example:
         >>> import torch

@@ -10,16 +10,15 @@ import math
 
 from torch import Tensor
 
-from fathometer.leaky.critical import balance
-from fathometer.leaky.energy import hamiltonians, require_depth
+from fathometer.leaky.energy import balance, hamiltonians, require_depth
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.statement import TRAINED, Statement, equal, relative
 
-NEGLIGIBLE = 1e-9  # of the largest ‖W‖²: a growth by biases below this is 0, or drowns in rounding
+NEGLIGIBLE = 1e-9  # of the largest ‖W‖²: a growth by biases below this is 0, or lost in rounding
 
 
 def balancedness(path: RepresentationPath, tolerance: float = TRAINED) -> list[Statement]:
-    """Proposition 9, corrected, and what is exact of it in a network: three statements.
+    """Check Proposition 9, corrected, and its exact form in a network: three statements.
 
     They are `bias_balance`, `norm_balance` and `norm_growth`.
     """
@@ -27,7 +26,7 @@ def balancedness(path: RepresentationPath, tolerance: float = TRAINED) -> list[S
 
 
 def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
-    """T_l − T_{l−1} = ρ_l ‖b_l‖² / L̃ in every layer, at a critical point.
+    """Check T_l − T_{l−1} = ρ_l ‖b_l‖² / L̃ in every layer, at a critical point.
 
     For any weights the left side is ρ_l b_l·(B_l 1), since σ'(A) ⊙ A = σ(A) for ReLU; at a critical point
     b_l = L̃ B_l 1. It is the discrete ∂_p Tr[BAᵀ] = ‖b‖²/L̃. Sides are sums over the layers. Without biases the
@@ -37,7 +36,7 @@ def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
     momenta, weights = path.require_momenta()
     gains, claimed = found.changes, found.expected_changes
     always = path.steps * (weights[..., -1] * momenta[1:].sum(2)).sum(1)
-    still = _nothing(path.effective_depth**2 * claimed.sum(), found.norms)
+    still = _negligible(path.effective_depth**2 * claimed.sum(), found.norms)
     scale = found.norms.max().item() / path.effective_depth**2 if still else claimed.max().item()
     return equal(
         "Proposition 9, biases",
@@ -53,10 +52,10 @@ def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
 
 
 def norm_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
-    """(1 + ρ_lL̃) ‖W_l‖² = 2L̃² T_l + 2L̃ (1 − ρ_lL̃) H_l in every layer, at a critical point.
+    """Check (1 + ρ_lL̃) ‖W_l‖² = 2L̃² T_l + 2L̃ (1 − ρ_lL̃) H_l in every layer, at a critical point.
 
     It follows from H_l = ‖W_l‖²/(2L̃) − L̃ Tr[B_lA_{l−1}ᵀ] and T_l = (1 − ρL̃) Tr[B_lA_{l−1}ᵀ] + ρ‖W_l‖²/L̃, and
-    ties the norm of the weights to what `bias_balance` knows of T. Sides are means over the layers.
+    relates the norm of the weights to T of `bias_balance`. Sides are means over the layers.
     """
     depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
     left = (1 + leak) * balance(path).norms
@@ -73,7 +72,7 @@ def norm_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
 
 
 def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
-    """Proposition 9: ‖W_p‖² = ‖W_0‖² + 2L̃ ∫‖b‖² dq. The paper has L̃ in the place of 2L̃.
+    """Check Proposition 9: ‖W_p‖² = ‖W_0‖² + 2L̃ ∫‖b‖² dq. The paper has L̃ in the place of 2L̃.
 
     H = ‖W‖²/(2L̃) − L̃ Tr[BAᵀ] is constant and ∂_p Tr[BAᵀ] = ‖b‖²/L̃, so ∂_p‖W‖² = 2L̃‖b‖². The paper varies
     ∫ r'² (‖V_r‖² + e^{2L̃(r − q)}‖b_r‖²) dq by r = q + dr, and leaves out that V_r and b_r change too, by
@@ -96,7 +95,7 @@ def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Stateme
     integral = depth**2 * found.expected_changes.cumsum(0)
     integral = integral - integral[0]  # of the layers after the first
     measured, paper = grown[-1].item(), integral[-1].item()
-    if still := _nothing(integral[-1], found.norms):
+    if still := _negligible(integral[-1], found.norms):
         error = _share((left - 2 * integral).abs().max().item(), found.norms.max().item())
         factors = {}
     else:
@@ -132,13 +131,13 @@ def _overlaps(path: RepresentationPath) -> Tensor:
     return (momenta[1:] * path.representations[1:]).sum((1, 2))
 
 
-def _nothing(growth: Tensor, norms: Tensor) -> bool:
-    """Whether L̃Σρ‖b‖² is nothing beside ‖W‖²."""
+def _negligible(growth: Tensor, norms: Tensor) -> bool:
+    """Say whether L̃Σρ‖b‖² is negligible compared with ‖W‖²."""
     return bool(growth <= NEGLIGIBLE * norms.max())
 
 
 def _share(off: float, scale: float) -> float:
-    """A difference over the size of what differs; 0 where both are 0."""
+    """Divide a difference by a size; 0 if both are 0."""
     return off / scale if scale > 0 else 0.0 if off == 0 else math.inf
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.nonlinearity import nonlinearity
+from fathometer.leaky.model import nonlinearity
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.statement import Statement, equal
 
@@ -27,16 +27,16 @@ Curve = Callable[[float], Tensor]
 def middle_term(
     curve: Curve, velocity: Curve, pieces: Sequence[float] = (0.0, 1.0), sigma: str = "identity"
 ) -> Statement:
-    """Footnote 1: ∫ Tr[∂A σ⁺σ⁺ᵀ Aᵀ] dp = log|A_1|₊ − log|A_0|₊ for σ = id.
+    """Check footnote 1: ∫ Tr[∂A σ⁺σ⁺ᵀ Aᵀ] dp = log|A_1|₊ − log|A_0|₊ for σ = id.
 
-    |·|₊ is the product of the singular values that are not 0. With σ = id the integrand is Tr[∂A A⁺], the
+    |·|₊ is the product of the non-zero singular values. With σ = id the integrand is Tr[∂A A⁺], the
     derivative of Σ log s_i, as long as the rank does not change.
 
     Args:
         curve: p ↦ A_p, smooth within each piece and of constant rank.
         velocity: p ↦ ∂_pA_p.
         pieces: 0, the places where the velocity may jump, and 1.
-        sigma: another σ, to see that the statement is one of linear networks.
+        sigma: another σ, to show that the statement holds only for linear networks.
 
     Example:
         >>> start = torch.eye(2, dtype=torch.float64)
@@ -75,12 +75,12 @@ def middle_term(
 
 
 def linear_flow(path: RepresentationPath) -> Statement:
-    """Footnote 1 along the flow ∂A = (V_l − L̃) A of a linear network.
+    """Check footnote 1 along the flow ∂A = (V_l − L̃) A of a linear network.
 
     Within layer l, A_p = exp((p − p_{l−1})(V_l − L̃)) A_{p_{l−1}}.
 
     Args:
-        path: of a network with σ = id; its biases are left out.
+        path: path of a network with σ = id; its biases are left out.
     """
     if path.sigma.name != "identity":
         raise InputError(f"footnote 1 is about linear networks, got σ = {path.sigma.name}")
@@ -103,6 +103,6 @@ def linear_flow(path: RepresentationPath) -> Statement:
 
 
 def _values(a: Tensor) -> Tensor:
-    """The singular values that are not zero."""
+    """Return the non-zero singular values."""
     values = torch.linalg.svdvals(a)
     return values[values > RANK * values.max()]

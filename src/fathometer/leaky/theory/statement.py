@@ -1,4 +1,4 @@
-"""What a statement of the paper says, and what was measured of it."""
+"""A statement of the paper with its measured sides."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ROUNDING = 1e-9  # how far, relative to its sides, rounding may push an inequality
-TRAINED = 0.05  # tolerance of an equation of critical points: trained networks are critical to a few per cent
+ROUNDING = 1e-9  # violation of an inequality, relative to its sides, that counts as rounding
+TRAINED = 0.05
+"""Tolerance of an equation that holds at critical points: trained networks are critical to a few per cent."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,12 @@ class Statement:
         claim: what it says, in words and a formula.
         left: its left side.
         right: its right side.
-        slack: the room that is left, ≥ 0 where the statement holds. For an inequality the greater side less
-            the smaller one; for an equation the tolerance less the relative error.
+        slack: how much room is left, ≥ 0 if the statement holds. For an inequality the greater side minus
+            the smaller one; for an equation the tolerance minus the relative error.
         holds: whether it was found to hold.
         how: how that was decided.
-        details: further numbers, those of the paper's literal version among them, where it is another.
-        note: where the paper is off, or what limits the check.
+        details: further numbers, among them those of the paper's literal version if it differs.
+        note: where the paper is wrong, or what limits the check.
     """
 
     name: str
@@ -51,7 +52,7 @@ def at_least(
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
-    """An inequality left ≥ right; an infinite left side satisfies it.
+    """Decide an inequality left ≥ right; an infinite left side satisfies it.
 
     Example:
         >>> at_least("1 + 1 ≥ 1", "obvious", 2.0, 1.0).holds
@@ -75,7 +76,7 @@ def equal(
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
-    """An equation, whose `error` was measured as `measure` says; NaN does not hold.
+    """Decide an equation, whose `error` was measured as `measure` says; NaN does not hold.
 
     Example:
         >>> equal("2 = 2", "obvious", 2.0, 2.0, error=0.0, tolerance=1e-9, measure="|left − right|").slack
@@ -95,7 +96,7 @@ def equal(
 
 
 def relative(left: float, right: float) -> float:
-    """|left − right| over the greater of the two in size; 0 where both are 0.
+    """Compute |left − right| over the greater of the two in size; 0 if both are 0.
 
     Example:
         >>> relative(2.0, 1.0), relative(0.0, 0.0)

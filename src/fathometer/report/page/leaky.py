@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.leaky.run import in_threads
 from fathometer.leaky.theory import Statement
-from fathometer.leaky.threads import in_threads
 from fathometer.report.leaky_tables import Results, statements_of, usual_run
 from fathometer.report.leaky_words import name_of, sweep_words
 from fathometer.report.page.encoding import table

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
-from fathometer.leaky.compare_schemes import project_paths
 from fathometer.leaky.measures import CRITICAL
+from fathometer.leaky.schemes import project_paths
 from fathometer.leaky.theory import Statement
 from fathometer.report.leaky_tables import DECADES, bottleneck_stretches, network_row, sample_paths
 from fathometer.report.leaky_words import name_of, run_words

@@ -8,7 +8,8 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.compare_schemes import (
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.schemes import (
     BASELINE,
     CONFIDENCE,
     held_out_errors,
@@ -16,7 +17,6 @@ from fathometer.leaky.compare_schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.leaky.plan import Scheme
 from fathometer.report.leaky_tables import comparable_schemes
 from fathometer.report.page.colours import FAINT
 from fathometer.report.page.items import Chart

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fathometer.leaky.compare_schemes import Projection, project_paths
+from fathometer.leaky.schemes import Projection, project_paths
 from fathometer.report.figures.leaky.paths import name_run
 from fathometer.report.figures.style import (
     DARK,

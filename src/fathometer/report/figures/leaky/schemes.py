@@ -8,7 +8,8 @@ import numpy as np
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.compare_schemes import (
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.schemes import (
     BASELINE,
     CONFIDENCE,
     held_out_errors,
@@ -16,7 +17,6 @@ from fathometer.leaky.compare_schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.leaky.plan import Scheme
 from fathometer.report.figures.leaky.paths import STEP, draw_weight_spectra, name_run, name_spectra
 from fathometer.report.figures.leaky.plane import plane_figure
 from fathometer.report.figures.style import (

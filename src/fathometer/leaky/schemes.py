@@ -1,7 +1,7 @@
-"""Step schemes held against each other: test errors paired by seed, and paths in one plane (Figure 2).
+"""Comparison of step schemes: test errors paired by seed, and paths in one plane (Figure 2).
 
-Networks of one seed share their task and the draw of their weights. The spread over seeds hides what the
-steps do, unless one takes the difference within each seed.
+Networks of one seed share their task and their initial weights. The spread over seeds hides the effect of the
+steps, unless one takes the difference within each seed.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ class Projection(NamedTuple):
 
 
 def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:
-    """The test error of every network that did not diverge: `layers`, `scheme`, `seed`, `test_error`."""
+    """Tabulate `layers`, `scheme`, `seed` and `test_error` of every network that did not diverge."""
     runs = _finished(sweep)
     check_alike(runs, "layers", "scheme")
     rows = [(r.design.layers, r.design.scheme, r.design.seed, r.test_error) for r in runs]
     table = pd.DataFrame(rows, columns=["layers", "scheme", "seed", "test_error"])
     if table["test_error"].isna().any():
-        raise InputError("test errors: expected held-out data, got a task without any; set test_samples")
+        raise InputError("expected held-out data, got a task without any", parameter="test_samples")
     twice = table[table.duplicated(["layers", "scheme", "seed"])]
     if len(twice):
         layers, scheme, seed = twice.iloc[0][["layers", "scheme", "seed"]]
         raise InputError(
-            f"schemes: expected one network for each L, scheme and seed, got several of L = {layers}, "
+            f"schemes: expected one network for each L, scheme and seed, got several with L = {layers}, "
             f"{scheme}, seed {seed}; keep one of them"
         )
     return table.sort_values(["layers", "scheme", "seed"], ignore_index=True)
 
 
 def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
-    """Test error less that of equidistant steps with the same L and seed, in a column `difference`.
+    """Subtract the test error of equidistant steps with the same L and seed, in a column `difference`.
 
-    Seeds that lack either of the two are left out.
+    Seeds without either of the two are left out.
     """
     schemes = sorted({run.design.scheme for run in _finished(sweep)})
     if BASELINE not in schemes or len(schemes) < 2:
         got = ", ".join(schemes) or "no network that did not diverge"
         raise InputError(
-            f"schemes: expected {BASELINE} steps and some other, got {got}; "
-            "train `fathometer leaky sweep --schemes equidistant,adaptive`, or grid(design, scheme=[…])"
+            f"schemes: expected {BASELINE} steps and some other, got {got}; train both, with "
+            'grid(design, scheme=["equidistant", "adaptive"])'
         )
     table = held_out_errors(sweep)
     base = table[table["scheme"] == BASELINE].drop(columns="scheme")
@@ -80,14 +80,14 @@ def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
 
 
 def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
-    """What each scheme changes in test error against equidistant steps (Figure 2a).
+    """Compare the test error of each scheme with that of equidistant steps (Figure 2a).
 
     Columns: `layers` (L), `scheme`, `mean` of the differences over seeds, `low` and `high` of its 95 %
-    interval d̄ ± t_{.975, n−1} s/√n (Student; NaN for a single seed), `wins`, the seeds in which the scheme
-    has the lesser error, and `seeds`, their number n. Less than 0 is better than equidistant.
+    interval d̄ ± t_{0.975, n−1} s/√n (Student; NaN for a single seed), `wins`, in how many seeds the
+    error is smaller, and `seeds`, their number n. Below 0 is better than equidistant.
 
     Args:
-        sweep: networks that differ in scheme, L and seed alone.
+        sweep: networks that differ only in scheme, L and seed.
     """
     rows = []
     for (layers, scheme), group in seed_differences(sweep).groupby(["layers", "scheme"], sort=True):
@@ -98,10 +98,10 @@ def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
 
 
 def project_paths(runs: Sequence[LeakyRun]) -> Projection:
-    """The paths A_p in the plane of their first two principal components, found jointly (Figure 2c).
+    """Project paths A_p onto their first two common principal components (Figure 2c).
 
     Every A_p is one point, flattened to `[width · samples]`; the mean over the points of all paths is
-    subtracted. The sign of a component is such that its largest entry over the points is positive.
+    subtracted. The sign of a component makes its largest entry over the points positive.
     """
     shapes = {tuple(run.path.representations.shape[1:]) for run in runs}
     if len(shapes) != 1:
@@ -121,7 +121,7 @@ def project_paths(runs: Sequence[LeakyRun]) -> Projection:
 
 
 def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
-    """Refuse designs that differ in more than their seeds and these attributes."""
+    """Refuse designs that differ in more than their seeds and the attributes named in `free`."""
     designs = [_without_seeds(run.design) for run in runs]
     differing = [
         name
@@ -130,7 +130,7 @@ def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
     ]
     if differing:
         raise InputError(
-            f"sweep: expected networks that differ in {', '.join((*free, 'seed'))} alone, got several values "
+            f"sweep: expected networks that differ only in {', '.join((*free, 'seed'))}, got several values "
             f"of {', '.join(differing)}; keep one: dataclasses.replace(sweep, runs=tuple(sweep.chosen(…)))"
         )
 

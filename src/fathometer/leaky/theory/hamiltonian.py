@@ -1,4 +1,4 @@
-"""The Hamiltonian and the cost of identity along a path: appendix A.2, Theorem 4, Proposition 5.
+"""Energies along a path: sections 1.3 and 1.5, appendix A.2, Theorem 4, Proposition 5.
 
 Representations are `[layers + 1, width, samples]`. Of layer l are A_{l−1}, B_l and (A_l − A_{l−1})/ρ_l: the
 network is symplectic Euler, and with these the identity of appendix A.2 is exact at a critical point. K
@@ -16,33 +16,86 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.leaky.energy import (
     GAMMA,
+    Energies,
+    criticality,
+    energies,
     gamma_of,
     hamiltonians,
     in_dimensions,
     kernel_norm2,
+    median,
     require_depth,
     stable_identity,
 )
-from fathometer.leaky.measures import measure_path
-from fathometer.leaky.nonlinearity import with_ones
+from fathometer.leaky.measures import CRITICAL, measure_path
+from fathometer.leaky.model import with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.stack import median
-from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal
+from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal, relative
 
+ALGEBRA = 1e-8
 MUCH_LESS = 0.02  # a spread that is called much less than another
 FALLING, VANISHED = -0.8, 0.05  # Proposition 5: rank correlation with L̃, and the last negative share
+
+
+def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
+    """Check section 1.3: 1/(2L̃) ‖L̃A + ∂A‖² = L̃/2 ‖A‖² + ⟨∂A, A⟩ + 1/(2L̃) ‖∂A‖², norms in K + γI.
+
+    (L̃A + ∂A)² / (2L̃) has the cross term 2L̃⟨∂A, A⟩ / (2L̃): factor 1. The paper writes L̃⟨∂A, A⟩, which is
+    `paper_right`. Plain algebra, for any path. Sides are sums over the layers, with weights ρ_l.
+    """
+    depth, gamma = require_depth(path.effective_depth), gamma_of(path.images[:-1], gamma0)
+    kept = _alive(gamma)
+    rho, images = path.steps[kept], path.images[:-1][kept]
+    whole = (depth * path.representations[:-1] + path.velocities)[kept]
+    direct = kernel_norm2(whole, with_ones(images), gamma[kept]) / (2 * depth)
+    parts = Energies(*(part[kept] for part in energies(path, gamma0)))
+    left, right = ((rho * side).sum().item() for side in (direct, parts.lagrangian))
+    literal = (rho * (parts.kinetic + depth * parts.cross - parts.potential)).sum().item()
+    size = (rho * (parts.kinetic + parts.cross.abs() - parts.potential)).sum().item()
+    return equal(
+        "Section 1.3, three terms",
+        "‖L̃A + ∂A‖²/(2L̃) = L̃/2 ‖A‖² + ⟨∂A, A⟩ + ‖∂A‖²/(2L̃)",
+        left,
+        right,
+        error=abs(left - right) / max(size, 1e-300),
+        tolerance=ALGEBRA,
+        measure="the difference over the sum of the terms in size",
+        details={"paper_right": literal, "paper_relative_gap": relative(left, literal), "gamma0": gamma0},
+        note="the paper has L̃⟨∂A, A⟩; the factor is 1",
+    )
+
+
+def weights_from_momenta(path: RepresentationPath, tolerance: float = CRITICAL) -> Statement:
+    """Check section 1.5: W_l = L̃ B_l σ(A_{l−1})ᵀ at a critical point. All Hamiltonians rest on it.
+
+    In a plain ResNet it is W_l = B_l σ(A_{l−1})ᵀ; see `criticality`.
+
+    Left is the tolerance, right the median over the layers of ‖W_l − L̃B_lσ(A_{l−1})ᵀ‖ / ‖W_l‖.
+    """
+    off = criticality(path)
+    middle = median(off).item()
+    return equal(
+        "Section 1.5, weights",
+        f"{tolerance:g} ≥ ‖W_l − {'L̃' if path.effective_depth else ''}B_lσ(A_{{l−1}})ᵀ‖ / ‖W_l‖",
+        tolerance,
+        middle,
+        error=middle,
+        tolerance=tolerance,
+        measure="the median over the layers of the relative difference",
+        details={"largest": off.max().item()},
+    )
 
 
 def hamiltonian_identity(
     path: RepresentationPath, gamma0: float = GAMMA, tolerance: float = TRAINED
 ) -> Statement:
-    """Appendix A.2: −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI, in every layer.
+    """Check appendix A.2: −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI, in every layer.
 
     Sides are means over the layers; `error` is that of the worst layer, relative to ‖A‖² there.
     """
     momenta, _ = path.require_momenta()
     a, gamma = path.representations[:-1], gamma_of(path.images[:-1], gamma0)
-    kept = alive(gamma)
+    kept = _alive(gamma)
     a, gamma = a[kept], gamma[kept]
     depth, velocity = path.effective_depth, path.velocities[kept]
     left, right = stable_identity(a, momenta[1:][kept], velocity, path.sigma, depth, gamma)
@@ -60,7 +113,7 @@ def hamiltonian_identity(
 
 
 def hamiltonian_is_conserved(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
-    """Section 1.5 and Figure 1c: −2H/L̃ is constant in p; it varies much less than the cost of identity.
+    """Check section 1.5 and Figure 1c: −2H/L̃ varies much less along p than the cost of identity.
 
     Right is the standard deviation of H, as the mean of H(A_{l−1}, B_l) and H(A_l, B_l); left is a fiftieth
     of that of the cost.
@@ -79,7 +132,7 @@ def hamiltonian_is_conserved(path: RepresentationPath, gamma0: float = GAMMA) ->
 
 
 def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | None = None) -> list[Statement]:
-    """Theorem 4, both displays, both sides of each: four statements.
+    """Check Theorem 4, both displays, both sides of each: four statements.
 
     With C = sup_p γ_p‖B_p‖², COI = ‖A‖²_(K+γI) and ℓ = ∫‖∂A‖_(K+γI) dp:
     −(ℓ/L̃ + √C)² ≤ −2H/L̃ − min_p COI_p ≤ C, and −L̃√C ≤ ‖∂A_p‖ − L̃√max(0, COI_p + 2H/L̃) ≤ 2L̃√C for all p.
@@ -95,7 +148,7 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
         gamma: one γ > 0 for all p instead, as the theorem has it.
     """
     if gamma is not None and not 0 < gamma < math.inf:
-        raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
+        raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
     terms = _terms(path, gamma0, gamma)
     depth, root = path.effective_depth, terms.bound.sqrt().item()
     value, least = median(terms.energy).item(), int(terms.cost.argmin())
@@ -156,16 +209,16 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
 
 
 def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) -> Statement:
-    """Proposition 5: where a path is slow, A becomes non-negative as L̃ → ∞.
+    """Check Proposition 5: where a path is slow, A becomes non-negative as L̃ → ∞.
 
-    The limit cannot be seen; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of least cost of
-    identity has a rank correlation (Spearman) with L̃ of −.8 at most, and is below .05 at the largest L̃; or
-    it is 0 at all of them. Left is the limit .05, right the ratio at the largest L̃. The details hold the
+    The limit cannot be measured; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of least cost
+    of identity has a rank correlation (Spearman) with L̃ of at most −0.8, and is below 0.05 at the largest L̃;
+    or it is 0 at all of them. Left is the limit 0.05, right the ratio at the largest L̃. The details hold the
     ratios there, at p = 1/2 and at the layer of least speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the
-    chosen layer: the Proposition asks that it be bounded.
+    chosen layer, which the Proposition assumes to be bounded.
 
     Args:
-        paths: of networks trained alike, at three effective depths or more.
+        paths: paths of networks that differ in L̃ only, with at least three values of L̃.
         gamma0: γ₀ of the cost.
     """
     depths = [path.effective_depth for path in paths]
@@ -202,8 +255,8 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
 
 
 def _rank_correlation(depths: Sequence[float], values: Sequence[float]) -> float:
-    """Spearman's; 0 where the values are all the same."""
-    from scipy.stats import spearmanr  # slow to import, and of use here alone
+    """Compute Spearman's; 0 if all values are the same."""
+    from scipy.stats import spearmanr  # slow to import, and used only here
 
     return float(spearmanr(depths, values).statistic) if len(set(values)) > 1 else 0.0
 
@@ -223,7 +276,7 @@ def _terms(path: RepresentationPath, gamma0: float, gamma: float | None) -> _Ter
     momenta, _ = path.require_momenta()
     images = path.images[:-1]
     ridge = gamma_of(images, gamma0) if gamma is None else images.new_full(images.shape[:1], gamma)
-    kept = alive(ridge)
+    kept = _alive(ridge)
     kernel, ridge = with_ones(images[kept]), ridge[kept]
     momentum = momenta[1:][kept].square().sum((1, 2))
     return _Terms(
@@ -237,9 +290,11 @@ def _terms(path: RepresentationPath, gamma0: float, gamma: float | None) -> _Ter
     )
 
 
-def alive(gamma: Tensor) -> Tensor:
-    """The layers with σ(A) ≠ 0: where γ_p = γ₀‖K_p‖ is 0, norms in K + γI are infinite and say nothing."""
+def _alive(gamma: Tensor) -> Tensor:
+    """Select the layers with σ(A) ≠ 0: where γ_p = γ₀‖K_p‖ is 0, norms in K + γI are infinite."""
     kept = gamma > 0
     if not bool(kept.any()):
-        raise InputError("σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train")
+        raise InputError(
+            "σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train again"
+        )
     return kept
