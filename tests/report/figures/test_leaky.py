@@ -222,7 +222,7 @@ def test_paired_differences_refuse_what_cannot_be_paired(schemes: LeakySweep, de
         InputError, match=r"only in layers, scheme, seed, got several values of effective_depth"
     ):
         paired_differences(part(*schemes.runs, *depths.runs))
-    with pytest.raises(InputError, match="several of L = 4, equidistant, seed 0"):
+    with pytest.raises(InputError, match="several with L = 4, equidistant, seed 0"):
         held_out_errors(part(*schemes.runs, schemes.runs[0]))
     apart = [*schemes.chosen(scheme="equidistant", seed=0), *schemes.chosen(scheme="adaptive", seed=1)]
     with pytest.raises(InputError, match="got no such pair"):
