@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fathometer.results.locks import OLD
+from fathometer.results.files import STALE_AFTER
 from soak.faults.children import Children, Ended, children
 from soak.faults.commands import COMMANDS, SURVEY
 from soak.faults.tally import Tally, Undisturbed, fresh, outcome, spread, undisturbed
@@ -116,7 +116,7 @@ def _half_written(folder: Path, name: str, age: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("half", "utf-8")
     if age == "old":
-        written = path.stat().st_mtime - 2 * OLD
+        written = path.stat().st_mtime - 2 * STALE_AFTER
         os.utime(path, (written, written))
     return path
 

@@ -21,7 +21,6 @@ ALLOWED = {
     ("models/sources.py", "import_module"): "packages by constant names: timm, torchvision, transformers",
     ("models/torchvision_operators.py", "import_module"): "torchvision, by its constant name",
     ("training/lightning.py", "import_module"): "lightning, by its constant names",
-    ("results/locks.py", "import_module"): "fcntl, which Windows has not",
     ("report/page/bundle.py", "__import__"): "altair, jinja2, vl_convert, by constant names",
     ("models/weights.py", "import pickle"): "for the name of the error that torch.load raises",
 }

@@ -341,18 +341,32 @@ def test_resuming_keeps_the_order_of_sites(tmp_path: Path) -> None:
 def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
     journal = tmp_path / "run.journal"
 
-    calls = iter(range(2))  # the first batch is full with them
-
-    def interrupted(model: nn.Module, x: Tensor) -> None:
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
+    def call(model: nn.Module, x: Tensor) -> None:
         model(x)
 
+    def interrupt(done: int, _: int | None) -> None:
+        if done > 64:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        measure(network(), images(), samples=40, journal=journal, call=interrupted)
-    for other, what in ((network(1), "model"), (network(0), "settings")):
-        with pytest.raises(InputError, match=f"another measurement .other {what}"):
-            measure(other, images(), samples=40 if what == "model" else 41, journal=journal)
+        measure(
+            network(), images(), samples=40, gauges="norm", journal=journal, call=call, progress=interrupt
+        )
+    others: list[tuple[nn.Module, Any, dict[str, Any], str]] = [
+        (network(1), images(), {}, "model"),
+        (network(), images(), {"samples": 41}, "samples"),
+        (network(), 2 * images(), {}, "data"),
+        (network(), images(), {"gauges": "affinity"}, "gauges"),
+        (network(), images(), {"reduction": "sum"}, "reduction"),
+        (network(), images(), {"call": lambda model, x: model(x)}, "call, code"),
+        (network(), images(), {"call": None}, "call, code"),
+    ]
+    for model, data, options, what in others:
+        with pytest.raises(InputError, match=f"another measurement .other {what}.;"):
+            measure(
+                model, data, **{"samples": 40, "gauges": "norm", "call": call, **options}, journal=journal
+            )
+    assert len(measure(network(), images(), samples=40, gauges="norm", call=call, journal=journal).sites) == 2
     journal.write_text("nonsense")
     with pytest.raises(InputError, match="not the journal of a measurement"):
         measure(network(), images(), samples=40, journal=journal)
@@ -419,7 +433,7 @@ def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
 def test_samples_that_are_not_finite_are_named() -> None:
     net, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(100, 8)
     x[37, 3] = torch.nan
-    said = r"expected finite values.*the data have NaN or inf themselves, first in sample 37 as they are read"
+    said = r"expected finite values.*the data themselves have NaN or inf, first in sample 37 as they are read"
     for data in (x, [(part, part[:, 0]) for part in x.split(20)]):
         with pytest.raises(InputError, match=said):
             measure(net, data, samples=50, batch_size=10)
@@ -469,7 +483,7 @@ def test_the_tokens_of_one_text_can_be_kept() -> None:
         InputError, match="expected at least 512 tokens to fill a batch, got fewer in 1 inputs"
     ):
         measure(_Embedded(), ids, samples=512, reduction="tokens")
-    with pytest.raises(InputError, match="expected at least 8 samples to fill a batch, got 1;"):
+    with pytest.raises(InputError, match=r"data: expected at least 2 samples, got 1$"):
         measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")
 
 

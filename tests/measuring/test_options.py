@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fathometer import InputError, MeasureOptions, Reduction, measure
 from fathometer.capture import Pooling, Site, Widths
-from fathometer.measuring.code import code_hash, structure_hash
+from fathometer.measuring.identity import code_hash, structure_hash
 from fathometer.measuring.options import Leftover, plain_options
 
 
@@ -141,7 +141,7 @@ def test_options_are_known_without_torch() -> None:
 
 def test_code_hashes_do_not_depend_on_the_process() -> None:
     code = (
-        "from fathometer.measuring.code import code_hash\n"
+        "from fathometer.measuring.identity import code_hash\n"
         "source = \"def f(x, y): return x.mean() if str(x.dtype) in {'a', 'b', 'c', 'd'} else 0\"\n"
         "exec(source, g := {'__name__': 'm'})\n"
         "print(code_hash(g['f']))"

@@ -21,7 +21,7 @@ from fathometer.errors import InputError
 from fathometer.leaky import Phase, Recipe, sweep
 from fathometer.leaky.run_files import SweepFolder, claimed
 from fathometer.leaky.training import Training
-from fathometer.results.files import WriteError, complete_file, remove_leftovers
+from fathometer.results.files import WriteError, complete_file
 from fathometer.results.locks import locked
 from fathometer.survey import Failure, Store, run_survey, tasks_of
 from fathometer.survey.folders import FolderError, LocalFolder
@@ -50,6 +50,7 @@ def test_the_parts_of_a_writer_that_was_killed_are_removed_by_the_next(tmp_path:
         "..a.json.0123456789ab.part.journal",
     ):
         (tmp_path / name).write_text("half")
+        os.utime(tmp_path / name, (time.time() - 7200,) * 2)
     check_writable(tmp_path / "a.json", force=False)
     measured(tmp_path / ".a.json.journal")
     assert sorted(file.name for file in tmp_path.iterdir()) == [
@@ -199,42 +200,6 @@ def test_a_process_that_merely_asks_keeps_nobody_from_work(tmp_path: Path) -> No
     assert len(mine) > 100
     assert all(mine)
     assert 0 < held <= asked  # it saw the lock, and did ask meanwhile
-
-
-def test_a_part_is_not_removed_from_under_a_writer_that_begins(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from fathometer.results.files import remove_leftovers\n"
-        "print('ready', flush=True); folder = Path(sys.argv[1])\n"
-        "while not (folder / 'stop').exists(): remove_leftovers(folder)"
-    )
-    other = python(code, str(tmp_path))
-    assert other.stdout is not None
-    assert other.stdout.readline() == "ready\n"
-    end, number = time.monotonic() + 1.5, 0
-    try:
-        while time.monotonic() < end:
-            number += 1
-            with complete_file(tmp_path / "a.json") as part:
-                part.write_text(str(number))
-            assert (tmp_path / "a.json").read_text() == str(number)
-    finally:
-        (tmp_path / "stop").touch()
-        other.communicate()
-
-
-def test_what_is_old_is_known_by_the_clock_of_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new, old = (tmp_path / f".{age}.0123456789ab.part.json" for age in ("new", "old"))
-    for file in (new, old):
-        file.write_text("half")
-    os.utime(old, (time.time() - 7200,) * 2)
-    now = time.time()
-    monkeypatch.setattr("fathometer.results.locks.fcntl", None)
-    for shift in (-86400.0, 86400.0):
-        monkeypatch.setattr(time, "time", lambda shift=shift: now + shift)
-        remove_leftovers(tmp_path)
-        assert [file.exists() for file in (new, old)] == [True, False]
 
 
 @pytest.mark.parametrize("scheme", ["", "local://"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from fathometer.errors import FathometerError, InputError
-from fathometer.results import locks as locks_module
-from fathometer.results.files import complete_file
+from fathometer.errors import FathometerError
+from fathometer.results.files import STALE_AFTER, complete_file
 from fathometer.survey import Store, run_survey, tasks_of
 from fathometer.survey import remote_folder as remote_module
 from fathometer.survey.folders import FolderError, LocalFolder, open_folder
 from fathometer.survey.remote_folder import RemoteFolder
-from tests.survey.making import ROOT, assert_same, plan
+from tests.survey.making import assert_same, plan
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -147,7 +144,7 @@ def test_a_file_url_is_a_folder_here_with_claims(tmp_path: Path) -> None:
 
 def test_old_leftovers_are_removed_by_way_of_fsspec(tmp_path: Path) -> None:
     (tmp_path / "pending").mkdir()
-    for age, word in ((0, "new"), (locks_module.OLD + 60, "old")):
+    for age, word in ((0, "new"), (STALE_AFTER + 60, "old")):
         file = tmp_path / "pending" / f"{word}.part"
         file.write_text("half")
         os.utime(file, (time.time() - age,) * 2)
@@ -155,17 +152,8 @@ def test_old_leftovers_are_removed_by_way_of_fsspec(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "pending").iterdir()] == ["new.part"]
 
 
-def test_leftovers_here_are_known_by_their_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pending").mkdir()
-    for name in (".a.0123456789ab.part.json", "pending/.b.0123456789ab.part.journal"):
-        (tmp_path / name).write_text("half")
-    with complete_file(tmp_path / "c.json") as part:
-        part.write_text("{}")
-        run_survey(tasks_of(plan("small")), tmp_path)
-        assert part.exists()  # since its writer is at work
-    assert not list(tmp_path.rglob(".*"))
-    monkeypatch.setattr(locks_module, "fcntl", None)  # where there are no locks, age must do
-    for age, word in ((0, "new"), (locks_module.OLD + 60, "old")):
+def test_old_leftovers_are_removed(tmp_path: Path) -> None:
+    for age, word in ((0, "new"), (STALE_AFTER + 60, "old")):
         file = tmp_path / f".{word}.0123456789ab.part.json"
         file.write_text("half")
         os.utime(file, (time.time() - age,) * 2)
@@ -195,100 +183,6 @@ def test_a_file_is_on_the_disk_before_the_work_is_forgotten(
     with complete_file(tmp_path / "figure") as part:
         part.write_text("x")
     assert steps == []
-
-
-def test_parts_of_two_writers_have_two_names(tmp_path: Path) -> None:
-    with complete_file(tmp_path / "a.json") as one, complete_file(tmp_path / "a.json") as two:
-        assert one != two  # also of one process number on two machines
-        one.write_text("1")
-        two.write_text("2")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_a_forked_process_does_not_hold_the_claim(tmp_path: Path) -> None:
-    code = f"""
-import os, sys, time
-from fathometer.results.locks import locked
-from pathlib import Path
-with locked(Path({str(tmp_path / "lock")!r})) as mine:
-    assert mine
-    if os.fork() == 0:
-        print("forked", flush=True)
-        time.sleep(60)
-        os._exit(0)
-    time.sleep(60)
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "forked\n"
-        with locks_module.locked(tmp_path / "lock") as mine:
-            assert not mine
-        assert locks_module.is_locked(tmp_path / "lock")
-        process.kill()  # but not the one that it has forked
-        process.wait()
-        with locks_module.locked(tmp_path / "lock") as mine:
-            assert mine
-    finally:
-        os.killpg(process.pid, 9)
-        process.stdout.close()
-
-
-def test_the_end_of_a_forked_process_leaves_the_claim(tmp_path: Path) -> None:
-    with locks_module.locked(tmp_path / "lock"):
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert locks_module.is_locked(tmp_path / "lock")
-    assert not (tmp_path / "lock").exists()
-
-
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(locks_module.fcntl, "flock", flock)
-    with pytest.warns(UserWarning, match="has no locks"), locks_module.locked(tmp_path / "lock") as mine:
-        assert mine
-    assert not locks_module.is_locked(tmp_path / "lock")
-
-
-def test_other_errors_of_locks_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(*_: object) -> None:
-        raise OSError(errno.EIO, "the disk is broken")
-
-    monkeypatch.setattr(locks_module.fcntl, "flock", flock)
-    with pytest.raises(InputError, match="cannot be claimed"), locks_module.locked(tmp_path / "lock"):
-        pass
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="cannot be claimed"), locks_module.locked(tmp_path / "folder"):
-        pass
-
-
-def test_a_lock_that_is_removed_in_between_is_taken_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, flock, calls = tmp_path / "lock", locks_module.fcntl.flock, []
-
-    def removed_first(*args: Any) -> None:
-        flock(*args)
-        calls.append(args)
-        if len(calls) == 1:
-            path.unlink()  # by the one that had it
-
-    monkeypatch.setattr(locks_module.fcntl, "flock", removed_first)
-    with locks_module.locked(path) as mine:
-        assert mine
-        assert path.exists()
-    assert len(calls) == 2
 
 
 def test_a_disk_that_is_full_ends_the_survey_and_says_what_is_safe(

@@ -61,7 +61,7 @@ def claimed(path: Path) -> Iterator[None]:
                 raise InputError(
                     f"{path}: another process is training in it; wait until it ends, or give another folder"
                 )
-            remove_leftovers(path)
+            remove_leftovers(path, stale_after=0)
             yield
     finally:
         if is_new:

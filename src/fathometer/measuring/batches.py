@@ -1,4 +1,4 @@
-"""From whatever the user iterates over to forward passes that never straddle two sample batches."""
+"""From the user's data to forward passes that never cross the end of a sample batch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fathometer.capture.axes import is_dense, tensors_in
 from fathometer.errors import InputError
@@ -22,36 +23,75 @@ DEFAULT_BATCH_SIZE = 32
 class Piece(NamedTuple):
     """The input of one forward pass."""
 
-    batch: int  # which sample batch it belongs to
+    batch: int  # number of the sample batch that it belongs to
     value: Any
     samples: int  # how many inputs it holds
     completes: bool  # whether the sample batch is full with it
 
 
 def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
-    """What to iterate over: one tensor is cut, a data set gets a loader, the rest is taken as it is."""
-    if isinstance(data, np.ndarray):
-        data = torch.from_numpy(data)
-    if isinstance(data, Tensor):
-        return data.split(batch_size or DEFAULT_BATCH_SIZE)
-    if isinstance(data, Dataset) and not isinstance(data, torch.utils.data.IterableDataset):
+    """Return batches to iterate over: a tensor is cut, a `Dataset` gets a loader, other iterables stay.
+
+    An `IterableDataset` yields samples, as torch's `DataLoader` understands it.
+    """
+    if isinstance(data, Tensor | np.ndarray):
+        return _whole_tensor(data).split(batch_size or DEFAULT_BATCH_SIZE)
+    if isinstance(data, Dataset):
         order = torch.Generator().manual_seed(seed)
-        return DataLoader(data, batch_size=batch_size or DEFAULT_BATCH_SIZE, shuffle=True, generator=order)
+        shuffle = not isinstance(data, IterableDataset)
+        return DataLoader(data, batch_size or DEFAULT_BATCH_SIZE, shuffle=shuffle, generator=order)
+    if isinstance(data, pd.DataFrame | pd.Series):
+        raise InputError(
+            f"expected a tensor or batches, got a {type(data).__name__}; "
+            "give torch.tensor(frame.to_numpy(), dtype=torch.float32)",
+            parameter="data",
+        )
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
         raise InputError(
-            "data: expected a DataLoader, a Dataset, a tensor or an iterable of batches, "
-            f"got {type(data).__name__}; fathometer.data.open_data opens files and folders by name"
+            "expected a DataLoader, a Dataset, a tensor or an iterable of batches, "
+            f"got {type(data).__name__}; fathometer.data.open_data opens files and folders by name",
+            parameter="data",
         )
-    return data
+    if isinstance(data, DataLoader) or hasattr(data, "description"):
+        return data
+    return _without_single_samples(data)
+
+
+def _whole_tensor(data: Any) -> Tensor:
+    tensor = _as_tensors(data)
+    if not is_dense(tensor) or not tensor.ndim:
+        what = "a tensor without axes" if not tensor.ndim else f"a tensor of layout {tensor.layout}"
+        hint = "; `.to_dense()` makes it dense" if tensor.ndim else ""
+        raise InputError(f"expected a dense tensor [samples, ...], got {what}{hint}", parameter="data")
+    return tensor
+
+
+def _without_single_samples(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items; refuse those that are single samples, which would be taken for batches."""
+    for item in items:
+        parts = item if isinstance(item, tuple | list) else (item,)
+        main = parts[0] if parts else None
+        is_vector = isinstance(main, Tensor | np.ndarray) and main.ndim == 1 and main.dtype.itemsize > 1
+        is_vector = is_vector and not str(main.dtype).removeprefix("torch.").startswith(
+            ("int", "uint", "bool")
+        )
+        if is_vector or any(isinstance(part, int | float) for part in parts[1:]):
+            what = "a vector" if is_vector else "a sample with its label"
+            raise InputError(
+                f"expected batches [samples, ...], got {what}; where each item is one sample, give "
+                "DataLoader(data, batch_size=32), or torch.stack them into one tensor",
+                parameter="data",
+            )
+        yield item
 
 
 def pieces(
     items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool, before: int = 0
 ) -> Iterator[Piece]:
-    """The inputs, cut at the ends of sample batches and to at most `batch_size`.
+    """Cut the inputs at the ends of sample batches and to at most `batch_size`.
 
     A sample batch is full with `samples` inputs; with `tokens`, with the input that brings the number
-    of its tokens to `samples`. So many inputs came `before`.
+    of its tokens to `samples`. `before` inputs came earlier.
     """
     batch, filled = divmod(before, samples)
     for item in items:
@@ -74,7 +114,7 @@ def pieces(
 
 
 def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
-    """The first sample of the data, to know them by, and all of the data."""
+    """Return the first sample, by which the data are known again, and an iterator over all of the data."""
     iterator = iter(items)
     first = next(iterator, None)
     return _first_row(first), iterator if first is None else chain((first,), iterator)
@@ -85,10 +125,10 @@ def _first_row(item: Any) -> Tensor | None:
     return None if tensor is None else tensor[0]
 
 
-def not_finite(value: Any) -> int | None:
-    """The first row with a NaN or inf, if the network takes one dense tensor.
+def first_nonfinite(value: Any) -> int | None:
+    """Return the first row with a NaN or inf, if the network takes one dense tensor in the CPU's memory.
 
-    In the CPU's memory alone: elsewhere asking takes time.
+    On other devices looking would take time.
     """
     tensor = value[0] if isinstance(value, tuple | list) and value else value
     if not isinstance(tensor, Tensor) or not is_dense(tensor) or tensor.device.type != "cpu":
@@ -102,7 +142,7 @@ def not_finite(value: Any) -> int | None:
 
 
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
-    """One forward pass, as the form of the input asks for.
+    """Run one forward pass, as the form of the input asks for.
 
     `(inputs, labels)` passes the first; a dict passes what `forward` takes, by keyword.
     """
@@ -120,7 +160,7 @@ def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -
 
 
 def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What `forward` takes: a data set may carry labels and indices, too."""
+    """Return the entries that `forward` takes: a data set may also carry labels and indices."""
     parameters = inspect.signature(model.forward).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return dict(value)
@@ -129,7 +169,10 @@ def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_tensors(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
+        try:
+            return torch.from_numpy(value)
+        except TypeError as error:
+            raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
     if isinstance(value, Mapping):
         return {key: _as_tensors(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
@@ -138,7 +181,7 @@ def _as_tensors(value: Any) -> Any:
 
 
 def _rebuilt(value: Any, entries: Iterable[Any]) -> Any:
-    """A tuple, named tuple or list of the same kind with other entries."""
+    """Return a tuple, named tuple or list of the same kind with other entries."""
     return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
 
 
@@ -146,14 +189,15 @@ def _count(value: Any) -> int:
     first = next((tensor for tensor in tensors_in(value) if tensor.ndim), None)
     if first is None:
         raise InputError(
-            "data: expected batches that are tensors, (tensor, label) or dicts of tensors, "
-            f"got {type(value).__name__} without a tensor in it"
+            "expected batches that are tensors [samples, ...], (tensor, label) or dicts of tensors, "
+            f"got {type(value).__name__} without a tensor in it",
+            parameter="data",
         )
     return len(first)
 
 
 def _tokens(value: Any, count: int) -> Tensor:
-    """How many tokens each input has."""
+    """Return the number of tokens of each input."""
     mask = value.get("attention_mask") if isinstance(value, Mapping) else None
     if mask is not None:
         return mask.cpu().long().sum(1)
@@ -168,6 +212,12 @@ def _tokens(value: Any, count: int) -> Tensor:
 
 def _slice(value: Any, start: int, stop: int, count: int) -> Any:
     if isinstance(value, Tensor):
+        if not is_dense(value):
+            raise InputError(
+                f"expected dense tensors to cut into batches, got layout {value.layout}; "
+                "give a batch_size and samples that fit, or `.to_dense()`",
+                parameter="data",
+            )
         return value[start:stop] if value.ndim and len(value) == count else value
     if isinstance(value, Mapping):
         return {key: _slice(entry, start, stop, count) for key, entry in value.items()}
@@ -179,7 +229,7 @@ def _slice(value: Any, start: int, stop: int, count: int) -> Any:
 
 
 def _moved(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
-    """On the device; floats in the dtype of the network, integers as they are."""
+    """Move to the device; floats get the dtype of the network, integers stay as they are."""
     if isinstance(value, Tensor):
         return value.to(device, dtype if value.is_floating_point() else None, non_blocking=True)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What a measurement has finished so far, on disk, so that it can go on after an interruption."""
+"""The finished batches of a measurement, in memory and on disk: after an interruption it can resume."""
 
 from __future__ import annotations
 
@@ -6,50 +6,74 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from fathometer.capture import Site
 from fathometer.errors import InputError
 from fathometer.results.files import WriteError, complete_file, remove_leftovers
 from fathometer.results.locks import locked
+from fathometer.results.provenance import Provenance, different_names
 
-_SCHEMA = "fathometer.measuring.journal/1"
-_SITE = {"module": str, "operator": str, "call": int, "own": bool, "order": int}
+_SCHEMA = "fathometer.measuring.journal/2"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The values of all gauges at one site: of `n` samples with `d` features."""
+
+    site: Site
+    n: int
+    d: int
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class FinishedBatch:
+    """The readings at all sites for one batch of samples."""
+
+    batch: int
+    rows: list[Reading]
 
 
 class JournalError(InputError):
-    """The journal is not one, or belongs to another measurement; without it, measuring begins anew."""
+    """The file is not a journal, or belongs to another measurement; remove it to start again."""
 
 
 class Journal:
-    """A file with a line for each finished batch, after a line that says what is being measured.
+    """A file with one line for each finished batch, after a line with the identity of the measurement.
 
-    A line that was cut short by the interruption is dropped: its batch is measured again.
+    A line that was cut short by the interruption is dropped: its batch is measured again. How many batches
+    are wanted is no part of the identity, so that more can be added later.
     """
 
-    def __init__(self, path: Path, fingerprint: dict[str, Any], first_batch: int = 0) -> None:
-        self._path, self._first = path, first_batch
-        self._fingerprint = {**fingerprint, "first_batch": first_batch}
-        self.batches: list[dict[str, Any]] = []
+    def __init__(self, path: Path, plan: Provenance) -> None:
+        self._path = path
+        self._identity = {name: value for name, value in plan.identity().items() if name != "batches"}
+        self._first = int(plan.settings["first_batch"])
+        self.batches: list[FinishedBatch] = []
         if path.exists():
             self._read()
 
-    def mend(self) -> None:
-        """Drop a line that was cut short."""
+    def drop_partial_line(self) -> None:
+        """Write the file again without a line that was cut short."""
         if self._path.exists():
-            self._write_anew()
+            self._write()
 
-    def add(self, batch: dict[str, Any]) -> None:
-        """Keep a finished batch. From the second on it survives a loss of power, too."""
+    def add(self, batch: FinishedBatch) -> None:
+        """Keep a finished batch. From the second on it also survives a loss of power."""
         self.batches.append(batch)
         try:
             with self._path.open("r+", encoding="utf-8") as file:
                 file.seek(0, os.SEEK_END)
-                file.write(json.dumps(batch) + "\n")
+                file.write(json.dumps(asdict(batch)) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except FileNotFoundError:  # the first one; or somebody has removed the file
-            self._write_anew()
+            self._write()
         except OSError as error:
             raise WriteError(f"{self._path}: cannot be written ({error.strerror})") from error
 
@@ -57,67 +81,45 @@ class Journal:
         try:
             head, *lines = self._path.read_text("utf-8").splitlines(keepends=True)
             written = json.loads(head)
-            if not isinstance(written, dict) or written.pop("schema", None) != _SCHEMA:
+            if not isinstance(written, dict) or written.get("schema") != _SCHEMA:
                 raise ValueError("other schema")
-        except (ValueError, OSError, RecursionError) as error:
+            identity: dict[str, Any] = written["identity"]
+        except (ValueError, KeyError, OSError, RecursionError) as error:
             raise JournalError(
-                f"{self._path}: not the journal of a measurement; remove it to begin anew"
+                f"{self._path}: not the journal of a measurement, or of another version; "
+                "remove it to start again"
             ) from error
-        wanted = json.loads(json.dumps(self._fingerprint))
-        if written != wanted:
-            differing = [key for key in {**written, **wanted} if written.get(key) != wanted.get(key)]
+        if differing := different_names(identity, self._identity):
             raise JournalError(
-                f"{self._path}: belongs to another measurement (other {', '.join(sorted(differing))}); "
-                "measure as then, or remove it to begin anew"
+                f"{self._path}: belongs to another measurement (other {', '.join(differing)}); "
+                "use the same options, or remove it to start again"
             )
         for line in lines:
-            batch: Any = None  # not by `strict_json`: gauges may be inf or NaN
-            with suppress(ValueError, RecursionError):
-                batch = json.loads(line) if line.endswith("\n") else None
-            if not _is_batch(batch) or batch["batch"] != self._first + len(self.batches):
-                break
-            self.batches.append(batch)
+            with suppress(ValueError, RecursionError):  # json: gauges may be inf or NaN
+                batch = msgspec.convert(json.loads(line), FinishedBatch) if line.endswith("\n") else None
+                if batch is not None and batch.batch == self._first + len(self.batches):
+                    self.batches.append(batch)
+                    continue
+            break
 
-    def _write_anew(self) -> None:
-        lines = [{"schema": _SCHEMA, **self._fingerprint}, *self.batches]
+    def _write(self) -> None:
+        lines = [{"schema": _SCHEMA, "identity": self._identity}, *map(asdict, self.batches)]
         with complete_file(self._path) as part:
             part.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
 
 @contextmanager
-def open_journal(path: Path, fingerprint: dict[str, Any], first_batch: int = 0) -> Iterator[Journal]:
-    """A journal for as long as the context lasts, in which no other process can have it."""
+def open_journal(path: Path, plan: Provenance) -> Iterator[Journal]:
+    """Open the journal of a measurement; no other process can use it meanwhile."""
     if not path.parent.is_dir():
         raise WriteError(f"{path}: cannot be written, there is no such folder")
-    Journal(path, fingerprint, first_batch)  # one that does not fit is refused before anything is touched
+    Journal(path, plan)  # one that does not fit is refused before anything is touched
     with locked(path.with_name(f"{path.name}.lock")) as mine:
         if not mine:
             raise InputError(
-                f"{path}: another process is measuring with it; let it end, or give another file"
+                f"{path}: another process is measuring with it; wait until it ends, or give another file"
             )
-        remove_leftovers(path.parent, path)
-        journal = Journal(path, fingerprint, first_batch)
-        journal.mend()
+        remove_leftovers(path.parent, path, stale_after=0)
+        journal = Journal(path, plan)
+        journal.drop_partial_line()
         yield journal
-
-
-def _is_batch(content: Any) -> bool:
-    """Whether it is a batch as `measure` writes it."""
-    return (
-        isinstance(content, dict)
-        and isinstance(content.get("batch"), int)
-        and isinstance(content.get("rows"), list)
-        and all(map(_is_row, content["rows"]))
-    )
-
-
-def _is_row(row: Any) -> bool:
-    if not isinstance(row, dict) or not isinstance(row.get("site"), dict):
-        return False
-    values = row.get("values")
-    return (
-        all(isinstance(row["site"].get(name), kind) for name, kind in _SITE.items())
-        and all(isinstance(row.get(name), int) for name in ("n", "d"))
-        and isinstance(values, dict)
-        and all(isinstance(value, int | float) for value in values.values())
-    )

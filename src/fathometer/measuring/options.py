@@ -243,7 +243,7 @@ class MeasureOptions:
 
     def _code(self) -> dict[str, str]:
         from fathometer.gauges.registry import GAUGES
-        from fathometer.measuring.code import code_hash
+        from fathometer.measuring.identity import code_hash
 
         own = [(f"gauge {name}", gauge) for name, gauge in self.chosen_gauges.items() if name not in GAUGES]
         for place, site in enumerate(self.sites or ()):

@@ -1,4 +1,4 @@
-"""The network where it is measured, and as it is measured; afterwards all is as it was."""
+"""The network where and as it is measured; afterwards everything is as it was."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fathometer.errors import InputError, OutOfMemoryError, first_line, is_out_o
 
 @contextmanager
 def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
-    """The network on the device, and back afterwards."""
-    here = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
+    """Move the network to the device, and back afterwards."""
+    tensors = (*network.parameters(), *network.buffers())
+    here = next((tensor.device for tensor in tensors if not tensor.is_meta), torch.device("cpu"))
     try:
         there = here if device is None else torch.device(device)
         if there != here:
@@ -23,7 +24,7 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
         network.to(here)
         if is_out_of_memory(error):
             raise OutOfMemoryError(f"out of memory: the network does not fit on {device}; try cpu") from error
-        raise InputError(f"device: {device} is not usable here ({first_line(error)})") from error
+        raise InputError(f"{device} is not usable here ({first_line(error)})", parameter="device") from error
     try:
         yield there
     finally:
@@ -33,7 +34,7 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Eval mode, and every flag as it was afterwards."""
+    """Set eval mode, and every flag as it was afterwards."""
     flags = {module: module.training for module in network.modules()}
     try:
         network.eval()

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import glob
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.errors import InputError
-from fathometer.results.locks import hold, remove_abandoned
 
-_DIGITS = 12  # in the name of a part, so that two writers have two, and nothing else is taken for one
+STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
+_DIGITS = (
+    12  # in the name of a temporary file, so that two writers have two, and nothing else is mistaken for one
+)
 _TOKEN = "[0-9a-f]" * _DIGITS
 _PROBE = 4096  # bytes
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
@@ -26,9 +29,9 @@ class WriteError(InputError):
 
 
 def check_format(head: Any, schema: str, version: int, path: object, what: str) -> dict[str, Any]:
-    """The head of a results file, if it is of this schema and not newer than `version`.
+    """Return the head of a results file if it has this schema and is not newer than `version`.
 
-    `what` says what was expected, and who writes it.
+    `what` says what was expected, and what writes it.
     """
     if not isinstance(head, dict) or head.get("schema") != schema:
         other = head.get("schema") if isinstance(head, dict) else None
@@ -36,7 +39,7 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
         raise InputError(f"{path}: not {what}{said}")
     found = head.get("version")
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise InputError(f"{path}: broken, it has no format that ever was ({found!r})")
+        raise InputError(f"{path}: broken, unknown format version {found!r}")
     if found > version:
         raise InputError(
             f"{path}: written by a newer fathometer (format {found}, this one reads up to {version}); "
@@ -47,15 +50,13 @@ def check_format(head: Any, schema: str, version: int, path: object, what: str) 
 
 @contextmanager
 def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> Iterator[Path]:
-    """A path beside `path` to write to, put in its place at the end; nothing is left of a failure.
+    """Give a temporary path to write to and move it to `path` at the end; nothing is left of a failure.
 
-    With `keep=False` nothing is left at all: a trial. With `durable` it is on the disk when this returns, and
-    survives a loss of power; that takes some 10 ms, where the rest takes less than one.
+    With `keep=False` nothing is left at all: a trial. With `durable` the file is on the disk when this
+    returns and survives a loss of power; that takes some 10 ms, where the rest takes less than one.
     """
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:_DIGITS]}.part{path.suffix}")
-    held = None
     try:
-        held = hold(part)  # by which a part of a writer that was killed is known
         yield part
         if durable:
             _flush(part)
@@ -68,32 +69,34 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        if held is not None:
-            held.release()
 
 
 def try_writing(path: Path) -> None:
-    """Write a little, of which nothing is left: a disk that is full has names, but no space."""
+    """Write a little and remove it again: a full disk still accepts new names, but no contents."""
     with complete_file(path, keep=False, durable=True) as probe:
         probe.write_bytes(bytes(_PROBE))
 
 
-def remove_leftovers(folder: Path, path: Path | None = None) -> None:
-    """Remove what `complete_file` left of writers that were killed: of all files, or of one."""
+def remove_leftovers(folder: Path, path: Path | None = None, *, stale_after: float = STALE_AFTER) -> None:
+    """Remove what `complete_file` left of writers that were killed: of all files, or of one.
+
+    A file counts as abandoned if it was not written for `stale_after` seconds; who holds the lock of a file
+    may give 0.
+    """
     name = "*" if path is None else glob.escape(path.stem)
     for part in folder.glob(f".{name}.{_TOKEN}.part*"):
         with suppress(OSError):
-            if part.is_file():
-                remove_abandoned(part)
+            if part.is_file() and time.time() - part.stat().st_mtime >= stale_after:
+                part.unlink()
 
 
 def _flush(path: Path) -> None:
-    """A file, or the names in a folder, from the memory of the system to the disk."""
+    """Write a file, or the names in a folder, from the memory of the system to the disk."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has no such thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot do it
             raise
     finally:
         os.close(descriptor)

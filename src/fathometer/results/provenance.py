@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,18 +17,19 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 
-_PIECE = 2**26  # bytes
+_CHUNK = 2**26  # bytes
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
+_OUTCOMES = ("samples_measured", "samples_left_over", "skipped")  # of the data, known afterwards
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything needed to take a result again, as plain values.
+    """Everything needed to repeat a measurement, as plain values.
 
     Attributes:
         model: name, class, weights, number of parameters, and the SHA-256 of all of them.
-        data: what was measured on.
-        settings: everything that was asked for.
+        data: what was measured on: name, number of samples, and the SHA-256 of the contents where known.
+        settings: all options.
         versions: of Python and of the packages that took part.
         device: where the network ran.
         date: when it was finished, UTC.
@@ -43,32 +45,91 @@ class Provenance:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return asdict(self)
 
+    def identity(self) -> dict[str, Any]:
+        """Return everything that decides the values: network, data, and each of the settings, by name."""
+        data = {name: value for name, value in self.data.items() if name not in _OUTCOMES}
+        settings = {name: value for name, value in self.settings.items() if name != "batch_size"}
+        plain: dict[str, Any] = json.loads(
+            json.dumps({"model": self.model, "data": data, **settings}, default=str)
+        )
+        return {name: value for name, value in plain.items() if value not in (None, {}, [])}
 
-def weights_hash(state: Mapping[str, Tensor]) -> str:
-    """SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers."""
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the identity."""
+        return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
+
+    def differences(self, other: Provenance) -> list[str]:
+        """Return the names of what differs between two identities: `model`, `data`, or settings."""
+        return different_names(self.identity(), other.identity())
+
+
+def different_names(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the keys whose values differ between two mappings, sorted."""
+    return sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def weights_hash(state: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers.
+
+    Of sparse and quantised tensors it takes the parts, of tensors without memory (`meta`) only the shape.
+    """
     digest = hashlib.sha256()
-    for name, tensor in state.items():
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-    for content in _contents(state.values()):
+    parts: list[Tensor] = []
+    for name, value in state.items():
+        for tensor in _tensors(value):
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            parts += _dense_parts(tensor)
+    for content in _contents(parts):
         digest.update(content)
     return digest.hexdigest()
 
 
 def tensor_hash(tensor: Tensor) -> str:
-    """SHA-256 of dtype, shape and bytes."""
+    """Return the SHA-256 of dtype, shape and bytes."""
     return weights_hash({"": tensor})
 
 
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield a tensor, or those in a tuple, as packed weights of quantised layers have them."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for entry in value:
+            yield from _tensors(entry)
+
+
+def _dense_parts(tensor: Tensor) -> list[Tensor]:
+    tensor = tensor.detach()
+    if tensor.is_meta:
+        return []
+    if tensor.is_quantized:
+        if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            scales = [torch.tensor([tensor.q_scale(), float(tensor.q_zero_point())], dtype=torch.float64)]
+        else:
+            scales = [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
+        return [tensor.int_repr(), *scales]
+    if tensor.layout is torch.sparse_coo:
+        tensor = tensor.coalesce()
+        return [tensor.indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    if tensor.layout is not torch.strided:
+        return [tensor.to_dense()]
+    return [tensor.resolve_conj().resolve_neg()]
+
+
 def _contents(tensors: Iterable[Tensor]) -> Iterator[memoryview]:
-    """The bytes of all tensors; from a GPU in few large pieces, so that the interpreter stays free."""
+    """Yield the bytes of all tensors; from a GPU in few large chunks, so that the interpreter stays free."""
     pending: list[Tensor] = []
     for tensor in tensors:
-        flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        flat = tensor.contiguous().reshape(-1).view(torch.uint8)
         if pending and (
-            flat.device != pending[0].device or sum(p.numel() for p in pending) + flat.numel() > _PIECE
+            flat.device != pending[0].device or sum(p.numel() for p in pending) + flat.numel() > _CHUNK
         ):
             yield _bytes(pending)
             pending = []
@@ -82,24 +143,24 @@ def _contents(tensors: Iterable[Tensor]) -> Iterator[memoryview]:
 
 def _bytes(parts: Sequence[Tensor]) -> memoryview:
     if not parts[0].is_cuda:
-        return parts[0].numpy().data
+        return parts[0].cpu().numpy().data
     # On a stream of its own, so as not to wait for the network, which may be at work.
     with torch.cuda.stream(torch.cuda.Stream(parts[0].device)):
         return torch.cat(list(parts)).cpu().numpy().data
 
 
-def frozen_state(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters, and copies of the buffers, which a forward pass may change."""
+def frozen_state(model: nn.Module) -> dict[str, Any]:
+    """Return parameters, and copies of the buffers, which a forward pass may change."""
     buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
     return {
-        name: value.to("cpu", copy=True) if name in buffers else value
+        name: value.to("cpu", copy=True) if name in buffers and not value.is_meta else value
         for name, value in model.state_dict().items()
-        if isinstance(value, Tensor)
+        if next(_tensors(value), None) is not None
     }
 
 
 def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
-    """Name, class, size and precision."""
+    """Return name, class, size and precision of a network."""
     if any(nn.parameter.is_lazy(parameter) for parameter in model.parameters()):
         raise InputError("model: some layers have no weights yet (lazy ones); run the network once first")
     return {
@@ -111,7 +172,7 @@ def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that are installed."""
+    """Return the versions of Python and of the packages that are installed."""
     return dict(_installed())
 
 
@@ -127,12 +188,12 @@ def _installed() -> dict[str, str]:
 
 
 def describe_device(device: torch.device) -> str:
-    """`cuda:0 (NVIDIA H200)`, `cpu (x86_64)`."""
+    """Return a device with its kind: `cuda:0 (NVIDIA H200)`, `cpu (x86_64)`."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return f"{device} ({platform.machine()})"
 
 
 def now() -> str:
-    """The time, UTC, to the second."""
+    """Return the time, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

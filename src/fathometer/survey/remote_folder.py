@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from fathometer.errors import FathometerError, InputError, MissingExtraError, first_line
-from fathometer.results.locks import OLD
+from fathometer.results.files import STALE_AFTER
 from fathometer.survey.folders import Folder, FolderError
 
 _T = TypeVar("_T")
@@ -120,7 +120,7 @@ class RemoteFolder(Folder):
         now = self._parts().get(fresh)  # the clock is that of the store, which may differ from ours
         self.remove(fresh)
         for name, written in parts.items():
-            if now is not None and written is not None and now - written > OLD:
+            if now is not None and written is not None and now - written > STALE_AFTER:
                 self.remove(name)
 
     def __str__(self) -> str:

@@ -1,4 +1,8 @@
-"""A hash of a function or class that changes when what it computes may change."""
+"""What is measured: network, data and the user's code, known by their contents.
+
+Two soundings with the same identity have the same values; a journal or a finished file is used again only if
+its identity is the same.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,96 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler, Subset, TensorDataset
 
-from fathometer.results.provenance import tensor_hash
+from fathometer.capture import unwrapped
+from fathometer.models import LoadedModel
+from fathometer.results.provenance import describe_model, frozen_state, tensor_hash, weights_hash
 
 _LIBRARIES = ("torch", "torchvision", "timm", "transformers", "numpy", "scipy", "fathometer", "builtins")
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
+_MAX_HASHED = 2**28  # bytes of a data set in memory; of a larger one, only some samples are hashed
+
+
+def describe_network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
+    """Return the network without wrappers, and its description, apart from the hash of its weights."""
+    if isinstance(model, LoadedModel):
+        network = unwrapped(model.module)
+        facts = {"weights": model.weights, "preprocess": model.inputs.preprocess_name}
+        return network, {
+            **describe_model(network, name or model.name),
+            **facts,
+            "structure": structure_hash(network),
+        }
+    network = unwrapped(model)
+    return network, {**describe_model(network, name), "structure": structure_hash(network)}
+
+
+def describe_data(data: Any, first: Tensor | None) -> dict[str, Any]:
+    """Return the name and size of the data, and a hash of their first sample."""
+    facts = _data_facts(data)
+    if first is None:
+        return facts
+    return {**facts, "sample_shape": list(first.shape), "first_sample_sha256": tensor_hash(first)}
+
+
+def _data_facts(data: Any) -> dict[str, Any]:
+    described = getattr(data, "description", None)
+    if isinstance(described, Mapping):
+        return dict(described)
+    count = count_samples(data)
+    if isinstance(data, DataLoader):
+        facts = _data_facts(data.dataset)
+        if not isinstance(data.sampler, SequentialSampler | RandomSampler) and count is not None:
+            facts["sampler"] = type(data.sampler).__name__
+    elif isinstance(data, Subset):
+        facts = _data_facts(data.dataset)
+        facts["name"] = f"Subset of {facts['name']}"
+        facts["indices_sha256"] = tensor_hash(torch.as_tensor(list(data.indices)))
+    else:
+        facts = {"name": type(data).__name__}
+    return facts if count is None else {**facts, "count": count}
+
+
+def count_samples(data: Any) -> int | None:
+    """Return the number of samples in the data, or None if it is not known."""
+    if isinstance(data, Tensor | np.ndarray):
+        return len(data)
+    try:
+        if not isinstance(data, DataLoader):
+            sized = isinstance(data, Dataset) or isinstance(getattr(data, "description", None), Mapping)
+            return None if not sized or isinstance(data, list | tuple) else len(data)  # type: ignore[arg-type]
+        if data.batch_size is None:  # it yields batches of unknown size
+            return None
+        iterable = isinstance(data.dataset, torch.utils.data.IterableDataset)
+        count = len(data.dataset if iterable else data.sampler)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return count - count % data.batch_size if data.drop_last else count
+
+
+def hash_contents(network: nn.Module, data: Any) -> Callable[[], tuple[str, dict[str, Any]]]:
+    """Return a function that computes the hash of the weights as they are now, and those of data in memory.
+
+    It can run in a thread beside the forward passes.
+    """
+    state = frozen_state(network)
+    inner = data.dataset if isinstance(data, DataLoader) else data
+    inner = inner.dataset if isinstance(inner, Subset) else inner
+    tensors = inner.tensors if isinstance(inner, TensorDataset) else (inner,)
+    return lambda: (weights_hash(state), _hash_tensors(tensors))
+
+
+def _hash_tensors(values: tuple[Any, ...]) -> dict[str, Any]:
+    tensors = [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
+    if not all(isinstance(tensor, Tensor) and tensor.ndim for tensor in tensors):
+        return {}
+    step = 1 + sum(tensor.numel() * tensor.element_size() for tensor in tensors) // _MAX_HASHED
+    found: dict[str, Any] = {"sha256": weights_hash({str(i): t[::step] for i, t in enumerate(tensors)})}
+    return found if step == 1 else {**found, "sha256_of": f"every {step}th sample"}
 
 
 def code_hash(target: Callable[..., Any]) -> str:
@@ -32,22 +120,13 @@ def code_hash(target: Callable[..., Any]) -> str:
 
 def structure_hash(network: nn.Module) -> str:
     """Return the SHA-256 of a network's modules and options and of the user's own `forward` methods."""
-    digest = hashlib.sha256(without_addresses(repr(network)).encode())
+    shown = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(network))  # addresses differ from run to run
+    digest = hashlib.sha256(shown.encode())
     classes = {type(module) for module in network.modules()}
     own = [kind for kind in classes if _library(kind.__module__) is None]
     for kind in sorted(own, key=lambda kind: (kind.__module__, kind.__qualname__)):
         digest.update(code_hash(kind.forward).encode())
     return digest.hexdigest()
-
-
-def without_addresses(text: str) -> str:
-    """Return a `repr` without the addresses in memory, which differ from run to run.
-
-    Example:
-        >>> without_addresses("<function resize at 0x7f31a8c0>")
-        '<function resize>'
-    """
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:

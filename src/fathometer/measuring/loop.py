@@ -1,0 +1,172 @@
+"""The pass over the data: forward passes and, whenever a batch is full, gauges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from fathometer.capture import Watch
+from fathometer.errors import (
+    FathometerError,
+    ForwardError,
+    InputError,
+    OutOfMemoryError,
+    first_line,
+    is_out_of_memory,
+)
+from fathometer.gauges.registry import read_gauges
+from fathometer.measuring.batches import Piece, first_nonfinite, run
+from fathometer.measuring.journal import FinishedBatch, Journal, Reading
+from fathometer.measuring.options import MeasureOptions
+
+Progress: TypeAlias = "Callable[[int, int | None], None]"
+"""Called with the number of samples done and their total, None if unknown."""
+
+
+class Loop:
+    """Runs the network over the data, and measures each full batch.
+
+    Attributes:
+        finished: the batches that are measured, those of the journal included.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        seen: Watch,
+        options: MeasureOptions,
+        device: torch.device,
+        journal: Journal | None,
+    ) -> None:
+        self._network, self._seen, self._options = network, seen, options
+        self._device, self._journal = device, journal
+        self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
+        for row in (row for batch in self.finished for row in batch.rows):
+            site = row.site
+            seen.site(site.module, site.operator, site.call, own=site.own)  # in the same order as then
+        self._samples_read = 0
+        self._first_nonfinite: int | None = None  # number of the first sample of this batch with NaN or inf
+        self._passes = 0
+
+    def run(self, cut: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
+        """Go over the data; return how many samples were measured, and how many were left over."""
+        options = self._options
+        stop = None if options.batches is None else options.first_batch + options.batches
+        known = options.first_batch + len(self.finished)
+        used, pending, current = 0, 0, 0  # samples of full batches, and of the one that is not full yet
+        for piece in cut:
+            current = piece.batch
+            pending += piece.samples if current >= options.first_batch else 0
+            if current < known:
+                self._seen.samples += piece.samples  # random positions depend on the place in the data
+            else:
+                self._forward(piece)
+            self._samples_read += piece.samples
+            show(used + pending, total)
+            if piece.completes:
+                used, pending = used + pending, 0
+                if current >= known:
+                    self._measure(current)
+                if stop is not None and current + 1 >= stop:
+                    break
+        if options.leftover == "keep" and (pending > 1 or (pending and self._has_several_rows())):
+            if current >= known:
+                self._measure(current)
+            used, pending = used + pending, 0
+        return used, pending
+
+    def _has_several_rows(self) -> bool:
+        """Return whether a single input gave several samples, as the tokens of a text."""
+        return any(len(pair.x) > 1 for pair in self._seen.pairs.values())
+
+    def _forward(self, piece: Piece) -> None:
+        options = self._options
+        if self._first_nonfinite is None and options.call is None:
+            row = first_nonfinite(piece.value)
+            self._first_nonfinite = None if row is None else self._samples_read + row
+        self._passes += 1
+        try:
+            with _refusing_single_images(self._network, piece, on=self._passes == 1 and options.call is None):
+                run(self._network, piece.value, self._device, options.call)
+        except FathometerError:
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise OutOfMemoryError(
+                    f"out of memory in a forward pass of {piece.samples} inputs, with room for "
+                    f"{options.samples} samples of every site; give a smaller batch_size or fewer samples"
+                ) from error
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
+            raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
+
+    def _measure(self, number: int) -> None:
+        """Read all gauges at all sites, and keep the values."""
+        pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) >= 2}
+        try:
+            # The watch sees every call of a torch function: those of the gauges need not pass it.
+            with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
+                values = read_gauges(
+                    self._options.chosen_gauges, {site.name: pair for site, pair in pairs.items()}
+                )
+        except InputError as error:
+            sides: list[Tensor] = [side for pair in pairs.values() for side in pair]
+            if self._first_nonfinite is None or all(bool(side.isfinite().all()) for side in sides):
+                raise
+            raise InputError(
+                f"{error}; the data themselves have NaN or inf, first in sample {self._first_nonfinite} "
+                "as they are read"
+            ) from error
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"out of memory in the gauges; give fewer samples than {self._options.samples}"
+            ) from error
+        rows = [
+            Reading(site, len(y), y.shape[1], found)
+            for (site, (_, y)), found in zip(pairs.items(), values, strict=True)
+        ]
+        if not rows and not self.finished:
+            raise _nothing_to_measure(self._seen, self._network)
+        self._seen.clear()
+        self._first_nonfinite = None
+        self.finished.append(FinishedBatch(number, rows))
+        if self._journal is not None:
+            self._journal.add(self.finished[-1])
+
+
+def _nothing_to_measure(seen: Watch, network: nn.Module) -> InputError:
+    known = ", ".join(site.name for site in seen.called[:8]) or "none"
+    recurrent = any(isinstance(module, nn.RNNBase) for module in network.modules())
+    gates = "; gates inside nn.LSTM and nn.GRU cannot be seen" if recurrent else ""
+    return InputError(
+        f"no site to measure; the activation calls seen are: {known}. Choose by `sites`, and name "
+        f"classes and functions of your own by `activations`{gates}"
+    )
+
+
+@contextmanager
+def _refusing_single_images(network: nn.Module, piece: Piece, *, on: bool) -> Iterator[None]:
+    """Refuse an image without a batch axis: torch's convolutions accept it, and its rows are not samples."""
+    main = piece.value[0] if isinstance(piece.value, tuple | list) and piece.value else piece.value
+
+    def check(module: nn.modules.conv._ConvNd, arguments: tuple[Any, ...]) -> None:
+        given = arguments[0] if arguments else None
+        if isinstance(given, Tensor) and given.ndim == len(module.kernel_size) + 1 == main.ndim:
+            raise InputError(
+                f"expected batches [samples, channels, ...], got one sample of shape {list(main.shape)}; "
+                "give DataLoader(data, batch_size=32), or torch.stack the samples into one tensor",
+                parameter="data",
+            )
+
+    with ExitStack() as stack:
+        if on and isinstance(main, Tensor):
+            for module in network.modules():
+                if isinstance(module, nn.modules.conv._ConvNd):
+                    stack.callback(module.register_forward_pre_hook(check).remove)
+        yield
