@@ -17,7 +17,7 @@ from fathometer.data.arrays import load_arrays
 from fathometer.data.cifar import Cifar
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.images import IMAGENET_MEAN, IMAGENET_STD
+from fathometer.models.inputs import IMAGENET_MEAN, IMAGENET_STD
 from papers.workshop import Workshop
 
 Split: TypeAlias = Literal["train", "test"]

@@ -60,7 +60,7 @@ def test_other_tensors_and_tokens(tmp_path: Path) -> None:
 
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     good = save(tmp_path / "c.onnx", convolution(), ["n", 3, 8, 8], {"w": KERNEL})
-    with pytest.raises(InputError, match="carries its weights"):
+    with pytest.raises(InputError, match="holds its weights"):
         load_model(good, "none")
     (tmp_path / "g.onnx").write_bytes(b"garbage")
     with pytest.raises(InputError, match=r"not a readable ONNX file|expected one input, got 0"):

@@ -72,7 +72,7 @@ def test_without_a_network_the_ways_out_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", fail)
     monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", fail)
     for name in ("torchvision:resnet18", "timm:resnet10t"):
-        with pytest.raises(InputError, match="use --weights none or a local file") as raised:
+        with pytest.raises(InputError, match="use weights='none' or a local file") as raised:
             load_model(name)
         assert "no route to host" in str(raised.value)
         assert "\n" not in str(raised.value)
@@ -80,7 +80,7 @@ def test_without_a_network_the_ways_out_are_named(monkeypatch: pytest.MonkeyPatc
 
 def test_a_model_that_was_never_trained_says_so() -> None:
     with pytest.raises(
-        InputError, match=r"No pretrained weights exist .* use --weights none or a local file"
+        InputError, match=r"No pretrained weights exist .* use weights='none' or a local file"
     ):
         load_model("timm:mnasnet_050")
 

@@ -1,4 +1,4 @@
-"""A network and data by name, ready to be measured."""
+"""Opens a network and data by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DTYPES = {
 
 
 class Subject(NamedTuple):
-    """What is measured, on what, and where.
+    """A network, its data, and the device to measure it on.
 
     Attributes:
         model: the network, on the CPU.
         source: its data.
-        device: to measure it on.
+        device: the device; `auto` is resolved.
     """
 
     model: LoadedModel
@@ -47,7 +47,7 @@ def load_subject(
     strict: bool,
     length: int | None,
 ) -> Subject:
-    """Check what is quick, the device and where the data are, before the network is loaded."""
+    """Load the network and open its data; what can be checked quickly is checked first."""
     device = check_device(device)
     require_data(data)
     loaded = load_model(model, weights, seed=seed)

@@ -1,4 +1,4 @@
-"""From a name to a network and what it takes in."""
+"""Loads networks by name, with a description of their inputs."""
 
 from fathometer.models.loading import LoadedModel, list_models, load_model
 from fathometer.models.weights import load_weights

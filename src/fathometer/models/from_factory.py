@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from typing import Any
 
 from torch import nn
 
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, first_line
-from fathometer.models.guess import guess_inputs, inputs_after
+from fathometer.models.inputs import guess_inputs, inputs_after
 from fathometer.models.sources import Found, Source, ready
 from fathometer.models.user_code import current_folder_on_path, import_by_name
 
 
 def load(name: str, weights: str) -> Found:
-    """What the factory makes: a network, alone or with `Inputs` or a preprocessing of images."""
+    """Call the factory, which returns a network, alone or with `Inputs` or a preprocessing of images."""
     made = _make(name)
     module, description = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, nn.Module):
@@ -36,19 +34,6 @@ def load(name: str, weights: str) -> Found:
     return module, weights, guess_inputs(module, name)
 
 
-def is_module(name: str) -> bool:
-    """Whether there is such a module, here or among the installed ones."""
-    if not all(part.isidentifier() for part in name.split(".")):
-        return False
-    with current_folder_on_path():
-        try:
-            return name in sys.modules or importlib.util.find_spec(name) is not None
-        except ModuleNotFoundError as error:
-            return error.name is None or not f"{name}.".startswith(f"{error.name}.")
-        except Exception:  # a parent package that fails is there, and says so once it is loaded
-            return True
-
-
 def _make(name: str) -> Any:
     factory = import_by_name(name, "a model")
     if isinstance(factory, nn.Module) or not callable(factory):
@@ -56,8 +41,8 @@ def _make(name: str) -> Any:
     try:
         with current_folder_on_path():
             return factory()
-    except Exception as error:  # the code of others
+    except Exception as error:  # the user's code
         raise InputError(f"{name}() failed: {type(error).__name__}: {first_line(error)}") from error
 
 
-SOURCE = Source(load, names=list)
+SOURCE = Source(load)

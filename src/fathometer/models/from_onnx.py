@@ -1,4 +1,4 @@
-"""`onnx:FILE`: a graph turned into modules by onnx2torch, its input read from the graph."""
+"""`onnx:FILE`: a graph that onnx2torch turns into modules; the graph describes its input."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
-from fathometer.models.images import resize_and_normalise
+from fathometer.models.inputs import resize_and_normalise
 from fathometer.models.sources import Found, Source
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
-SIDE, LENGTH = 224, 128
-"""For axes of an image, or of tokens, that the graph leaves open."""
+_SIDE, _LENGTH = 224, 128  # of images and of tokens, where the graph leaves the size open
 
 
 def load(name: str, weights: str) -> Found:
-    """The network of that file. Images get ImageNet's normalisation, as a graph does not tell its own."""
+    """Load the network. Images get ImageNet's normalisation, because a graph does not say which it needs."""
     path = Path(name).expanduser()
     if weights == "none":
-        raise InputError(f"onnx:{name}: an ONNX file carries its weights; expected --weights default")
+        raise InputError(f"onnx:{name}: an ONNX file holds its weights; use weights='default'")
     if not path.is_file():
         raise InputError(f"onnx:{name}: no such file")
     onnx, convert = _libraries()
@@ -45,9 +44,9 @@ def _inputs(onnx: Any, graph: Any, name: str) -> Inputs:
     tensor = entries[0].type.tensor_type
     sizes = [d.dim_value for d in tensor.shape.dim][1:]  # an open axis has the value 0
     if tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
-        return Inputs("tokens", (sizes[0] or LENGTH,), vocabulary=_vocabulary(graph, entries[0].name, name))
+        return Inputs("tokens", (sizes[0] or _LENGTH,), vocabulary=_vocabulary(graph, entries[0].name, name))
     if len(sizes) == 3 and sizes[0] in (1, 3):
-        shape = (sizes[0], sizes[1] or SIDE, sizes[2] or SIDE)
+        shape = (sizes[0], sizes[1] or _SIDE, sizes[2] or _SIDE)
         return Inputs("image", shape, preprocess=resize_and_normalise(shape))
     if not sizes or 0 in sizes:
         raise InputError(
@@ -58,12 +57,12 @@ def _inputs(onnx: Any, graph: Any, name: str) -> Inputs:
 
 
 def _vocabulary(graph: Any, tokens: str, name: str) -> int:
-    """The rows of the table that the tokens look up."""
+    """Return the number of rows of the table that the tokens look up."""
     tables = {i.name: i.dims[0] for i in graph.initializer}
     for node in graph.node:
         if node.op_type == "Gather" and node.input[1] == tokens and node.input[0] in tables:
             return int(tables[node.input[0]])
-    raise InputError(f"onnx:{name}: its input {tokens!r} is whole numbers, but no table is looked up by them")
+    raise InputError(f"onnx:{name}: its input {tokens!r} takes whole numbers, but is used in no Gather")
 
 
 def _libraries() -> tuple[Any, Any]:
@@ -76,4 +75,4 @@ def _libraries() -> tuple[Any, Any]:
     return onnx, convert
 
 
-SOURCE = Source(load, names=list)
+SOURCE = Source(load)

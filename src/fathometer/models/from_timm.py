@@ -1,16 +1,15 @@
-"""`timm:NAME`: the image models of timm, with the preprocessing of their configuration."""
+"""`timm:NAME`: image models of timm, with the preprocessing of their configuration."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fathometer.data.inputs import Inputs
-from fathometer.models.hub import hub_or_cache
-from fathometer.models.sources import Found, Source, import_optional, no_default_weights, unknown_model
+from fathometer.models.sources import Found, Source, hub_or_cache, import_optional, no_weights, unknown_model
 
 
 def load(name: str, weights: str) -> Found:
-    """The model of that name, which may end in a tag: `resnet10t.c3_in1k`."""
+    """Make the model of that name, which may end in a tag: `resnet10t.c3_in1k`."""
     timm = _timm()
     architecture, _, tag = name.partition(".")
     known = timm.list_models()
@@ -23,7 +22,7 @@ def load(name: str, weights: str) -> Found:
             with hub_or_cache():
                 module = timm.create_model(name, pretrained=True)
         except (OSError, RuntimeError) as error:
-            raise no_default_weights(f"timm:{name}", error) from error
+            raise no_weights(f"timm:{name}", error) from error
         weights = module.pretrained_cfg.get("tag") or weights
     else:
         module = timm.create_model(name, pretrained=False)
@@ -33,7 +32,7 @@ def load(name: str, weights: str) -> Found:
 
 
 def names() -> list[str]:
-    """Every architecture."""
+    """List every architecture."""
     return list(_timm().list_models())
 
 

@@ -1,4 +1,4 @@
-"""`torchvision:NAME`: the image classifiers of torchvision, with its own preprocessing."""
+"""`torchvision:NAME`: image classifiers of torchvision, with its own preprocessing."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from torch import nn
 
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from fathometer.models.sources import (
-    FROM_A_FILE,
-    Found,
-    Source,
-    import_optional,
-    no_default_weights,
-    unknown_model,
-)
+from fathometer.models.sources import FROM_A_FILE, Found, Source, import_optional, no_weights, unknown_model
 
 _INCEPTIONS = ("googlenet", "inception_v3")
 
 
 def load(name: str, weights: str) -> Found:
-    """The classifier of that name; the preprocessing is that of its weights, or of some that would fit."""
+    """Make the classifier of that name, with the preprocessing of its weights or of weights that would fit."""
     models = _models()
     if name not in names():
         raise unknown_model("torchvision", name, names())
@@ -29,32 +22,32 @@ def load(name: str, weights: str) -> Found:
     entry = None if weights in ("none", FROM_A_FILE) else _entry(name, entries, weights)
     options: dict[str, Any] = {}
     if name in _INCEPTIONS:
-        # As with torchvision's weights, whose files hold auxiliary heads and expect another normalisation.
+        # Torchvision's weights for these hold auxiliary heads and expect another normalisation.
         options = {"aux_logits": True, "transform_input": True, "init_weights": weights == "none"}
     try:
         module = models.get_model(name, weights=entry, **options)
     except (OSError, RuntimeError) as error:
         if entry is None:
             raise
-        raise no_default_weights(f"torchvision:{name}", error) from error
+        raise no_weights(f"torchvision:{name}", error) from error
     return module, entry.name if entry else weights, _inputs(entry or _fitting(entries, module))
 
 
 def inputs_of_file(name: str, file: str) -> Inputs:
-    """The preprocessing that belongs to a file, if it goes by the name that torchvision gave it."""
+    """Return the preprocessing for a file of weights, if it has the name that torchvision gave it."""
     entries = _models().get_model_weights(name)
     return _inputs(next((e for e in entries if e.url.endswith("/" + file)), entries.DEFAULT))
 
 
 def _fitting(entries: Any, module: nn.Module) -> Any:
-    """The default weights, unless they are for larger images than the network takes without them."""
+    """Return the default weights, unless they are for larger images than the network takes."""
     size = getattr(module, "image_size", None)  # of vision transformers
     fitting = (e for e in (entries.DEFAULT, *entries) if size in (None, e.transforms().crop_size[0]))
     return next(fitting, entries.DEFAULT)
 
 
 def names() -> list[str]:
-    """Every classifier."""
+    """List every classifier."""
     models = _models()
     return list(models.list_models(module=models))
 

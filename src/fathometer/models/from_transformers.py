@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor
 
+from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
-from fathometer.models.hub import hub_or_cache
-from fathometer.models.sources import Found, Source, import_optional, unknown_model
-from fathometer.models.transformers_inputs import describe_inputs
+from fathometer.models.inputs import resize_and_normalise, shape_of
+from fathometer.models.sources import Found, Source, hub_or_cache, import_optional, unknown_model
 
-TASKS = ("IMAGE_CLASSIFICATION", "MASKED_LM", "CAUSAL_LM")
-"""Whose heads are looked for, in this order, where a configuration names no class."""
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_TASKS = ("IMAGE_CLASSIFICATION", "MASKED_LM", "CAUSAL_LM")  # whose heads are tried, in this order
+_LENGTH = 128  # tokens in a sample, unless the model has fewer positions
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the files of a model are; `at` is none for a bare model type."""
+    """Where the files of a model are; `at` is none for a model type, which has no files."""
 
     name: str
     at: str | None
@@ -35,30 +38,36 @@ class _Place:
 
 
 def load(name: str, weights: str) -> Found:
-    """The model in that folder or file, of that name on the hub, or, without weights, of that type."""
+    """Make the model in that folder or file, of that name on the hub or, without weights, of that type."""
     transformers = _transformers()
     place = _place(name, weights)
     with _one_line_errors(place), hub_or_cache(), _no_progress_bar(transformers):
-        config = _config(transformers, place)
+        if place.at is None:
+            config = transformers.AutoConfig.for_model(name)
+        else:
+            config = transformers.AutoConfig.from_pretrained(
+                place.at, trust_remote_code=False, **place.options
+            )
         kind = _model_class(transformers, config)
         if weights == "default":
             module = _pretrained(kind, config, place)
             commit = getattr(config, "_commit_hash", None)
             weights = Path(name).absolute().name if place.is_local else (commit or weights)
         else:
-            module = _random(kind, config)
-        inputs = describe_inputs(config, place.at, place.options)
+            build = kind.from_config if hasattr(kind, "from_config") else kind._from_config
+            module = build(config, dtype=torch.float32)
+        inputs = _inputs(transformers, config, place)
     if hasattr(module.config, "use_cache"):
         module.config.use_cache = False  # one pass needs no memory of keys and values
     return module, weights, inputs
 
 
 def names() -> list[str]:
-    """The model types that take in a text or an image, and can be built from their configuration."""
+    """List the model types that take a text or an image."""
     auto = _transformers().models.auto
     configured = auto.configuration_auto.CONFIG_MAPPING_NAMES
-    heads = [getattr(auto.modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in TASKS]
-    return [n for n in configured if any(n in h for h in heads)]
+    heads = [getattr(auto.modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in _TASKS]
+    return [name for name in configured if any(name in head for head in heads)]
 
 
 def _place(name: str, weights: str) -> _Place:
@@ -66,57 +75,27 @@ def _place(name: str, weights: str) -> _Place:
     if path.is_dir():
         return _Place(name, str(path), {"local_files_only": True})
     if path.suffix == ".gguf" and path.is_file():
-        _require_gguf(name)
+        for package in ("gguf", "accelerate"):
+            try:
+                version(package)
+            except PackageNotFoundError as error:
+                raise MissingExtraError(package, "gguf", f"hf:{name}") from error
         return _Place(name, str(path.parent), {"local_files_only": True, "gguf_file": path.name})
     if path.suffix == ".gguf" or name[:1] in "./~" or name.count("/") > 1:
         raise InputError(
-            f"hf:{name}: no such folder or file; expected a folder with a config.json, or a .gguf"
+            f"hf:{name}: no such folder or file; expected a folder with a config.json, or a .gguf file"
         )
-    if weights != "default" and name in names():
-        return _Place(name, None, {})
-    return _Place(name, name, {})
-
-
-def _require_gguf(name: str) -> None:
-    for package in ("gguf", "accelerate"):
-        try:
-            version(package)
-        except PackageNotFoundError as error:
-            raise MissingExtraError(package, "gguf", f"hf:{name}") from error
-
-
-def _config(transformers: Any, place: _Place) -> Any:
-    if place.at is None:
-        return transformers.AutoConfig.for_model(place.name)
-    config = transformers.AutoConfig.from_pretrained(place.at, trust_remote_code=False, **place.options)
-    if "gguf_file" in place.options:
-        _check_layers(config, place)
-    return config
-
-
-def _check_layers(config: Any, place: _Place) -> None:
-    """Refuse a GGUF file with fewer tensors than it says layers, for which transformers looks for long.
-
-    Its first 16 bytes: `GGUF`, the version, the number of tensors.
-    """
-    with (Path(str(place.at)) / place.options["gguf_file"]).open("rb") as file:
-        head = file.read(16)
-    order: Literal["little", "big"] = "little" if int.from_bytes(head[4:8], "little") & 0xFFFF else "big"
-    tensors, layers = int.from_bytes(head[8:16], order), getattr(config, "num_hidden_layers", 0)
-    if layers > tensors:
-        raise InputError(
-            f"hf:{place.name}: broken; it should have {layers} layers, but has {tensors} tensors"
-        )
+    return _Place(name, None if weights != "default" and name in names() else name, {})
 
 
 def _model_class(transformers: Any, config: Any) -> Any:
-    """The class that the configuration names, or the head that its type has."""
+    """Return the class that the configuration names, or the head for its type."""
     for name in getattr(config, "architectures", None) or ():
         found = getattr(transformers, name, None)
         if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
             return found
     auto = transformers.models.auto.modeling_auto
-    for task in TASKS:
+    for task in _TASKS:
         mapping = getattr(auto, f"MODEL_FOR_{task}_MAPPING")
         if type(config) in mapping:
             found = mapping[type(config)]
@@ -124,13 +103,7 @@ def _model_class(transformers: Any, config: Any) -> Any:
     return transformers.AutoModel
 
 
-def _random(kind: Any, config: Any) -> nn.Module:
-    build = kind.from_config if hasattr(kind, "from_config") else kind._from_config
-    module: nn.Module = build(config, dtype=torch.float32)
-    return module
-
-
-def _pretrained(kind: Any, config: Any, place: _Place) -> nn.Module:
+def _pretrained(kind: Any, config: Any, place: _Place) -> Any:
     module, report = kind.from_pretrained(
         place.at,
         config=config,
@@ -145,8 +118,82 @@ def _pretrained(kind: Any, config: Any, place: _Place) -> nn.Module:
             f"hf:{place.name}: {len(missing)} tensors of {type(module).__name__} are not in its files, "
             f"e.g. {missing[0]}; correct `architectures` in its config.json"
         )
-    found: nn.Module = module
-    return found
+    return module
+
+
+def _inputs(transformers: Any, config: Any, place: _Place) -> Inputs:
+    """Describe images if the model has a size of images or classifies them, tokens if it has a vocabulary."""
+    classifiers = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
+    takes_images = type(config) in classifiers or hasattr(config, "image_size")
+    if takes_images and not hasattr(config, "vocab_size"):
+        return _image(transformers, config, place)
+    text = config.get_text_config()
+    if getattr(text, "vocab_size", None):
+        return _tokens(transformers, text, place)
+    raise InputError(
+        f"a model of type {config.model_type!r} takes neither a text nor an image; "
+        "write a factory that returns (module, Inputs(...)), and give it as package.module:factory"
+    )
+
+
+def _image(transformers: Any, config: Any, place: _Place) -> Inputs:
+    size = getattr(config, "image_size", None) or 224
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    shape = (getattr(config, "num_channels", 3), height, width)
+    processor = _if_available(transformers.AutoImageProcessor, place)
+    if processor is None:
+        return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+    preprocess = _Preprocess(processor)
+    found, is_fixed = shape_of(preprocess)
+    return Inputs("image", found if is_fixed else shape, preprocess=preprocess)
+
+
+def _tokens(transformers: Any, config: Any, place: _Place) -> Inputs:
+    tokenizer = _if_available(transformers.AutoTokenizer, place)
+    if tokenizer is not None and not tokenizer.vocab_size:  # transformers makes up an empty one without files
+        tokenizer = None
+    positions = getattr(config, "max_position_embeddings", None) or None
+    shape = (min(_LENGTH, positions or _LENGTH),)
+    if any(getattr(config, name, None) for name in ("rope_parameters", "rope_theta")):
+        positions = None  # rotary embeddings go on beyond the positions that were trained
+    return Inputs(
+        "tokens",
+        shape,
+        vocabulary=int(config.vocab_size),
+        tokenize=None if tokenizer is None else _tokenize_with(tokenizer),
+        positions=positions,
+    )
+
+
+def _if_available(kind: Any, place: _Place) -> Any:
+    """Load a processor or tokenizer, or return none if the model has none."""
+    if place.at is None:
+        return None
+    try:
+        return kind.from_pretrained(place.at, trust_remote_code=False, **place.options)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # each is how some version of transformers says that there are no files
+
+
+class _Preprocess:
+    """Preprocesses an image with an image processor of transformers, whose settings it shows."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    def __call__(self, image: Image) -> Tensor:
+        pixels: Tensor = self._processor(image, return_tensors="pt")["pixel_values"][0]
+        return pixels
+
+    def __repr__(self) -> str:
+        return repr(self._processor)
+
+
+def _tokenize_with(tokenizer: Any) -> Callable[[str], list[int]]:
+    def tokenize(text: str) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    return tokenize
 
 
 @contextmanager
@@ -158,18 +205,16 @@ def _one_line_errors(place: _Place) -> Iterator[None]:
     except Exception as error:  # broken folders make transformers raise nearly anything
         reason = first_line(error)
         if place.is_local:
-            raise InputError(f"hf:{place.name}: could not be loaded ({reason})") from error
-        known = names()
-        if place.name in known:
-            raise InputError(
-                f"hf:{place.name}: could not be loaded ({reason}); for random weights use --weights none"
-            ) from error
-        if "/" not in place.name and place.at is not None:
-            complaint = unknown_model("hf", place.name, known)
-            raise InputError(f"{complaint} ({reason})") from error
-        raise InputError(
-            f"hf:{place.name}: could not be loaded from the hub ({reason}); give a local folder"
-        ) from error
+            message = f"hf:{place.name}: could not be loaded ({reason})"
+        elif place.name in names():
+            message = (
+                f"hf:{place.name}: could not be loaded ({reason}); use weights='none' for random weights"
+            )
+        elif "/" not in place.name:
+            message = f"{unknown_model('hf', place.name, names())} ({reason})"
+        else:
+            message = f"hf:{place.name}: could not be loaded from the hub ({reason}); give a local folder"
+        raise InputError(message) from error
 
 
 @contextmanager

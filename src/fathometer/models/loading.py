@@ -1,8 +1,7 @@
-"""The front door: `SOURCE:NAME` to a network, with the weights that were asked for."""
+"""Loads a network by its name, `SOURCE:NAME` or `package.module:factory`, with weights."""
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,10 +10,10 @@ import torch
 from torch import nn
 
 from fathometer.data.inputs import Inputs
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, MissingExtraError, did_you_mean
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
 from fathometer.models.sources import FROM_A_FILE, Source, ready
-from fathometer.models.user_code import import_by_name
+from fathometer.models.user_code import import_by_name, is_module
 from fathometer.models.weights import load_weights
 
 SOURCES = {
@@ -30,10 +29,10 @@ class LoadedModel:
     """A network that is ready to be measured.
 
     Attributes:
-        module: in eval mode, on the CPU.
-        name: as the user wrote it.
-        weights: `none`, the own name of the default where it has one, or the name of the file.
-        inputs: what the network takes in.
+        module: the network, in eval mode on the CPU.
+        name: its name as the user wrote it.
+        weights: `none`, the name of the default weights if they have one, or the name of the file.
+        inputs: what the network takes.
     """
 
     module: nn.Module
@@ -43,7 +42,7 @@ class LoadedModel:
 
 
 def load_model(name: str, weights: str | Path = "default", *, seed: int | None = None) -> LoadedModel:
-    """The network of that name, in eval mode on the CPU.
+    """Load the network of that name, in eval mode on the CPU.
 
     Args:
         name: `torchvision:resnet50`, `timm:vit_tiny_patch16_224`, `hf:gpt2` (also a folder or a GGUF file),
@@ -72,7 +71,7 @@ def load_model(name: str, weights: str | Path = "default", *, seed: int | None =
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """The names that the installed libraries know, e.g. `torchvision:res*` or `*vit*`, whatever the source.
+    """List the names that the installed libraries know, e.g. `torchvision:res*` or, of any source, `*vit*`.
 
     Example:
         >>> list_models("torchvision:resnet5*")
@@ -99,18 +98,18 @@ def _source_of(name: str) -> tuple[Source, str]:
     if prefix in SOURCES and rest:
         return SOURCES[prefix], rest
     if colon and rest and prefix not in SOURCES:
-        if from_factory.is_module(prefix):
+        if is_module(prefix):
             return from_factory.SOURCE, name
-        near = difflib.get_close_matches(prefix.lower(), SOURCES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}:{rest}?" if near else f"the sources are {', '.join(SOURCES)}"
+        similar = did_you_mean(name, (f"{source}:{rest}" for source in SOURCES), most=1, cutoff=0.7)
+        hint = similar or f"the sources are {', '.join(SOURCES)}"
         raise InputError(f"{name!r}: {prefix!r} is neither a source nor an importable module; {hint}")
-    near = [m for m in list_models() if m.partition(":")[2] == (rest or name)][:3]
-    hint = f"did you mean {' or '.join(near)}?" if near else "`fathometer models` lists them"
+    near = [model for model in list_models() if model.partition(":")[2] == (rest or name)][:3]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`fathometer models` lists all"
     raise InputError(f"{name!r}: expected SOURCE:NAME, e.g. torchvision:resnet50; {hint}")
 
 
 def _weights_file(weights: str | Path, source: Source) -> Path | None:
-    """The file that `weights` names, or none if it is a word that the source understands."""
+    """Return the file that `weights` names, or none if it is a word that the source understands."""
     path = Path(weights).expanduser()
     if isinstance(weights, str) and (
         weights in ("default", "none") or (source.names_weights and not path.suffix and path.name == weights)
@@ -118,6 +117,7 @@ def _weights_file(weights: str | Path, source: Source) -> Path | None:
         return None
     if not path.is_file():
         raise InputError(
-            f"weights {str(weights)!r}: no such file; expected default, none or a file of tensors"
+            f"no such file: {str(weights)!r}; expected default, none or a file of tensors",
+            parameter="weights",
         )
     return path

@@ -1,37 +1,41 @@
-"""What every source of networks offers, and the complaints they share."""
+"""What every source of networks offers, and helpers that they share."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from torch import nn
 
 from fathometer.data.inputs import Inputs
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
 FROM_A_FILE = "from a file"
 
 Found: TypeAlias = tuple[nn.Module, str, Inputs]
-"""The network, the name of its weights, what it takes in."""
+"""The network, the name of its weights, and what it takes in."""
 
 
 class Source(NamedTuple):
-    """Where networks come from.
+    """A library or a kind of file that networks come from.
 
     Attributes:
-        load: from a name and `default`, `none`, `FROM_A_FILE` (they follow) or a name of weights.
-        names: what there is; a `MissingExtraError` if its library is not installed.
-        names_weights: whether weights have names of their own.
-        inputs_of_file: from a name and the name of a file of weights to the inputs that they expect, where
-            that depends on the file.
+        load: makes a network from its name and `default`, `none`, `FROM_A_FILE` (weights are loaded
+            afterwards) or a name of weights.
+        names: lists the networks; raises `MissingExtraError` if the library is not installed.
+        names_weights: whether weights have names.
+        inputs_of_file: returns the inputs that a file of weights expects, from the names of the network and
+            of the file, if they depend on the file.
     """
 
     load: Callable[[str, str], Found]
-    names: Callable[[], list[str]]
+    names: Callable[[], list[str]] = list
     names_weights: bool = False
     inputs_of_file: Callable[[str, str], Inputs] | None = None
 
@@ -45,7 +49,7 @@ def ready(module: nn.Module) -> nn.Module:
 
 
 def import_optional(package: str, *submodules: str, extra: str, purpose: str) -> Any:
-    """The package, with some of its submodules; without it, an error that names the extra."""
+    """Import a package and some of its submodules; without it, raise an error that names the extra."""
     ensure_torchvision_operators()
     try:
         found = importlib.import_module(package)
@@ -57,18 +61,39 @@ def import_optional(package: str, *submodules: str, extra: str, purpose: str) ->
 
 
 def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that a source does not have."""
-    near = difflib.get_close_matches(name.lower(), list(known), n=3)
-    hint = (
-        f"did you mean {' or '.join(f'{source}:{n}' for n in near)}?"
-        if near
-        else "`fathometer models` lists them"
-    )
-    return InputError(f"{source}:{name}: there is no such model; {hint}")
+    """Return the error for a name that a source does not have."""
+    similar = did_you_mean(f"{source}:{name}", (f"{source}:{each}" for each in known), cutoff=0.8)
+    return InputError(f"{source}:{name}: unknown model; {similar or '`fathometer models` lists all'}")
 
 
-def no_default_weights(name: str, error: Exception) -> InputError:
-    """The error for weights that did not arrive."""
+def no_weights(name: str, error: Exception) -> InputError:
+    """Return the error for weights that could not be downloaded."""
     return InputError(
-        f"{name}: its weights could not be had ({first_line(error)}); use --weights none or a local file"
+        f"{name}: weights could not be downloaded ({first_line(error)}); use weights='none' or a local file"
     )
+
+
+@contextmanager
+def hub_or_cache() -> Iterator[None]:
+    """Use only what the Hugging Face hub has left in the cache if there is no network.
+
+    Otherwise the hub would try again for half a minute.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or not _is_reachable(constants.ENDPOINT)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _is_reachable(address: str) -> bool:
+    if getproxies():
+        return True  # the proxy resolves names
+    try:
+        socket.getaddrinfo(urlsplit(address).hostname, 443)
+    except OSError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""What torchvision says of its weights: accuracy, parameters, GFLOPS; a depth that is counted; a year."""
+"""Facts about torchvision's networks: accuracy, parameters, GFLOPS, family, year; and a counted depth."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ _YEARS = {
     "vit": 2020,
     "wide_resnet": 2016,
 }
-"""Of publication, by how the name of a network begins; the longest that fits counts."""
+"""Year of publication, by the beginning of the network's name; the longest that fits counts."""
 
 
 def torchvision_weights(model: str) -> list[str]:
-    """The names that torchvision has for the weights of a model; none for other models."""
+    """List torchvision's names for the weights of a model; empty for other models."""
     return [entry.name for entry in _entries(model)]
 
 
 def default_weights(model: str) -> str | None:
-    """The name of torchvision's default weights."""
+    """Return the name of torchvision's default weights."""
     entries = _entries(model)
     return entries.DEFAULT.name if entries else None
 
 
 def torchvision_facts(model: str, weights: str) -> dict[str, float]:
-    """`accuracy` (top-1 on ImageNet-1K, %), `parameters`, `gflops`; no accuracy where the weights are others.
+    """Return `accuracy` (top-1 on ImageNet-1K, %), `parameters`, `gflops`; no accuracy for other weights.
 
     Example:
         >>> torchvision_facts("torchvision:resnet18", "IMAGENET1K_V1")
@@ -89,7 +89,7 @@ def torchvision_facts(model: str, weights: str) -> dict[str, float]:
 
 
 def torchvision_family(model: str) -> str | None:
-    """The file of torchvision that builds it: `resnet`, `densenet`; none for other models.
+    """Return the file of torchvision that builds it: `resnet`, `densenet`; none for other models.
 
     Example:
         >>> torchvision_family("torchvision:wide_resnet50_2")
@@ -101,7 +101,7 @@ def torchvision_family(model: str) -> str | None:
 
 
 def torchvision_year(model: str) -> int | None:
-    """The year in which the architecture was published, first as a preprint; none where it is not known here.
+    """Return the year in which the architecture was first published, or none if it is not known here.
 
     Example:
         >>> torchvision_year("torchvision:efficientnet_v2_s"), torchvision_year("torchvision:wide_resnet50_2")
@@ -112,9 +112,9 @@ def torchvision_year(model: str) -> int | None:
 
 
 def depth_of(module: nn.Module) -> int:
-    """How many convolutions and linear layers a network has.
+    """Count the convolutions and linear layers of a network, because torchvision's metadata have no depth.
 
-    torchvision's metadata have no depth. This counts shortcuts and heads, too: 21 for ResNet-18.
+    Shortcuts and heads count, too: 21 for ResNet-18.
     """
     return sum(isinstance(layer, _LAYERS) for layer in module.modules())
 
@@ -129,7 +129,7 @@ def _name(model: str) -> str:
 
 
 def _torchvision(model: str) -> Any:
-    """Torchvision's models, if it is one of them and installed."""
+    """Return `torchvision.models` if the model is one of them and torchvision is installed."""
     if not model.startswith("torchvision:"):
         return None
     try:

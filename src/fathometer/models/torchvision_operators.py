@@ -1,7 +1,7 @@
 """Makes `import torchvision` work where a CPU build of torch meets a CUDA build of torchvision.
 
-There torchvision's compiled operators do not load, and the import ends in "operator torchvision::nms does not
-exist". Nothing that fathometer measures calls them: with their schemas declared the import goes through.
+There torchvision's compiled operators do not load, and the import fails with "operator torchvision::nms does
+not exist". Nothing that fathometer measures calls them, so declaring their schemas is enough.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch import library
 
 _NEEDED_AT_IMPORT = ("nms", "qnms")
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_kept_alive: list[library.Library] = []  # one that goes takes its operators along
+_kept_alive: list[library.Library] = []  # a library that is collected takes its operators along
 
 
 def ensure_torchvision_operators() -> None:
-    """Import torchvision, if there is one, and declare its operators should they be what is missing."""
+    """Import torchvision if it is installed, and declare its operators if they are missing."""
     if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
         return
     try:
@@ -41,6 +41,6 @@ def _declare() -> None:
 
 
 def _forget_half_an_import() -> None:
-    """The package itself is gone after a failed import, its submodules are not."""
+    """Remove the submodules that a failed import leaves behind."""
     for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
         del sys.modules[name]

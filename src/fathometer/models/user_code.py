@@ -1,9 +1,9 @@
-"""Code of the user's own, named as `package.module:name`. Nothing else in the package imports such code."""
+"""Imports the user's own code, named as `package.module:name`. Nothing else here imports such code."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -11,15 +11,18 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-import torch
+from fathometer.errors import InputError, did_you_mean, first_line
 
-from fathometer.errors import InputError, first_line
-
-_NAMES = 12  # of a module, that an error lists
+_MAX_LISTED = 12
 
 
 def import_by_name(name: str, what: str) -> Any:
-    """The object that `package.module:name` names, where the current folder is searched, too."""
+    """Return the object that `package.module:name` names; the current folder is searched, too.
+
+    `what` begins the error if the name has another form.
+    """
+    import torch
+
     place, colon, attribute = name.strip().partition(":")
     if not colon or not place or not attribute:
         raise InputError(f"{what}: expected package.module:name, got {name!r}")
@@ -28,34 +31,31 @@ def import_by_name(name: str, what: str) -> Any:
         torch.default_generator.manual_seed(0)
         try:
             module = importlib.import_module(place)
-        except Exception as error:  # the code of others
+        except Exception as error:  # the user's code
             raise InputError(
                 f"importing {place} failed: {type(error).__name__}: {first_line(error)}"
             ) from error
     if not hasattr(module, attribute):
-        raise InputError(f"{place} has no {attribute!r}; {_instead(module, attribute)}")
+        raise InputError(f"{place} has no {attribute!r}; {_alternatives(module, attribute)}")
     return getattr(module, attribute)
 
 
-def _instead(module: ModuleType, attribute: str) -> str:
-    """What was probably meant, or what the module defines itself."""
-    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    near = difflib.get_close_matches(attribute, public, n=3)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    own = [
-        name
-        for name, value in public.items()
-        if callable(value) and getattr(value, "__module__", None) == module.__name__
-    ]
-    if not own:
-        return "it defines no function or class"
-    return f"it has {', '.join(own[:_NAMES])}{', …' if len(own) > _NAMES else ''}"
+def is_module(name: str) -> bool:
+    """Say whether there is such a module, in the current folder or installed, without importing it."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    with current_folder_on_path():
+        try:
+            return name in sys.modules or importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError as error:
+            return error.name is None or not f"{name}.".startswith(f"{error.name}.")
+        except Exception:  # a parent package that fails exists, and says so once it is loaded
+            return True
 
 
 @contextmanager
 def current_folder_on_path() -> Iterator[None]:
-    """As `python -m` has it."""
+    """Let imports find modules of the current folder, as `python -m` does."""
     folder = os.getcwd()
     sys.path.insert(0, folder)
     importlib.invalidate_caches()
@@ -63,3 +63,19 @@ def current_folder_on_path() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(folder)
+
+
+def _alternatives(module: ModuleType, attribute: str) -> str:
+    """Name what was probably meant, or what the module defines itself."""
+    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    similar = did_you_mean(attribute, public)
+    if similar:
+        return similar
+    own = [
+        name
+        for name, value in public.items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    if not own:
+        return "it defines no function or class"
+    return f"it has {', '.join(own[:_MAX_LISTED])}{', …' if len(own) > _MAX_LISTED else ''}"

@@ -1,4 +1,4 @@
-"""A file of tensors, fitted into a network. Nothing but tensors is ever unpickled."""
+"""Loads files of tensors into a network. Nothing but tensors is ever unpickled."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "net.", "network.", 
 
 
 def load_weights(module: nn.Module, path: Path) -> None:
-    """Load the file into the network, whatever container and prefixes its keys are wrapped in.
+    """Load a file into the network; containers and prefixes of its keys are removed as needed.
 
-    Every weight of the network must be in the file with its shape, and nothing else.
+    The file must hold every weight of the network, in its shape, and nothing else.
     """
     expected = module.state_dict()
     tensors = _best_names(read_weights(path), expected)
@@ -43,7 +43,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def read_weights(path: Path) -> Tensors:
-    """The tensors of a file, by name: `.safetensors`, or what `torch.save` wrote."""
+    """Read the tensors of a file by name: `.safetensors`, or what `torch.save` wrote."""
     content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
     while isinstance(content, Mapping):
         inner = next((content[c] for c in CONTAINERS if isinstance(content.get(c), Mapping)), None)
@@ -88,14 +88,14 @@ def _read_torch(path: Path) -> Any:
 
 
 def _best_names(tensors: Tensors, expected: Tensors) -> Tensors:
-    """The naming, with prefixes taken off or put on, by which most tensors find their place."""
+    """Remove or add prefixes so that as many tensors as possible fit the network."""
     return max(_namings(tensors, expected), key=lambda renamed: _fitting(renamed, expected))
 
 
 def _namings(tensors: Tensors, expected: Tensors) -> list[Tensors]:
-    """The file's own names first; then without each chain of prefixes; then with one that the network has."""
+    """List the names to try: as in the file, without prefixes, and with one that the network has."""
     found = [tensors]
-    for naming in found:  # which grows meanwhile
+    for naming in found:  # the list grows meanwhile
         for prefix in PREFIXES:
             if any(k.startswith(prefix) for k in naming):
                 found += _distinct({k: k.removeprefix(prefix) for k in naming}, naming)
@@ -107,7 +107,7 @@ def _namings(tensors: Tensors, expected: Tensors) -> list[Tensors]:
 
 
 def _distinct(names: dict[str, str], tensors: Tensors) -> list[Tensors]:
-    """The tensors by their new names, unless two would share one."""
+    """Rename the tensors, unless two would get the same name."""
     return [{names[k]: v for k, v in tensors.items()}] if len({*names.values()}) == len(names) else []
 
 
@@ -130,14 +130,14 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         for k, v in tensors.items()
         if k in expected and v.shape != expected[k].shape
     ]
-    complaints = [
+    problems = [
         f"{len(keys)} {what}: {_some(keys)}"
         for what, keys in (("missing", missing), ("unexpected", unexpected), ("of another shape", misshapen))
         if keys
     ]
-    if complaints:
+    if problems:
         raise InputError(
-            f"{path}: does not fit the network, which has {len(expected)} tensors; " + "; ".join(complaints)
+            f"{path}: does not fit the network, which has {len(expected)} tensors; " + "; ".join(problems)
         )
 
 

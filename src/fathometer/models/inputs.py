@@ -1,24 +1,28 @@
-"""What a network takes in, guessed from its first layer and tried out."""
+"""What a network takes in, where neither its source nor the user says it: found by trying."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fathometer.data.inputs import Inputs
-from fathometer.errors import InputError, first_line
-from fathometer.models.images import shape_of
+from fathometer.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SIDES = (224, 32, 28, 64, 96, 128, 256, 299, 384)
-SMALL_FIRST = (32, 28, 64, 96, 128, 224, 256, 299, 384)
-LENGTHS = (128, 64, 32, 16, 8)
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_PROBES = (256, 320)  # pixels a side of images that show whether a preprocessing resizes
+_SIDES = (224, 32, 28, 64, 96, 128, 256, 299, 384)
+_SMALL_FIRST = (32, 28, 64, 96, 128, 224, 256, 299, 384)
+_LENGTHS = (128, 64, 32, 16, 8)
 
 
 def guess_inputs(module: nn.Module, name: str) -> Inputs:
@@ -44,8 +48,10 @@ def guess_inputs(module: nn.Module, name: str) -> Inputs:
                 return replace(inputs, flattens=_failure(module, column) is None)
             return inputs
     if last is None:
-        raise InputError(f"{name}: its first layer does not tell what it takes in" + advice)
-    raise InputError(f"{name}: no guess of what it takes in runs ({first_line(last)})" + advice) from last
+        raise InputError(f"{name}: its first layer does not tell what it takes" + advice)
+    raise InputError(
+        f"{name}: it runs on none of the inputs that were tried ({first_line(last)})" + advice
+    ) from last
 
 
 def inputs_after(module: nn.Module, preprocess: Callable[[Image], Tensor]) -> Inputs:
@@ -58,7 +64,7 @@ def inputs_after(module: nn.Module, preprocess: Callable[[Image], Tensor]) -> In
     if is_fixed:
         return Inputs("image", shape, preprocess=preprocess)
     found = []
-    for side in SMALL_FIRST:
+    for side in _SMALL_FIRST:
         inputs = Inputs("image", (shape[0], side, side), preprocess=preprocess)
         if _failure(module, inputs) is None:
             found.append(inputs)
@@ -69,25 +75,67 @@ def inputs_after(module: nn.Module, preprocess: Callable[[Image], Tensor]) -> In
     return replace(found[0], size_assumed=len(found) > 1)
 
 
+@dataclass(frozen=True)
+class ResizeAndNormalise:
+    """Turns an RGB image into `[1 or 3, height, width]`, with ImageNet's mean and standard deviation."""
+
+    channels: int
+    height: int
+    width: int
+
+    def __call__(self, image: Image) -> Tensor:
+        """Return the image as a tensor."""
+        resized = image.convert("RGB" if self.channels == 3 else "L").resize((self.width, self.height))
+        pixels = np.array(resized, dtype=np.float32).reshape(self.height, self.width, self.channels)
+        mean, std = (
+            torch.tensor(v[: self.channels]).reshape(-1, 1, 1) for v in (IMAGENET_MEAN, IMAGENET_STD)
+        )
+        return (torch.from_numpy(pixels).permute(2, 0, 1) / 255 - mean) / std
+
+
+def resize_and_normalise(shape: tuple[int, ...]) -> ResizeAndNormalise | None:
+    """Return the usual preprocessing for `[1 or 3, height, width]`, and none for other shapes."""
+    return ResizeAndNormalise(*shape) if len(shape) == 3 and shape[0] in (1, 3) else None
+
+
+def shape_of(preprocess: Callable[[Image], Tensor]) -> tuple[tuple[int, ...], bool]:
+    """Return the shape that `preprocess` gives, and whether it is the same for images of another size."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError("pillow", "vision", "an image") from error
+    shapes = []
+    for side in _PROBES:
+        try:
+            shapes.append(tuple(preprocess(Image.new("RGB", (side, side), "grey")).shape))
+        except Exception as error:  # the user's code
+            raise InputError(
+                f"preprocess failed on an RGB image of {side} × {side} ({first_line(error)})"
+            ) from error
+        if len(shapes[-1]) != 3:
+            raise InputError(f"expected [channels, height, width] from preprocess, got shape {shapes[-1]}")
+    return shapes[0], shapes[0] == shapes[1]
+
+
 def _candidates(module: nn.Module) -> Iterator[Inputs]:
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
-            for side in SIDES:  # images keep their own size, because nobody said whether to resize them
+            for side in _SIDES:  # images keep their own size, because nobody said whether to resize them
                 yield Inputs("image", (layer.in_channels, side, side))
             return
         if isinstance(layer, nn.Embedding):
-            for length in LENGTHS:
+            for length in _LENGTHS:
                 yield Inputs("tokens", (length,), vocabulary=layer.num_embeddings)
             return
         if isinstance(layer, nn.Linear):
             yield Inputs("tensor", (layer.in_features,))
             return
         if isinstance(layer, nn.Conv1d):
-            for length in (1024, *LENGTHS):
+            for length in (1024, *_LENGTHS):
                 yield Inputs("tensor", (layer.in_channels, length))
             return
         if isinstance(layer, nn.RNNBase):
-            yield Inputs("tensor", (LENGTHS[0], layer.input_size))
+            yield Inputs("tensor", (_LENGTHS[0], layer.input_size))
             return
 
 
