@@ -15,8 +15,7 @@ from rich.text import Text
 from fathometer.cli import run_app
 from fathometer.cli.options import DeviceOption, out_option
 from fathometer.cli.outputs import check_writable
-from fathometer.errors import FathometerError, InputError
-from fathometer.measuring.subject import check_device
+from fathometer.errors import FathometerError, InputError, check_device
 from fathometer.progress import Terminal
 from fathometer.report.figures.style import require_matplotlib
 from papers import SCALES, Item, Scale, Verdict, chosen_items, read_verdict

@@ -261,7 +261,7 @@ def test_divergence_says_when(run: Run) -> None:
         ([*TRAIN, "--decay", "0"], "decay: expected a finite λ₀ > 0, got 0"),
         ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
         ([*TRAIN, "--seed", str(2**63)], "--seed: expected at most 9223372036854775807"),
-        ([*TRAIN, "--device", "warp"], "--device warp: not usable here"),
+        ([*TRAIN, "--device", "warp"], "--device: warp is not usable here"),
         ([*SWEEP, "--schemes", "spiral"], "irregular, adaptive, given, got 'spiral'"),
         ([*SWEEP, "--depths", "1,,2"], "--depths: expected numbers with commas, got '1,,2'"),
         ([*SWEEP, "--depths", "1", "--layers", "2.5"], "--layers: expected whole numbers with commas"),

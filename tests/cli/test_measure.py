@@ -227,7 +227,7 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
         (["measure", "nets:small", "--data", "random", "--out", "s.csv"], "ends in .json or .parquet"),
         (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected standard"),
         (["measure", "nets:small", "--data", "random", "--gauges", "nets:none"], "nets has no 'none'"),
-        (["measure", "nets:small", "--data", "random", "--device", "tpu"], "--device tpu: not usable here"),
+        (["measure", "nets:small", "--data", "random", "--device", "tpu"], "--device: tpu is not usable"),
         (["measure", "nets:small", "--data", "random:600", "--sites", "gelu"], "no site to measure"),
         (["measure", "nets:bad", "--data", "random:600"], "the network failed on its input"),
         (["measure", "nets:small", "--data", "random", "--weights", "nets.py"], "nets.py"),

@@ -23,8 +23,7 @@ from fathometer.activations.atlas import PAPER_STDS
 from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
 from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable_seed
 from fathometer.cli.outputs import planned_outputs, write_table
-from fathometer.errors import InputError
-from fathometer.measuring.subject import check_device
+from fathometer.errors import InputError, check_device
 from fathometer.progress import Terminal, progress_bar
 from fathometer.report.figures import activations as pictures
 from fathometer.report.figures.style import save_figure

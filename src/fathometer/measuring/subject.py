@@ -8,7 +8,7 @@ import torch
 
 from fathometer.data import DataSource, open_data
 from fathometer.data.opening import require_data
-from fathometer.errors import InputError, first_line
+from fathometer.errors import check_device
 from fathometer.models import LoadedModel, load_model
 
 DTYPES = {
@@ -64,14 +64,3 @@ def load_subject(
         length=length,
     )
     return Subject(loaded, source, device)
-
-
-def check_device(name: str) -> str:
-    """`name`, if work can be done there; for `auto`, a GPU if there is one."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.ones(1, device=name).sum().item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"--device {name}: not usable here ({first_line(error)}); try cpu") from error
-    return name

@@ -14,7 +14,7 @@ _INCEPTIONS = ("googlenet", "inception_v3")
 
 
 def load(name: str, weights: str) -> Found:
-    """Make the classifier of that name, with the preprocessing of its weights or of weights that would fit."""
+    """Make the classifier of that name, with the preprocessing of its weights or of fitting ones."""
     models = _models()
     if name not in names():
         raise unknown_model("torchvision", name, names())

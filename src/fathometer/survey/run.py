@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_device
 from fathometer.measuring.journal import JournalError
-from fathometer.measuring.subject import check_device
 from fathometer.results.files import WriteError
 from fathometer.results.sounding import Sounding
 from fathometer.survey.counts import check_counts

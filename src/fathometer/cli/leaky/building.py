@@ -11,12 +11,11 @@ from rich.console import Console
 
 from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.cli.leaky.tables import rank_lines
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_device
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, preset
 from fathometer.leaky import sweep as train_networks
 from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
-from fathometer.measuring.subject import check_device
 from fathometer.progress import progress_bar
 
 
