@@ -179,7 +179,7 @@ def one_side(kind: str, steps: int, bound: float | None, cifar: Path | None) -> 
     found = {"wall": wall, "cpu": cpu, "weights": weights_hash(model.state_dict())}
     if history is None:
         return found
-    cost = {"measuring": history.cost.seconds, "in_all": history.cost.in_all, "share": history.cost.share}
+    cost = {"measuring": history.cost.seconds, "in_all": history.cost.total, "share": history.cost.share}
     return {**found, **cost, "soundings": len(history.steps), "sites": len(history.soundings[0].sites)}
 
 

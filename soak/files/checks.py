@@ -59,7 +59,7 @@ def check_sounding(sounding: Sounding, path: Path) -> None:
 def check_history(history: History, path: Path) -> None:
     """The same for every step of a history."""
     require(list(history.steps) == sorted(set(history.steps)), "steps that do not increase")
-    require(history.cost.seconds >= 0 and math.isfinite(history.cost.in_all), "a cost that cannot be")
+    require(history.cost.seconds >= 0 and math.isfinite(history.cost.total), "a cost that cannot be")
     repr(history)
     history._repr_html_()
     for gauge in history.gauges[:1]:

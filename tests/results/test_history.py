@@ -48,7 +48,7 @@ def test_tables_over_time(history: History) -> None:
     with pytest.raises(InputError, match="'other' was not measured here"):
         history.table("other")
     assert history.metric("loss").to_dict() == {0: 3.0, 5: 2.0, 9: float("inf")}
-    with pytest.raises(InputError, match="'rate' was not logged here, but loss, accuracy"):
+    with pytest.raises(InputError, match="'rate' was not logged, but loss, accuracy"):
         history.metric("rate")
 
 
@@ -181,9 +181,9 @@ def test_parts_that_do_not_belong_together(history: History) -> None:
     first, second, _ = history.soundings
     with pytest.raises(InputError, match="got 2 steps and 1 soundings"):
         History((0, 1), (first,))
-    with pytest.raises(InputError, match="one at least, got 0 steps"):
+    with pytest.raises(InputError, match="at least one, got 0 steps"):
         History((), ())
-    with pytest.raises(InputError, match=r"steps that grow, got \[4, 4\]"):
+    with pytest.raises(InputError, match=r"increasing steps, got \[4, 4\]"):
         History((4, 4), (first, second))
     with pytest.raises(InputError, match="sites or gauges of step 1 are not those of step 0"):
         History((0, 1), (first, replace(second, sites=second.sites[:1])))
@@ -196,7 +196,7 @@ def test_parts_that_do_not_belong_together(history: History) -> None:
 def test_it_shows_itself(history: History) -> None:
     assert repr(history) == (
         "History of a <b> net: 3 soundings, steps 0 to 9, 1 missed, 2 sites; "
-        "measuring took 1.5 s of 60.0 s, 2.5%, asked for at most 5.0%"
+        "measuring took 1.5 s of 60.0 s, 2.5%, limit 5.0%"
     )
     html = history._repr_html_()
     assert "<b>" not in html

@@ -7,13 +7,14 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from fathometer import InputError, atlas, load, load_history, measure
+from fathometer import History, InputError, Sounding, atlas, load, load_history, measure
 from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep
 
 OLD = Path(__file__).parent / "old_files"
@@ -76,3 +77,18 @@ def test_a_journal_is_resumed_or_refused(tmp_path: Path) -> None:
     with suppress(InputError):  # what a journal must agree in may grow; it is then started again
         resumed = measure(net, x, journal=journal, **options)  # type: ignore[arg-type]
         pd.testing.assert_frame_equal(resumed.records, whole.records, atol=1e-9, rtol=1e-9)
+
+
+def test_one_function_loads_every_kind(tmp_path: Path) -> None:
+    assert isinstance(load(OLD / "sounding.json"), Sounding)
+    assert isinstance(load(OLD / "sounding.parquet"), Sounding)
+    assert isinstance(load(str(OLD / "history.json")), History)
+    assert len(load(OLD / "leaky").runs) == 1
+    url = "memory://one-load/history.json"
+    with fsspec.open(url, "wb") as file:
+        file.write((OLD / "history.json").read_bytes())
+    assert load(url).steps == (10, 20)
+    (tmp_path / "other.json").write_text('{"schema": "other"}')
+    for name, message in (("other.json", "not a sounding"), ("none.json", "cannot be read")):
+        with pytest.raises(InputError, match=message):
+            load(tmp_path / name)

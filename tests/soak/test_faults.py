@@ -75,8 +75,8 @@ def test_a_journal_is_used_by_one_process(tmp_path: Path) -> None:
 def test_a_journal_that_is_removed_meanwhile_is_written_whole_again(tmp_path: Path) -> None:
     journal, whole = tmp_path / "j", measured(tmp_path / "whole")
 
-    def remove(done: int, in_all: int | None) -> None:
-        del in_all
+    def remove(done: int, total: int | None) -> None:
+        del total
         if done == 40:
             journal.unlink()
 

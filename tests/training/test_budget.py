@@ -46,7 +46,7 @@ def test_the_share_stays_below_the_bound_once_there_is_time_for_two(
 ) -> None:
     cost, measured = training(bound, steps, a_step, ratio * a_step)
     least = 2 * ratio * a_step  # for the first and the last
-    assert cost.in_all == pytest.approx(steps * a_step + cost.seconds)
+    assert cost.total == pytest.approx(steps * a_step + cost.seconds)
     if least <= bound * (steps * a_step + least):
         assert cost.share <= bound * (1 + 1e-9)
     else:
@@ -123,5 +123,5 @@ def test_going_on_from_an_earlier_process() -> None:
     assert not budget.allows()
     clock.now += 0.2
     assert budget.allows()  # 7 of 70
-    assert str(Cost(5.0, 50.0, 0.1)) == "5.0 s of 50.0 s, 10.0%, asked for at most 10.0%"
+    assert str(Cost(5.0, 50.0, 0.1)) == "5.0 s of 50.0 s, 10.0%, limit 10.0%"
     assert Cost().share == 0.0

@@ -81,7 +81,7 @@ def test_training_goes_on_as_without_a_callback(tmp_path: Path, precision: Any) 
     assert history.change()["change"].abs().max() > 1e-3
     assert list(history.metric("loss").index) == list(range(1, 21))
     assert list(history.metric("val_error").index) == [8, 16]
-    assert 0 < history.cost.seconds < history.cost.in_all
+    assert 0 < history.cost.seconds < history.cost.total
 
 
 def test_every_logger_gets_every_sounding(tmp_path: Path) -> None:

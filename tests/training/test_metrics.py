@@ -55,7 +55,7 @@ def test_steps_of_numpy_are_saved(history: History, tmp_path: Path) -> None:
 
 def test_metrics_without_a_name_and_impossible_costs(history: History, tmp_path: Path) -> None:
     nameless = pd.DataFrame({"step": [0], "name": [None], "value": [1.0]})
-    with pytest.raises(InputError, match="text as names, got None"):
+    with pytest.raises(InputError, match="text as names of metrics, got None"):
         History(history.steps, history.soundings, nameless)
     path = history.save(tmp_path / "h.json")
     good = json.loads(path.read_text())

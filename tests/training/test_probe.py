@@ -183,7 +183,7 @@ def test_the_real_clock_is_used() -> None:
     probe.finish()
     cost, soundings = probe.history.cost, probe.history.soundings
     assert sum(sounding.provenance.seconds for sounding in soundings) <= cost.seconds + 0.004  # rounded
-    assert 0 < cost.seconds <= cost.in_all
+    assert 0 < cost.seconds <= cost.total
     assert probe.cost == cost  # it stands still
 
 
@@ -411,7 +411,7 @@ def test_a_history_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert history.steps == (*before.steps, 15)
     assert history.metric("loss").to_dict() == {**{step: float(step) for step in range(12)}, 12: -1.0}
     assert history.cost.seconds > before.cost.seconds
-    assert history.cost.in_all > before.cost.in_all
+    assert history.cost.total > before.cost.total
 
     back = Probe(model, WATCHED, every=5, max_overhead=None)
     back.resume(before, 3)

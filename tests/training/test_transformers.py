@@ -70,7 +70,7 @@ def test_training_goes_on_as_without_a_callback(tmp_path: Path, kind: str) -> No
     assert history.soundings[0].records["n"].to_list() == [200] * len(history.soundings[0].sites)
     assert history.change()["change"].abs().max() > 1e-4
     assert list(history.metric("loss").index) == [5, 10]
-    assert 0 < history.cost.seconds < history.cost.in_all
+    assert 0 < history.cost.seconds < history.cost.total
 
 
 def test_what_is_logged(tmp_path: Path) -> None:

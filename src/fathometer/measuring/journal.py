@@ -95,7 +95,9 @@ class Journal:
                 "use the same options, or remove it to start again"
             )
         for line in lines:
-            with suppress(ValueError, RecursionError):  # json: gauges may be inf or NaN
+            with suppress(
+                ValueError, RecursionError, msgspec.ValidationError
+            ):  # json: gauges may be inf or NaN
                 batch = msgspec.convert(json.loads(line), FinishedBatch) if line.endswith("\n") else None
                 if batch is not None and batch.batch == self._first + len(self.batches):
                     self.batches.append(batch)

@@ -2,8 +2,8 @@
 
 from fathometer.results.history import History
 from fathometer.results.history_file import load as load_history
+from fathometer.results.loading import load
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import load
 
 __all__ = ["History", "Provenance", "Sounding", "load", "load_history"]

@@ -1,4 +1,4 @@
-"""Soundings of one network while it learns: step × site × gauge, what else was logged, what it cost."""
+"""Soundings of one network during training: step × site × gauge, logged metrics, and the cost."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
 METRICS = ("step", "name", "value")
 """Columns of `History.metrics`."""
 
-_SHOWN = 60  # so many sites in a notebook
+_SHOWN = 60  # sites in a notebook
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What measuring took of a training's time.
+    """The share of training time that measuring took.
 
     Attributes:
-        seconds: spent on soundings, on logging them, and on asking at every step whether to take one.
-        in_all: seconds from the first sounding to the last step or `finish`, soundings included.
-        bound: the share that was asked for; None if there was no bound.
+        seconds: spent on soundings, on logging them, and on deciding at every step whether to take one.
+        total: seconds from the first sounding to the last step or `finish`, soundings included.
+        bound: the largest share that was allowed; None if there was no limit.
     """
 
     seconds: float = 0.0
-    in_all: float = 0.0
+    total: float = 0.0
     bound: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "in_all", "bound"):
+        for name in ("seconds", "total", "bound"):
             value = getattr(self, name)
             if value is None and name == "bound":
                 continue
             if not math.isfinite(value) or value < 0:
-                raise InputError(f"cost: expected {name} that are finite and not negative, got {value!r}")
+                raise InputError(f"cost: expected finite {name} ≥ 0, got {value!r}")
             object.__setattr__(self, name, float(value))
 
     @property
     def share(self) -> float:
-        """Seconds spent measuring ÷ seconds in all."""
-        return self.seconds / self.in_all if self.in_all else 0.0
+        """The share of the total time that was spent on measuring."""
+        return self.seconds / self.total if self.total else 0.0
 
     def __str__(self) -> str:
-        bound = "" if self.bound is None else f", asked for at most {self.bound:.1%}"
-        return f"{self.seconds:.1f} s of {self.in_all:.1f} s, {self.share:.1%}{bound}"
+        bound = "" if self.bound is None else f", limit {self.bound:.1%}"
+        return f"{self.seconds:.1f} s of {self.total:.1f} s, {self.share:.1%}{bound}"
 
 
 def metrics_frame(values: Mapping[str, Iterable[tuple[int, float]]]) -> pd.DataFrame:
-    """Metrics by name, (step, value) each, as a table in order of steps."""
+    """Return metrics, given as (step, value) by name, as a table in order of steps."""
     rows = [(step, name, value) for name, pairs in values.items() for step, value in pairs]
     rows.sort(key=lambda row: row[0])
     kinds = {"step": "int64", "name": "object", "value": "float64"}
@@ -72,15 +72,15 @@ def _no_metrics() -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """A network at several steps of its training.
+    """Soundings of a network at several steps of its training.
 
     Attributes:
-        steps: how many updates the weights had had, growing.
-        soundings: one for each step, of the same sites and gauges.
-        metrics: what was logged beside them, losses and others: `step`, `name`, `value`.
+        steps: number of updates of the weights before each sounding, increasing.
+        soundings: one for each step, with the same sites and gauges.
+        metrics: losses and other logged numbers: `step`, `name`, `value`.
         cost: the time that measuring took.
-        missed: step and reason of each sounding that failed, as where weights are no longer finite, or that a
-            log did not take.
+        missed: step and reason of each sounding that failed, for example because weights are no longer
+            finite, or that could not be logged.
     """
 
     steps: tuple[int, ...]
@@ -92,7 +92,7 @@ class History:
     def __post_init__(self) -> None:
         if not self.steps or len(self.steps) != len(self.soundings):
             raise InputError(
-                "history: expected a step for each sounding, and one at least, "
+                "history: expected a step for each sounding, and at least one, "
                 f"got {len(self.steps)} steps and {len(self.soundings)} soundings"
             )
         try:
@@ -102,13 +102,13 @@ class History:
         except (TypeError, ValueError) as error:
             raise InputError(f"history: expected steps that are whole numbers ({error})") from error
         if any(after <= before for before, after in pairwise(self.steps)):
-            raise InputError(f"history: expected steps that grow, got {list(self.steps)}")
+            raise InputError(f"history: expected increasing steps, got {list(self.steps)}")
         first = self.soundings[0]
         for step, sounding in zip(self.steps, self.soundings, strict=True):
             if sounding.sites != first.sites or sounding.gauges != first.gauges:
                 raise InputError(
                     f"history: the sites or gauges of step {step} are not those of step {self.steps[0]}; "
-                    "a history is of one network, measured in one way"
+                    "all soundings of a history have the same network and options"
                 )
         if tuple(self.metrics.columns) != METRICS:
             raise InputError(
@@ -117,11 +117,11 @@ class History:
             )
         for name in self.metrics["name"].unique():
             if not isinstance(name, str):
-                raise InputError(f"history: expected metrics that have text as names, got {name!r}")
+                raise InputError(f"history: expected text as names of metrics, got {name!r}")
 
     @property
     def gauges(self) -> list[str]:
-        """The names of what was measured."""
+        """The names of the measured columns."""
         return self.soundings[0].gauges
 
     @property
@@ -130,37 +130,37 @@ class History:
         return self.table("affinity")
 
     def table(self, gauge: str) -> pd.DataFrame:
-        """A gauge over time: step × site, the mean over batches."""
+        """Return a gauge over time: step × site, as a mean over batches."""
         rows = [sounding.mean(gauge) for sounding in self.soundings]
         table = pd.DataFrame(rows, index=pd.Index(self.steps, name="step"))
         return table.rename_axis(columns="site")
 
     def change(self, gauge: str = "affinity") -> pd.DataFrame:
-        """A gauge before and after: for each site `first`, `last` and `change`, their difference."""
+        """Return for each site the `first` and `last` value of a gauge and their difference, `change`."""
         first, last = self.soundings[0].mean(gauge), self.soundings[-1].mean(gauge)
         return pd.DataFrame({"first": first, "last": last, "change": last - first})
 
     def metric(self, name: str) -> pd.Series[float]:
-        """One of the metrics, by step."""
+        """Return one of the metrics, by step."""
         chosen = self.metrics[self.metrics["name"] == name]
         if chosen.empty:
             known = ", ".join(map(str, self.metrics["name"].unique())) or "nothing"
-            raise InputError(f"{name!r} was not logged here, but {known}")
+            raise InputError(f"{name!r} was not logged, but {known}")
         return pd.Series(chosen["value"].to_numpy(), pd.Index(chosen["step"], name="step"), name=name)
 
     def plot(self, gauge: str = "affinity", *, columns: Literal[1, 2] = 2) -> Figure:
-        """The gauge by site and step, and its first and last values. `figure.savefig` keeps it.
+        """Plot a gauge by site and step, with its first and last values; `figure.savefig` saves it.
 
         Args:
-            gauge: what to show.
-            columns: 1 or 2, the width in columns of a page.
+            gauge: the gauge to plot.
+            columns: width of the figure in columns of a page, 1 or 2.
         """
         from fathometer.report.figures.history import plot_history
 
         return plot_history(self, gauge, columns=columns)
 
     def save(self, path: str | Path) -> Path:
-        """One `.json` file; it appears once it is complete."""
+        """Save one `.json` file; it appears once it is complete."""
         from fathometer.results.history_file import save
 
         return save(self, Path(path))
@@ -173,7 +173,7 @@ class History:
         return f"History of {model}: {counts}{missed}, {sites} sites; measuring took {self.cost}"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the first gauge of every site before and after."""
+        """Return a table for notebooks: the first gauge of every site, before and after."""
         gauge = self.gauges[0]
         change = self.change(gauge)
         rows = [

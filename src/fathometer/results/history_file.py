@@ -1,4 +1,4 @@
-"""Histories on disk: one JSON file with a versioned schema. What all soundings share is said once."""
+"""Histories on disk: one JSON file with a versioned schema. What all soundings share is written once."""
 
 from __future__ import annotations
 
@@ -6,20 +6,40 @@ import json
 from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import pandas as pd
+import msgspec
 
 from fathometer.errors import InputError
+from fathometer.results import sounding_file
 from fathometer.results.files import check_format, complete_file
 from fathometer.results.history import Cost, History, metrics_frame
-from fathometer.results.sounding_file import from_json as sounding_from_json
-from fathometer.results.sounding_file import to_json as sounding_to_json
-from fathometer.results.standard_json import as_json_number, json_number, strict_json
+from fathometer.results.standard_json import as_json_number, read_json, strict_json
 
 SCHEMA = "fathometer.history"
 VERSION = 1
 SUFFIX = ".json"
+
+
+class _Cost(msgspec.Struct):
+    seconds: float
+    total: float = msgspec.field(name="in_all")
+    bound: float | None
+
+
+class _Metric(msgspec.Struct):
+    step: list[int]
+    value: list[float | Literal["nan", "inf", "-inf"]]
+
+
+class _File(msgspec.Struct):
+    """What a file holds beside its schema and version: a sounding is what is shared, and the rest of it."""
+
+    cost: _Cost
+    missed: list[tuple[int, str]]
+    metrics: dict[str, _Metric]
+    shared: dict[str, Any]
+    soundings: list[dict[str, Any]]
 
 
 def save(history: History, path: Path) -> Path:
@@ -32,33 +52,32 @@ def save(history: History, path: Path) -> Path:
 
 
 def load(path: str | Path) -> History:
-    """A history from a file that `History.save` wrote."""
+    """Read a history from a file that `History.save` wrote."""
     path = Path(path)
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path}: expected a history, a file that ends in {SUFFIX}")
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
-        raise InputError(f"{path}: broken, or not a history ({error})") from error
-    return from_json(text, str(path))
+    return from_plain(read_json(path, "a history"), str(path))
 
 
 def to_json(history: History) -> str:
-    """The text of a file, a line for each sounding."""
-    members = [json.loads(sounding_to_json(sounding)) for sounding in history.soundings]
+    """Return the text of a file, with a line for each sounding."""
+    members = [sounding_file.to_plain(sounding) for sounding in history.soundings]
+    members = json.loads(json.dumps(members, allow_nan=False))  # tuples are lists in a file
     shared = reduce(_common, members)
+    cost = history.cost
+    metrics = {
+        str(name): {
+            "step": [int(step) for step in group["step"]],
+            "value": [as_json_number(float(value)) for value in group["value"]],
+        }
+        for name, group in history.metrics.groupby("name", sort=False)
+    }
     head = {
         "schema": SCHEMA,
         "version": VERSION,
-        "cost": {
-            "seconds": history.cost.seconds,
-            "in_all": history.cost.in_all,
-            "bound": history.cost.bound,
-        },
+        "cost": {"seconds": cost.seconds, "in_all": cost.total, "bound": cost.bound},
         "missed": [list(entry) for entry in history.missed],
-        "metrics": _columns(history.metrics),
+        "metrics": metrics,
         "shared": shared,
     }
     lines = [
@@ -70,54 +89,49 @@ def to_json(history: History) -> str:
 
 
 def from_json(text: str, name: str = "history") -> History:
-    """A history from the text of a file, which errors call by `name`."""
+    """Make a history from the text of a file; errors call it `name`."""
     try:
         content = strict_json(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: broken, or not a history ({error})") from error
+    return from_plain(content, name)
+
+
+def from_plain(content: Any, name: str = "history") -> History:
+    """Make a history from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a history; `History.save` writes them")
     try:
-        return _assembled(content, name)
-    except InputError as error:
+        return _assembled(msgspec.convert(content, _File), name)
+    except (KeyError, ValueError, OverflowError, RecursionError, msgspec.ValidationError) as error:
         raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error!r})") from error
 
 
-def _assembled(content: dict[str, Any], name: str) -> History:
-    steps, soundings = [], []
-    for entry in content["soundings"]:
-        step = _whole(entry.pop("step"))
-        member = json.dumps(_merged(content["shared"], entry))
-        steps.append(step)
-        soundings.append(sounding_from_json(member, f"{name}, step {step}"))
-    cost = content["cost"]
-    return History(
-        tuple(steps),
-        tuple(soundings),
-        _frame(content["metrics"]),
-        Cost(
-            json_number(cost["seconds"]),
-            json_number(cost["in_all"]),
-            None if cost["bound"] is None else json_number(cost["bound"]),
-        ),
-        tuple((_whole(step), str(reason)) for step, reason in content["missed"]),
-    )
+def _assembled(file: _File, name: str) -> History:
+    steps = [msgspec.convert(entry["step"], int) for entry in file.soundings]
+    soundings = [
+        sounding_file.from_plain(_merged(file.shared, entry), f"{name}, step {step}")
+        for step, entry in zip(steps, file.soundings, strict=True)
+    ]
+    metrics = {
+        each: zip(column.step, map(float, column.value), strict=True) for each, column in file.metrics.items()
+    }
+    cost = Cost(file.cost.seconds, file.cost.total, file.cost.bound)
+    return History(tuple(steps), tuple(soundings), metrics_frame(metrics), cost, tuple(file.missed))
 
 
 def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What two dictionaries have in common, at any depth."""
+    """Return what two dictionaries have in common, at any depth."""
     found: dict[str, Any] = {}
-    for key in one.keys() & other.keys():
-        if isinstance(one[key], dict) and isinstance(other[key], dict):
+    for key in one:
+        if key in other and isinstance(one[key], dict) and isinstance(other[key], dict):
             found[key] = _common(one[key], other[key])
-        elif one[key] == other[key]:
+        elif key in other and one[key] == other[key]:
             found[key] = one[key]
-    return {key: found[key] for key in one if key in found}
+    return found
 
 
 def _rest(member: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    """What is not shared."""
+    """Return what is not shared."""
     rest: dict[str, Any] = {}
     for key, value in member.items():
         if key not in shared:
@@ -130,31 +144,6 @@ def _rest(member: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
 def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     both = {**shared, **rest}
     for key in shared.keys() & rest.keys():
-        if isinstance(shared[key], dict):
+        if isinstance(shared[key], dict) and isinstance(rest[key], dict):
             both[key] = _merged(shared[key], rest[key])
     return both
-
-
-def _columns(metrics: pd.DataFrame) -> dict[str, dict[str, list[Any]]]:
-    return {
-        str(name): {
-            "step": [int(step) for step in group["step"]],
-            "value": [as_json_number(float(value)) for value in group["value"]],
-        }
-        for name, group in metrics.groupby("name", sort=False)
-    }
-
-
-def _frame(columns: dict[str, dict[str, list[Any]]]) -> pd.DataFrame:
-    return metrics_frame(
-        {
-            name: zip(map(_whole, column["step"]), map(json_number, column["value"]), strict=True)
-            for name, column in columns.items()
-        }
-    )
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"step {value!r}")
-    return value

@@ -1,10 +1,9 @@
-"""The result of measuring one network on one data set: site × batch × gauge, and how it came about."""
+"""The result of measuring one network on one data set: site × batch × gauge, with its provenance."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError
+from fathometer.errors import InputError, did_you_mean
 from fathometer.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -21,16 +20,15 @@ if TYPE_CHECKING:
 KEYS = ("site", "batch", "n", "d")
 """Columns of `Sounding.records` that are not gauges."""
 
-
 _PLURALS = {"site": "sites", "batch": "batches", "gauge": "gauges"}
 
 
 @dataclass(frozen=True, eq=False)
 class Sounding:
-    """What was measured, and how.
+    """The values of all gauges at every site of a network, and how they came about.
 
     Attributes:
-        sites: in order of depth.
+        sites: the sites in order of depth.
         records: a row for each site and batch: `site` (its name), `batch`, `n` samples, `d` features, and a
             column for each value of each gauge.
         provenance: model, data, settings, versions, device, date.
@@ -47,30 +45,30 @@ class Sounding:
 
     @property
     def signature(self) -> pd.Series[float]:
-        """The non-linearity signature: the affinity score of every site, the mean over batches."""
+        """The non-linearity signature: the affinity score of every site, as a mean over batches."""
         return self.mean("affinity")
 
     @property
     def table(self) -> pd.DataFrame:
-        """Site × gauge: mean, standard deviation over batches, and number of batches."""
+        """Site × gauge: mean and standard deviation over batches, and number of batches."""
         grouped = self.records.groupby("site", sort=False)[self.gauges]
         return grouped.agg(["mean", "std", "count"]).reindex([site.name for site in self.sites])
 
     @property
     def batches(self) -> pd.DataFrame:
-        """One row for each site and batch, by both."""
+        """One row for each site and batch, with both as index."""
         return self.records.set_index(["site", "batch"])
 
     def mean(self, gauge: str) -> pd.Series[float]:
-        """A gauge at every site, the mean over batches."""
+        """Return a gauge at every site, as a mean over batches."""
         return self._by_site(gauge).mean().reindex([site.name for site in self.sites])
 
     def std(self, gauge: str) -> pd.Series[float]:
-        """The standard deviation of a gauge over batches; missing where there is one batch."""
+        """Return the standard deviation of a gauge over batches; NaN where there is only one batch."""
         return self._by_site(gauge).std().reindex([site.name for site in self.sites])
 
     def summary(self, gauge: str = "affinity") -> pd.Series[float]:
-        """Of a gauge over the sites: min, median, max and their spread, max − min (Figure 3)."""
+        """Return min, median, max and spread (max − min) of a gauge over the sites (Figure 3)."""
         values = self.mean(gauge)
         return pd.Series(
             {
@@ -90,29 +88,30 @@ class Sounding:
         strip: bool = False,
         distribution: bool = False,
     ) -> Figure:
-        """The gauge along depth, with error bars over batches. `figure.savefig("signature.pdf")` keeps it.
+        """Plot a gauge along depth, with error bars over batches; `figure.savefig("signature.pdf")` saves it.
 
         Args:
-            gauge: what to show.
-            columns: 1 or 2, the width in columns of a page.
-            strip: the network below as a strip, coloured by value.
-            distribution: a histogram beside.
+            gauge: the gauge to plot.
+            columns: width of the figure in columns of a page, 1 or 2.
+            strip: whether to draw the network below as a strip, coloured by value.
+            distribution: whether to draw a histogram beside it.
         """
         from fathometer.report.figures.signature import plot_signature
 
         return plot_signature(self, gauge, columns=columns, strip=strip, distribution=distribution)
 
     def save(self, path: str | Path) -> Path:
-        """One file, `.json` or `.parquet`; it appears once it is complete."""
+        """Save one file, `.json` or `.parquet`; it appears once it is complete."""
         from fathometer.results.sounding_file import save
 
         return save(self, Path(path))
 
     def _by_site(self, gauge: str) -> Any:
         if gauge not in self.gauges:
-            near = get_close_matches(gauge, self.gauges, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"{gauge!r} was not measured here, but {', '.join(self.gauges)}{hint}")
+            hint = did_you_mean(gauge, self.gauges)
+            raise InputError(
+                f"{gauge!r} was not measured here, but {', '.join(self.gauges)}{hint and f'; {hint}'}"
+            )
         return self.records.groupby("site", sort=False)[gauge]
 
     def __repr__(self) -> str:
@@ -127,7 +126,7 @@ class Sounding:
         return f"{head}; affinity {numbers['min']:.3f} … {numbers['median']:.3f} … {numbers['max']:.3f}"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the sites with a bar for the first gauge, and the rest as numbers."""
+        """Return a table for notebooks, with a bar for the first gauge."""
         means = pd.DataFrame({gauge: self.mean(gauge) for gauge in self.gauges})
         first = means.iloc[:, 0]
         widest = max(1.0, float(first.max()))

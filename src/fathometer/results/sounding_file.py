@@ -4,136 +4,126 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.gauges.ranges import fault_of
 from fathometer.results.files import check_format, complete_file
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import KEYS, Sounding
-from fathometer.results.standard_json import as_json_number, json_number, strict_json
+from fathometer.results.standard_json import as_json_number, read_json, strict_json
 
 SCHEMA = "fathometer.sounding"
 VERSION = 1
+_SUFFIXES = (".json", ".parquet")
+_LARGEST = 2**63
+
+Number = int | float | Literal["nan", "inf", "-inf"] | None
+"""A value of a gauge; numbers that JSON does not have are text."""
+
+
+class _File(msgspec.Struct):
+    """What a file holds beside its schema and version; `records` has a column for each key and gauge."""
+
+    sites: tuple[Site, ...]
+    gauges: Annotated[list[str], msgspec.Meta(min_length=1)]
+    provenance: Provenance
+    records: dict[str, list[Number]]
 
 
 def save(sounding: Sounding, path: Path) -> Path:
     """Write the file; it appears once it is complete."""
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path.name}: expected a name that ends in {' or '.join(_FORMATS)}")
-    write, _ = _FORMATS[path.suffix.lower()]
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{path.name}: expected a name that ends in {' or '.join(_SUFFIXES)}")
     with complete_file(path) as part:
-        write(sounding, part)
+        if path.suffix.lower() == ".json":
+            part.write_text(to_json(sounding), "utf-8")
+        else:
+            _write_parquet(sounding, part)
     return path
 
 
 def load(path: str | Path) -> Sounding:
-    """A sounding from a file that `Sounding.save` wrote."""
+    """Read a sounding from a file that `Sounding.save` wrote."""
     path = Path(path)
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path}: expected a sounding, a file that ends in {' or '.join(_FORMATS)}")
-    _, read = _FORMATS[path.suffix.lower()]
-    return _checked(str(path), lambda: read(path))
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{path}: expected a sounding, a file that ends in {' or '.join(_SUFFIXES)}")
+    content = _read_parquet(path) if path.suffix.lower() == ".parquet" else read_json(path, "a sounding")
+    return from_plain(content, str(path))
 
 
 def to_json(sounding: Sounding) -> str:
-    """The text of a `.json` file."""
-    columns = {key: [as_json_number(value) for value in values] for key, values in _columns(sounding).items()}
-    return json.dumps({**_head(sounding), "records": columns}, indent=1, allow_nan=False) + "\n"
+    """Return the text of a `.json` file."""
+    return json.dumps(to_plain(sounding), indent=1, allow_nan=False) + "\n"
 
 
 def from_json(text: str, name: str = "sounding") -> Sounding:
-    """A sounding from the text of a `.json` file, which errors call by `name`."""
-    return _checked(name, lambda: _parsed(text))
-
-
-def _checked(path: str, read: Callable[[], tuple[Any, dict[str, list[Any]]]]) -> Sounding:
+    """Make a sounding from the text of a `.json` file; errors call it `name`."""
     try:
-        head, columns = read()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        content = strict_json(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: broken, or not a sounding ({error})") from error
-    check_format(head, SCHEMA, VERSION, path, "a sounding; `fathometer measure` writes them")
+        raise InputError(f"{name}: broken, or not a sounding ({error})") from error
+    return from_plain(content, name)
+
+
+def to_plain(sounding: Sounding) -> dict[str, Any]:
+    """Return a sounding as plain values, ready for JSON."""
+    columns = {key: [as_json_number(value) for value in values] for key, values in _columns(sounding).items()}
+    return {**_head(sounding), "records": columns}
+
+
+def from_plain(content: Any, name: str = "sounding") -> Sounding:
+    """Make a sounding from plain values; errors call it `name`."""
+    check_format(content, SCHEMA, VERSION, name, "a sounding; `fathometer measure` writes them")
     try:
-        return _assembled(head, columns)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise InputError(f"{path}: broken, the parts do not fit ({error!r})") from error
+        return _assembled(msgspec.convert(content, _File))
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, msgspec.ValidationError) as error:
+        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
 
 
-def _assembled(head: dict[str, Any], columns: dict[str, list[Any]]) -> Sounding:
-    sites = tuple(_site(entry) for entry in head["sites"])
-    names = [site.name for site in sites]
-    gauges = [str(gauge) for gauge in head["gauges"]]
-    data: dict[str, Sequence[Any]] = {"site": [names[_index(i, len(names))] for i in columns["site"]]}
+def _assembled(file: _File) -> Sounding:
+    names = [site.name for site in file.sites]
+    places = [_whole(value, 0, len(names) - 1) for value in file.records["site"]]
+    data: dict[str, list[Any]] = {"site": [names[place] for place in places]}
     for key, least in (("batch", 0), ("n", 1), ("d", 1)):
-        data[key] = [_whole(value, least) for value in columns[key]]
-    data |= {gauge: [_number(value) for value in columns[gauge]] for gauge in gauges}
+        data[key] = [_whole(value, least) for value in file.records[key]]
+    for gauge in file.gauges:
+        data[gauge] = [math.nan if value is None else float(value) for value in file.records[gauge]]
     if len({len(values) for values in data.values()}) != 1:
         raise ValueError("columns of different length")
-    if not gauges or not data["site"] or len(set(names)) != len(names) or set(gauges) & set(KEYS):
-        raise ValueError("no gauges, no rows, or names that are not unique")
+    if not data["site"] or len(set(names)) != len(names) or set(file.gauges) & set(KEYS):
+        raise ValueError("no rows, or names that are not unique")
+    if not all(site.call >= 1 and site.order >= 0 for site in file.sites):
+        raise ValueError("a site with a negative number")
+    if not 0 <= file.provenance.seconds < math.inf:
+        raise ValueError(f"provenance: seconds {file.provenance.seconds}")
     records = pd.DataFrame(data)
     if fault := _fault(records):
         raise ValueError(fault)
-    return Sounding(sites, records, _provenance(head["provenance"]))
+    return Sounding(file.sites, records, file.provenance)
 
 
-def _fault(records: pd.DataFrame) -> str | None:
-    """What cannot be, if anything."""
-    if records.duplicated(["site", "batch"]).any():
-        return "a site has two rows for one batch"
-    shapes = records["n"], records["d"]  # d is of both sides: the gauges of the package take no other pair
-    found = (fault_of(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in _gauges(records))
-    return next((fault for fault in found if fault), None)
-
-
-def _gauges(records: pd.DataFrame) -> list[str]:
-    return [str(column) for column in records if column not in KEYS]
-
-
-def _provenance(entry: dict[str, Any]) -> Provenance:
-    facts, plain = Provenance(**entry), Provenance()
-    for name, value in facts.as_dict().items():
-        kind = int | float if name == "seconds" else type(getattr(plain, name))
-        if not isinstance(value, kind):
-            raise TypeError(f"provenance: {name}")
-    if isinstance(facts.seconds, bool) or not 0 <= float(facts.seconds) < math.inf:
-        raise ValueError(f"provenance: seconds {facts.seconds}")
-    return facts
-
-
-def _site(entry: dict[str, Any]) -> Site:
-    site = Site(**entry)
-    kinds = {"module": str, "operator": str, "own": bool}
-    if not all(isinstance(getattr(site, name), kind) for name, kind in kinds.items()):
-        raise TypeError(f"site {entry}")
-    return replace(site, call=_whole(site.call, 1), order=_whole(site.order, 0))
-
-
-def _index(value: Any, count: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
-        raise IndexError(f"site {value} of {count}")
-    return value
-
-
-def _whole(value: Any, least: int) -> int:
-    """A whole number, which an array of floats may hold, too."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise TypeError(f"whole number {value!r}")
-    if not least <= value < 2**63:
-        raise ValueError(f"{value} is not a number from {least}")
+def _whole(value: Number, least: int, most: int = _LARGEST - 1) -> int:
+    """Return a whole number, which a column of floats may hold, too."""
+    if not isinstance(value, int | float) or value != int(value) or not least <= value <= most:
+        raise ValueError(f"expected a whole number from {least}, got {value!r}")
     return int(value)
 
 
-def _number(value: Any) -> float:
-    return math.nan if value is None else json_number(value)
+def _fault(records: pd.DataFrame) -> str | None:
+    """Return what is impossible in these records, if anything is."""
+    if records.duplicated(["site", "batch"]).any():
+        return "a site has two rows for one batch"
+    shapes = records["n"], records["d"]  # d is that of both sides: the package's gauges take no other pair
+    gauges = [str(column) for column in records if column not in KEYS]
+    found = (fault_of(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in gauges)
+    return next((fault for fault in found if fault), None)
 
 
 def _head(sounding: Sounding) -> dict[str, Any]:
@@ -156,20 +146,6 @@ def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     return columns
 
 
-def _write_json(sounding: Sounding, path: Path) -> None:
-    path.write_text(to_json(sounding), "utf-8")
-
-
-def _read_json(path: Path) -> tuple[Any, dict[str, list[Any]]]:
-    return _parsed(path.read_text("utf-8"))
-
-
-def _parsed(text: str) -> tuple[Any, dict[str, list[Any]]]:
-    content = strict_json(text)
-    columns = content.pop("records", {}) if isinstance(content, dict) else {}
-    return content, columns if isinstance(columns, dict) else {}
-
-
 def _write_parquet(sounding: Sounding, path: Path) -> None:
     pyarrow, parquet = _pyarrow()
     table = pyarrow.table(_columns(sounding))
@@ -177,14 +153,16 @@ def _write_parquet(sounding: Sounding, path: Path) -> None:
     parquet.write_table(table.replace_schema_metadata({SCHEMA.encode(): head}), path)
 
 
-def _read_parquet(path: Path) -> tuple[Any, dict[str, list[Any]]]:
+def _read_parquet(path: Path) -> dict[str, Any]:
     pyarrow, parquet = _pyarrow()
     try:
         table = parquet.read_table(path)
-    except pyarrow.ArrowException as error:
-        raise ValueError(str(error).splitlines()[0]) from error
-    head = strict_json((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
-    return head, table.to_pydict()
+        head = strict_json((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
+    except (pyarrow.ArrowException, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: broken, or not a sounding ({first_line(error)})") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return {**head, "records": table.to_pydict()} if isinstance(head, dict) else {}
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -194,6 +172,3 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtraError("pyarrow", "parquet", "a .parquet file") from error
     return pyarrow, parquet
-
-
-_FORMATS = {".json": (_write_json, _read_json), ".parquet": (_write_parquet, _read_parquet)}

@@ -1,19 +1,19 @@
-"""JSON as its standard has it: what others wrote is read so, wherever fathometer writes it so."""
+"""JSON as its standard has it: other programs can read what fathometer writes."""
 
 from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
-NOT_FINITE = ("inf", "-inf", "nan")
-"""How numbers that JSON has not are written: as text."""
+from fathometer.errors import InputError
 
 _HALF = r"\ud"  # how half a character begins in JSON; a whole one may, too
 
 
 def strict_json(text: str | bytes) -> Any:
-    r"""What a text holds. `NaN` and `Infinity` are no numbers, and could not be written again.
+    r"""Parse JSON. `NaN` and `Infinity` are refused: the standard does not have them.
 
     Halves of characters, which no table and no page can hold, become question marks.
 
@@ -30,8 +30,18 @@ def strict_json(text: str | bytes) -> Any:
     return found
 
 
+def read_json(path: Path, what: str) -> Any:
+    """Parse a JSON file; errors say that it is not `what`."""
+    try:
+        return strict_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: broken, or not {what} ({error})") from error
+
+
 def as_json_number(number: Any) -> Any:
-    """A number as JSON can hold it; what is not a float stays as it is.
+    """Return a number as JSON can hold it, infinities and NaN as text; other values stay as they are.
 
     Example:
         >>> as_json_number(0.5), as_json_number(float("-inf"))
@@ -40,19 +50,5 @@ def as_json_number(number: Any) -> Any:
     return number if not isinstance(number, float) or math.isfinite(number) else str(number)
 
 
-def json_number(value: Any) -> float:
-    """A number that `as_json_number` wrote. No other text is one, though `float` takes `1_0e-2`.
-
-    Example:
-        >>> json_number("-inf"), json_number(3)
-        (-inf, 3.0)
-    """
-    if isinstance(value, str) and value not in NOT_FINITE:
-        raise ValueError(f"number {value!r}")
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"number {value!r}")
-    return float(value)
-
-
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")

@@ -74,10 +74,10 @@ class Budget:
         if self.bound is None:
             return True
         more = 2 * max(self._costs)
-        in_all = self._before + (0.0 if self._since is None else self.now() - self._since)
-        return self._seconds + more <= self.bound * (in_all + more)
+        total = self._before + (0.0 if self._since is None else self.now() - self._since)
+        return self._seconds + more <= self.bound * (total + more)
 
     def resume(self, cost: Cost, recent: Iterable[float]) -> None:
         """Go on from what an earlier process spent, whose soundings took `recent` seconds each."""
-        self._seconds, self._before, self._since = cost.seconds, cost.in_all, None
+        self._seconds, self._before, self._since = cost.seconds, cost.total, None
         self._costs = deque(recent, maxlen=_RECENT)

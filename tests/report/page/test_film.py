@@ -147,7 +147,7 @@ def test_words_name_what_changed_most_and_least() -> None:
 
 def test_the_page_tells_what_measuring_cost() -> None:
     found = replace(history(), missed=((30, "weights are not finite"),))
-    assert "1.5 s of 60.0 s, 2.5%, asked for at most 5.0%" in cost_words(found)
+    assert "1.5 s of 60.0 s, 2.5%, limit 5.0%" in cost_words(found)
     page = history_page(found)
     words, facts = page.sections[-1].items
     assert isinstance(words, Words)
