@@ -92,7 +92,7 @@ def test_blocks_by_pattern(
 ) -> None:
     given = ["path", "pathnets:plain", "--data", "random:60", "--samples", "30", "--out", "p.parquet"]
     assert run(monkeypatch, *given) == 2
-    assert "--blocks), such as Conv2d" in capsys.readouterr().err
+    assert "--blocks: no residual blocks found" in capsys.readouterr().err
     assert not (folder / "p.parquet").exists()
     assert run(monkeypatch, *given, "--blocks", "Conv2d", "--sigma", "gelu", "--gamma", "0.1") == 0
     path = load(folder / "p.parquet")

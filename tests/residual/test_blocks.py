@@ -106,8 +106,11 @@ def test_blocks_of_awkward_networks(name: str) -> None:
     [
         (lambda: nn.Sequential(Twice(), Twice()), "no module that is called repeatedly adds its input"),
         (lambda: nn.Sequential(nn.Linear(8, 8), Block(8, 8)), "only 1 adds its input to its output, once"),
-        (lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), r"--blocks\), such as Linear"),
-        (lambda: Twice(), r"--blocks\); it has no parts that repeat"),
+        (
+            lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)),
+            r"Give patterns of names or classes, such as Linear",
+        ),
+        (lambda: Twice(), r"classes; it has no parts that repeat"),
     ],
 )
 def test_a_network_without_blocks_is_refused(build: Callable[[], nn.Module], message: str) -> None:

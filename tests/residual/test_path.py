@@ -150,7 +150,7 @@ def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> No
 
 def test_a_sigma_that_is_none_is_refused(model: nn.Sequential, data: Tensor) -> None:
     for sigma in (3, ["relu"], nn.ReLU):
-        with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give such as 'relu'"):
+        with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give e.g. 'relu'"):
             residual_path(model, data, samples=64, sigma=sigma)  # type: ignore[arg-type]
     relu = residual_path(model, data, samples=64, sigma=nn.ReLU())
     assert relu.provenance.settings["path"]["sigma"] == "ReLU"
@@ -278,7 +278,7 @@ def test_failures_are_named(model: nn.Sequential) -> None:
     with pytest.raises(InputError, match="the network itself was not called"):
         residual_path(model, torch.randn(20, 5), samples=10, call=lambda _, x: model[0](x))
     sloped = nn.Sequential(*(Sloped() for _ in range(2)))
-    with pytest.raises(InputError, match=r"prelu cannot be applied to \[10, 8\].*name another by sigma"):
+    with pytest.raises(InputError, match=r"prelu cannot be applied to \[10, 8\].*give another as sigma"):
         residual_path(sloped, torch.randn(20, 8), samples=10)
     with torch.no_grad():
         sloped[0].act.weight.fill_(0.1)  # type: ignore[operator, union-attr]

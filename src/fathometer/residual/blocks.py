@@ -1,4 +1,4 @@
-"""Which modules are the residual blocks of a network, and which activation is theirs."""
+"""Finds the residual blocks of a network, and the activation of each."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ from fnmatch import fnmatchcase
 from torch import nn
 
 from fathometer.errors import InputError
-from fathometer.residual.lineage import Sum
-from fathometer.residual.trace import Activation, Called
+from fathometer.residual.trace import Activation, ModuleCall, Sum
 
 _GATES = frozenset("sigmoid hardsigmoid special_expit log_sigmoid".split())
 
 
-def find_blocks(calls: Sequence[Called], patterns: Iterable[str] | None = None) -> list[Called]:
-    """The calls that make the residual path, in order.
+def find_blocks(calls: Sequence[ModuleCall], patterns: Iterable[str] | None = None) -> list[ModuleCall]:
+    """Return the calls that make the residual path, in order.
 
     A class of modules makes blocks if it is called at least twice and, at least once, its output contains its
     input as a summand. Then all its calls count, also those with a projected shortcut or none, as at the
-    beginning of a stage. A class that only strings such blocks together is none. Of nested blocks the
-    outermost count.
+    beginning of a stage. A class that only chains such blocks is none. Of nested blocks the outermost count.
 
     Args:
-        calls: of one forward pass (`traced`).
-        patterns: of paths, or names of classes, in place of the search.
+        calls: module calls of one forward pass (`traced`).
+        patterns: patterns of paths, or names of classes, instead of the search.
     """
     if patterns is None:
-        wanted = _residual_classes(calls)
-        found = [place for place, call in enumerate(calls) if type(call.module) in wanted]
+        classes = _residual_classes(calls)
+        found = [index for index, call in enumerate(calls) if type(call.module) in classes]
         if not found:
             raise _nothing_found(calls)
     else:
         listed = list(patterns)
-        found = [place for place, call in enumerate(calls) if call.path and _matches(call, listed)]
+        found = [index for index, call in enumerate(calls) if call.path and _matches(call, listed)]
         for pattern in listed:
             if not any(_matches(call, [pattern]) for call in calls if call.path):
                 raise InputError(
-                    f"blocks: no module that is called is {pattern!r}; expected a pattern of names or a "
-                    f"class{_parts(calls)}"
+                    f"no module that is called is {pattern!r}; expected a pattern of names or a "
+                    f"class{_examples(calls)}",
+                    parameter="blocks",
                 )
     chosen = set(found)
-    return [calls[place] for place in found if not chosen.intersection(calls[place].inside)]
+    return [calls[index] for index in found if not chosen.intersection(calls[index].inside)]
 
 
-def find_activation(blocks: Iterable[Called], *, gates: bool = True) -> Activation | None:
-    """The activation that the blocks call most often; of equals the last, beyond attention.
+def find_activation(blocks: Iterable[ModuleCall], *, gates: bool = True) -> Activation | None:
+    """Return the activation that the blocks call most often; of equals the last, which is not in attention.
 
-    Gates count where nothing else is called, or not at all.
+    Gates count only if nothing else is called, or not at all.
     """
     every = [activation for block in blocks for activation in block.activations]
     called = [activation for activation in every if activation.operator not in _GATES]
@@ -57,50 +56,47 @@ def find_activation(blocks: Iterable[Called], *, gates: bool = True) -> Activati
     return max(reversed(called), key=lambda activation: counts[activation.operator], default=None)
 
 
-def _residual_classes(calls: Sequence[Called]) -> set[type[nn.Module]]:
+def _residual_classes(calls: Sequence[ModuleCall]) -> set[type[nn.Module]]:
     counts = Counter(type(call.module) for call in calls)
     residual = {
         type(call.module)
         for call in calls
-        if call.sum and counts[type(call.module)] > 1 and not _is_chain(call)
+        if call.sum
+        and counts[type(call.module)] > 1
+        and type(call.module).forward is not nn.Sequential.forward  # which adds nothing itself
     }
     own = {type(call.module) for call in calls if call.sum is Sum.OWN}
     within: Counter[tuple[int, type[nn.Module]]] = Counter(
         (outer, type(call.module)) for call in calls if type(call.module) in residual for outer in call.inside
     )
-    stringing = {type(calls[outer].module) for (outer, _), count in within.items() if count > 1}
-    return residual - (stringing - own)
+    chains = {type(calls[outer].module) for (outer, _), count in within.items() if count > 1}
+    return residual - (chains - own)
 
 
-def _is_chain(call: Called) -> bool:
-    """A plain `nn.Sequential` adds nothing by itself."""
-    return type(call.module).forward is nn.Sequential.forward
-
-
-def _matches(call: Called, patterns: Iterable[str]) -> bool:
+def _matches(call: ModuleCall, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(call.path, p) or type(call.module).__name__ == p for p in patterns)
 
 
-def _nothing_found(calls: Sequence[Called]) -> InputError:
+def _nothing_found(calls: Sequence[ModuleCall]) -> InputError:
     network = next(call.module for call in calls if not call.path)
     if callable(getattr(network, "representations", None)):
         return InputError(
             f"{type(network).__name__} has no modules to measure, but a path of its own: see fathometer.leaky"
         )
     adding = next((call for call in calls if call.sum is Sum.OWN), None)
-    why = (
+    reason = (
         "no module that is called repeatedly adds its input to its output"
         if adding is None
         else f"only {adding.path or 'the network itself'} adds its input to its output, once"
     )
     return InputError(
-        f"no residual blocks found: {why}. Give the modules to measure by patterns of names or classes "
-        f"(blocks, --blocks){_parts(calls)}"
+        f"no residual blocks found: {reason}. Give patterns of names or classes{_examples(calls)}",
+        parameter="blocks",
     )
 
 
-def _parts(calls: Sequence[Called]) -> str:
-    """Some names to begin with: parts of the network that have parts, and classes that are called often."""
+def _examples(calls: Sequence[ModuleCall]) -> str:
+    """Name parts of the network that have parts, and classes that are called often."""
     top = dict.fromkeys(call.path.partition(".")[0] for call in calls if "." in call.path)
     counts = Counter(type(call.module).__name__ for call in calls[1:])
     often = [name for name, count in counts.most_common(2) if count > 1]

@@ -14,17 +14,17 @@ from fathometer.errors import InputError, NumericalError, first_line
 from fathometer.gauges import affinity_score, cost_of_identity, nonnegativity
 from fathometer.gauges.dimension import stable_rank_of
 from fathometer.gauges.registry import Gauge, GaugeValue
-from fathometer.residual.trace import Activation, applied
+from fathometer.residual.trace import Activation
 
 
 class PathGauges:
     """All gauges of a path.
 
-    A gauge does not know at which block it is. So those of σ are read for every σ of the path, one or two in
-    most networks, and `choose` keeps that of the block.
+    A gauge does not know at which block it is. So those of σ are computed for every σ of the path, one or two
+    in most networks, and `choose` keeps that of the block.
 
     Args:
-        sigmas: every σ of the path, the most common one first; none if no activation is known.
+        sigmas: every σ of the path, the most common one first; empty if no activation is known.
         gamma: γ₀ of the cost of identity.
     """
 
@@ -34,31 +34,31 @@ class PathGauges:
         self._numbers = count()  # of failures; gauges run in threads
 
     def every(self) -> list[Gauge]:
-        """As `measure` takes them; those of σ only if there is one."""
+        """Return the gauges for `measure`; those of σ only if there is one."""
         of_sigma = [self.cost_of_identity, self.affinity] if self._sigmas else []
         return [stable_rank, *of_sigma[:1], speed, *of_sigma[1:], _nonnegativity, rms, carriers]
 
     def cost_of_identity(self, _: Tensor, after: Tensor) -> GaugeValue:
-        """Of A_l, under the number of each σ."""
+        """Return the cost of identity of A_l for each σ, under its number."""
         return self._of_each(lambda image: cost_of_identity(after, image, gamma=self._gamma), after)
 
     def affinity(self, _: Tensor, after: Tensor) -> GaugeValue:
-        """The affinity score of each σ on A_l, under its number."""
+        """Return the affinity score of each σ on A_l, under its number."""
         return self._of_each(lambda image: float(affinity_score(after, image)), after)
 
     def choose(self, records: pd.DataFrame, numbers: Mapping[str, int]) -> pd.DataFrame:
-        """The records of a sounding with the values of each site's own σ, by its number, and no others."""
+        """Return the records of a sounding with the values of each site's own σ only, given by its number."""
         if not self._sigmas:
             return records
         own = [numbers.get(site, 0) for site in records["site"]]
         for gauge in ("cost_of_identity", "affinity"):
             columns = [f"{gauge}_{number}" for number in range(len(self._sigmas))]
             failed = [f"{column}_failure" for column in columns if f"{column}_failure" in records]
-            for place, number in enumerate(own):
-                failure = records.iloc[place].get(f"{columns[number]}_failure", math.nan)
+            for site, number, row in zip(records["site"], own, records.to_dict("records"), strict=True):
+                failure = row.get(f"{columns[number]}_failure", math.nan)
                 if not math.isnan(failure):
                     error = self._failures[int(failure)]
-                    raise type(error)(f"{records['site'].iloc[place]}: {gauge}: {error}") from error
+                    raise type(error)(f"{site}: {gauge}: {error}") from error
             values = records[columns].to_numpy()[range(len(own)), own]
             records = records.rename(columns={columns[0]: gauge}).drop(columns=[*columns[1:], *failed])
             records[gauge] = values
@@ -82,24 +82,24 @@ class PathGauges:
 
 def _image(sigma: Activation, after: Tensor) -> Tensor:
     try:
-        return applied(sigma, after)
+        return sigma.apply(after)
     except (MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # a slope for each channel of another width, code of others
+    except Exception as error:  # slopes for another number of channels, or the user's code
         raise InputError(
             f"the activation {sigma.operator} cannot be applied to {list(after.shape)} "
-            f"({first_line(error)}); name another by sigma, such as relu"
+            f"({first_line(error)}); give another as sigma, such as relu"
         ) from error
 
 
 def stable_rank(before: Tensor, after: Tensor) -> dict[str, Tensor]:
-    """‖A‖*² / ‖A‖² of the output, of the input (`in`), and of the output less its mean (`centred`)."""
+    """Return ‖A‖*² / ‖A‖² of the output, of the input (`in`), of the output minus its mean (`centred`)."""
     centred = after.double() - after.double().mean(-2, keepdim=True)
     return {"": stable_rank_of(after), "in": stable_rank_of(before), "centred": stable_rank_of(centred)}
 
 
 def speed(before: Tensor, after: Tensor) -> float:
-    """‖A_l − A_{l−1}‖ / ‖A_{l−1}‖; not a number where the width changes, or where A_{l−1} is 0."""
+    """Return ‖A_l − A_{l−1}‖ / ‖A_{l−1}‖; NaN where the width changes, or where A_{l−1} is 0."""
     length = torch.linalg.vector_norm(before.double())
     if before.shape != after.shape or not length:
         return math.nan
@@ -107,15 +107,15 @@ def speed(before: Tensor, after: Tensor) -> float:
 
 
 def rms(_: Tensor, after: Tensor) -> Tensor:
-    """‖A_l‖ / √(n d), the size of an entry."""
+    """Return ‖A_l‖ / √(n d), the size of an entry."""
     return after.double().square().mean().sqrt()
 
 
 def carriers(_: Tensor, after: Tensor) -> Tensor:
-    """(Σ eᵢ)² / (n Σ eᵢ²) with eᵢ = ‖aᵢ‖² of sample i: the share of samples that carry ‖A_l‖².
+    """Return (Σ eᵢ)² / (n Σ eᵢ²) with eᵢ = ‖aᵢ‖² of sample i: the share of samples that carry ‖A_l‖².
 
-    1 where all samples are of one length. Where it is near 0, as with the massive activations of language
-    models, ranks and speed are those of a few samples.
+    It is 1 if all samples have the same length. Near 0, as with the massive activations of language models,
+    ranks and speed are those of a few samples.
     """
     energy = after.double().square().sum(-1)
     most = energy.max()
@@ -125,14 +125,8 @@ def carriers(_: Tensor, after: Tensor) -> Tensor:
 
 
 def _nonnegativity(_: Tensor, after: Tensor) -> dict[str, Tensor]:
-    """The share of A_l that is ≥ 0."""
+    """Return the share of A_l that is ≥ 0."""
     return nonnegativity(after, after)
 
 
 _nonnegativity.__name__ = "nonnegativity"
-
-
-def check_gamma(gamma: float) -> None:
-    """Complain before the work."""
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < math.inf:
-        raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
