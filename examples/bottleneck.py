@@ -19,7 +19,7 @@ from rich.table import Table
 from fathometer import write_report
 from fathometer.leaky import LeakySweep, grid, preset, sweep
 from fathometer.progress import progress_bar
-from fathometer.report.figures.style import PALETTE, new_figure, save_figure
+from fathometer.report import PALETTE, new_figure, save_figure
 
 RANKS = (2, 3, 4, 5)
 

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import Sounding, measure, write_report
 from fathometer.progress import progress_bar
-from fathometer.report.figures.style import BUOY, SEA, new_figure, save_figure
+from fathometer.report import BLUE, RED, new_figure, save_figure
 
 WIDTH, BLOCKS = 16, 8  # 17 ReLU calls: one after the stem, two in each block
 TRAINING, SAMPLES = 1000, 128  # of 1797 images; the other 797 make 6 batches to measure, 29 are left over
@@ -195,7 +195,7 @@ def picture(trials: Trials, path: Path) -> None:
     """Left plain, right residual; dashed before, solid after. Full dots are the ends of blocks."""
     figure = new_figure(10, 4)
     for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("plain", "residual"), strict=True):
-        for when, colour, line in (("before", SEA, "--"), ("after", BUOY, "-")):
+        for when, colour, line in (("before", BLUE, "--"), ("after", RED, "-")):
             drawn = over_all(trials[kind, when])
             label = f"{when} training, accuracy {pm(numbers_of(trials[kind, when]).accuracy)}"
             axes.errorbar(drawn.index, drawn["mean"], drawn["std"], color=colour, linestyle=line, label=label)

@@ -26,7 +26,7 @@ from fathometer import (
     sparsity,
     stable_rank,
 )
-from fathometer.report.figures.style import legend_above, look, new_figure, print_style, save_figure
+from fathometer.report import legend_above, look, new_figure, print_style, save_figure
 
 Matrix = npt.NDArray[np.float64]
 SAMPLES, WIDTH, RANK = 512, 64, 5

@@ -29,8 +29,7 @@ from fathometer.leaky import (
 )
 from fathometer.leaky.schemes import paired_differences
 from fathometer.progress import progress_bar
-from fathometer.report.figures.leaky import leaky_figures
-from fathometer.report.figures.style import save_figure
+from fathometer.report import leaky_figures, save_figure
 from papers.leaky.networks import SCHEMES, Plan, depth_plan, scheme_design, scheme_plan
 
 PAPER, QUICK = preset("paper"), preset("quick")

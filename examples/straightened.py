@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from fathometer import measure
-from fathometer.report.figures.style import look, new_figure, print_style, save_figure
+from fathometer.report import look, new_figure, print_style, save_figure
 
 demo = importlib.import_module("examples.digits")  # a script, not a package: mypy would see it twice
 KINDS = ("plain", "residual")

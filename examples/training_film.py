@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer.progress import progress_bar
-from fathometer.report.figures.style import save_figure
+from fathometer.report import save_figure
 from fathometer.results.history import History
 from fathometer.training import Probe
 

@@ -17,7 +17,7 @@ from fathometer.cli.options import DeviceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.errors import FathometerError, InputError, check_device
 from fathometer.progress import Terminal
-from fathometer.report.figures.style import require_matplotlib
+from fathometer.report import require_matplotlib
 from papers import SCALES, Item, Scale, Verdict, chosen_items, read_verdict
 from papers import reproduce as run_item
 from papers.page import write_page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.report.figures.style import save_figure
+from fathometer.report import save_figure
 from fathometer.results.files import complete_file
 from papers.scales import Scale
 

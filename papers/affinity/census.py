@@ -11,7 +11,7 @@ import pandas as pd
 
 from fathometer.compare import known_facts, statistics
 from fathometer.compare.soundings import has_random_weights
-from fathometer.report.figures.style import note_below, print_style
+from fathometer.report import note_below, print_style
 from fathometer.results.sounding import Sounding
 from papers.affinity.zoo import SMALL, network_soundings
 from papers.claim import Answer

@@ -9,7 +9,7 @@ import numpy as np
 
 from fathometer.compare import signatures
 from fathometer.compare.soundings import Array
-from fathometer.report.figures.soundings import plot_overlay, relative_depth
+from fathometer.report import plot_overlay, relative_depth
 from papers.affinity.census import Census, judged, keep_figure, needs, network_item, take_census
 from papers.affinity.raw_signatures import site_rows
 from papers.claim import Answer, Claim

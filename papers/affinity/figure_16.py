@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from fathometer.compare import Distances, cluster, distances, family_agreement, stability_of
-from fathometer.report.figures.compare import plot_dendrogram
+from fathometer.report import plot_dendrogram
 from fathometer.results.sounding import Sounding
 from papers.affinity.figure_5a import tree_agreement
 from papers.affinity.ways import LEVEL, kind_of, seeds_of, way_item, way_soundings

@@ -12,7 +12,7 @@ from torch import Tensor
 from fathometer.activations import activation, polynomial_scores, range_scores
 from fathometer.activations.curves import PAPER_DEGREES
 from fathometer.gauges import affinity_score
-from fathometer.report.figures.activations import plot_polynomials, plot_ranges
+from fathometer.report import plot_polynomials, plot_ranges
 from papers.claim import Answer, Claim
 from papers.intervals import pm
 from papers.item import Item, Seconds

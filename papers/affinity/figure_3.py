@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare import distances
-from fathometer.report.figures.years import plot_years
+from fathometer.report import plot_years
 from papers.affinity.census import (
     EARLY,
     LATER,

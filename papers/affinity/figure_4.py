@@ -8,7 +8,7 @@ import pandas as pd
 
 from fathometer.compare import best_predictors, predictors
 from fathometer.models.torchvision_facts import torchvision_facts
-from fathometer.report.figures.compare import plot_predictors
+from fathometer.report import plot_predictors
 from papers.affinity.census import (
     Census,
     Lacking,

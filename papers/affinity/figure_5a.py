@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fathometer.compare import Clustering, Distances, adjusted_rand, cluster, distances, family_agreement
-from fathometer.report.figures.compare import plot_dendrogram
+from fathometer.report import plot_dendrogram
 from papers.affinity.census import (
     EARLY,
     LATER,

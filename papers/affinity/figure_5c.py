@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fathometer.compare import signatures
-from fathometer.report.figures.compare import plot_distributions
+from fathometer.report import plot_distributions
 from papers.affinity.census import (
     EARLY,
     LATER,

@@ -12,7 +12,7 @@ import torch
 from fathometer.activations import AtlasSettings, activation, activation_atlas
 from fathometer.gauges import affinity_scores
 from fathometer.progress import progress_bar
-from fathometer.report.figures.activations import plot_atlas
+from fathometer.report import plot_atlas
 from papers.claim import Answer, Claim
 from papers.intervals import pm
 from papers.item import Item, Seconds

@@ -14,7 +14,7 @@ from fathometer.errors import InputError
 from fathometer.gauges import affinity_score
 from fathometer.measuring.measure import measure
 from fathometer.progress import progress_bar
-from fathometer.report.figures.style import column_figure, for_print, legend_above, look, note_below
+from fathometer.report import column_figure, for_print, legend_above, look, note_below
 from fathometer.transport.moments import CovarianceKind
 from papers.claim import Answer, Claim
 from papers.images.pictures import pictures

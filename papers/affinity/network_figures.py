@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fathometer.report.figures.signature import point_size, reach_one, values_of
-from fathometer.report.figures.style import (
-    FOG,
-    INK,
-    NOTE,
-    TINY,
+from fathometer.report import (
+    DARK,
+    GREY,
+    NOTE_SIZE,
+    SMALL_SIZE,
     column_figure,
     for_print,
     legend_above,
     look,
     plain,
+    point_size,
+    reach_one,
+    signature_table,
 )
 from fathometer.results.sounding import Sounding
 from papers.roles import kinds_of
@@ -48,7 +50,7 @@ def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
     shown = axes.imshow(frame.to_numpy(), cmap="Blues_r", aspect="auto")
     axes.spines[:].set_visible(False)
     labels = [plain(name, 24) for name in names]
-    size = NOTE if count <= 20 else TINY
+    size = NOTE_SIZE if count <= 20 else SMALL_SIZE
     axes.set_xticks(range(count), labels, rotation=90, fontsize=size)
     axes.set_yticks(range(count), labels, fontsize=size)
     axes.tick_params(length=0)
@@ -65,10 +67,12 @@ def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
     if (4.8 if count > 6 else 1.6) / count >= _NUMBER:
         largest = float(frame.to_numpy().max())
         for (row, column), value in np.ndenumerate(frame.to_numpy()):
-            colour = "w" if value < 0.5 * largest else INK
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=TINY, color=colour)
+            colour = "w" if value < 0.5 * largest else DARK
+            axes.text(
+                column, row, f"{value:.2f}", ha="center", va="center", fontsize=SMALL_SIZE, color=colour
+            )
     bar = figure.colorbar(shown, ax=axes, shrink=0.6, pad=0.02)
-    bar.set_label("DTW distance", fontsize=NOTE)
+    bar.set_label("DTW distance", fontsize=NOTE_SIZE)
     bar.outline.set_visible(False)
     return figure
 
@@ -84,9 +88,10 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
     figure = column_figure(2, 1.75 * rows + 0.2)
     grid = figure.subplots(rows, across, squeeze=False, sharey=True)
     for axes, (name, sounding) in zip(grid.flat, soundings.items(), strict=False):
-        mean, std = values_of(sounding, "affinity")
+        table = signature_table(sounding)
+        mean, std = table["mean"].to_numpy(), table["std"].to_numpy()
         places, kinds = np.arange(len(mean)), np.array(kinds_of(sounding.sites))
-        axes.plot(places, mean, color=FOG, linewidth=0.5, zorder=1)
+        axes.plot(places, mean, color=GREY, linewidth=0.5, zorder=1)
         names = list(dict.fromkeys(kinds))
         for number, kind in enumerate(names):
             own = kinds == kind
@@ -103,7 +108,7 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
             )
         lines = _legend_between(axes, names) if len(names) > 1 else 0
         title = f"{plain(name, 26)}\n± {np.nanmean(std):.4f} over batches"
-        axes.set_title(title, fontsize=NOTE, pad=4 + 6.5 * lines)
+        axes.set_title(title, fontsize=NOTE_SIZE, pad=4 + 6.5 * lines)
         axes.locator_params(axis="x", integer=True, nbins=5)
     reach_one(grid[0, 0], "affinity")  # which all share
     for axes in grid.flat[len(soundings) :]:
@@ -123,10 +128,12 @@ def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
     for axes, (title, table) in zip(grid, tables.items(), strict=True):
         values = table.to_numpy(float)
         shown = axes.imshow(values, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-        axes.set_title(plain(title, 40), fontsize=NOTE)
-        axes.set_yticks(range(len(table)), [plain(str(name), 22) for name in table.index], fontsize=TINY)
+        axes.set_title(plain(title, 40), fontsize=NOTE_SIZE)
+        axes.set_yticks(
+            range(len(table)), [plain(str(name), 22) for name in table.index], fontsize=SMALL_SIZE
+        )
         heads = [_HEADS.get(str(name), plain(str(name), 12)) for name in table.columns]
-        axes.set_xticks(range(len(heads)), heads, fontsize=TINY)
+        axes.set_xticks(range(len(heads)), heads, fontsize=SMALL_SIZE)
         axes.xaxis.tick_top()
         axes.set_ylim(rows - 0.5, -0.5)  # cells are as high in all tables
         axes.tick_params(length=0)
@@ -134,7 +141,7 @@ def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
         _write(axes, values)
     if shown is not None:
         bar = figure.colorbar(shown, ax=list(grid), location="bottom", shrink=0.4, aspect=40, pad=0.02)
-        bar.set_label("Pearson correlation with the affinity score", fontsize=NOTE)
+        bar.set_label("Pearson correlation with the affinity score", fontsize=NOTE_SIZE)
         bar.outline.set_visible(False)
     return figure
 
@@ -165,9 +172,9 @@ def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
                 **looks,
             )
     for axes, metric in zip(grid, metrics, strict=True):
-        axes.axvline(0, color=FOG, linewidth=0.6, zorder=0)
+        axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
         axes.set_xlim(-1.15, 1.15)
-        axes.set_title(_HEADS.get(str(metric), plain(str(metric))), fontsize=NOTE)
+        axes.set_title(_HEADS.get(str(metric), plain(str(metric))), fontsize=NOTE_SIZE)
     grid[0].set_yticks(range(len(families)), [plain(name, 20) for name in families])
     grid[0].set_ylim(len(families) - 0.5, -0.5)
     figure.supxlabel("Pearson correlation with the affinity score, mean ± std over networks")
@@ -203,5 +210,7 @@ def _legend_between(axes: Axes, names: Sequence[str]) -> int:
 def _write(axes: Axes, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
-            colour = "w" if abs(value) > 0.6 else INK
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=TINY, color=colour)
+            colour = "w" if abs(value) > 0.6 else DARK
+            axes.text(
+                column, row, f"{value:.2f}", ha="center", va="center", fontsize=SMALL_SIZE, color=colour
+            )

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fathometer.report.figures.signature import reach_one
-from fathometer.report.figures.style import (
-    BUOY,
-    FOG,
-    INK,
+from fathometer.report import (
+    BLUE,
+    DARK,
+    GREY,
+    RED,
     SCALE,
-    SEA,
     column_figure,
     for_print,
     legend_above,
     look,
     note_below,
     plain,
+    reach_one,
 )
 from papers.images.ensembles import Ensemble, Scores
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROLES = {"end of a block": BUOY, "inside a block": SEA, "before the blocks": INK}
+_ROLES = {"end of a block": RED, "inside a block": BLUE, "before the blocks": DARK}
 
 
 @for_print
@@ -79,13 +79,13 @@ def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
     left.set_title("one training")
     means = np.array([scores.mean(1) for scores in by_size.values()])
     for row in means.T:
-        middle.plot(sizes, row, color=FOG, linewidth=0.6)
-    middle.errorbar(sizes, means.mean(1), _std(means.T), color=SEA, marker="o", capsize=1.5)
+        middle.plot(sizes, row, color=GREY, linewidth=0.6)
+    middle.errorbar(sizes, means.mean(1), _std(means.T), color=BLUE, marker="o", capsize=1.5)
     middle.set(xlabel="samples in a batch", title=f"mean over sites,\n{means.shape[1]} trainings")
     for row in seeds:
-        right.plot(_sites(seeds), row, color=FOG, linewidth=0.5)
+        right.plot(_sites(seeds), row, color=GREY, linewidth=0.5)
     right.errorbar(
-        _sites(seeds), seeds.mean(0), _std(seeds), color=BUOY, marker="o", markersize=2.2, capsize=1.5
+        _sites(seeds), seeds.mean(0), _std(seeds), color=RED, marker="o", markersize=2.2, capsize=1.5
     )
     right.set_title(f"{len(seeds)} trainings, mean ± std")
     low = min(seeds.min(), *(scores.min() for scores in by_size.values()))
@@ -108,9 +108,9 @@ def plot_training(before: Scores, after: Scores) -> Figure:
     reach_one(left, "affinity")
     change = after - before
     for row in change:
-        right.plot(_sites(change), row, color=FOG, linewidth=0.5)
-    right.errorbar(_sites(change), change.mean(0), _std(change), color=INK, marker="o", capsize=1.5)
-    right.axhline(0, color=INK, linewidth=0.6, linestyle="--")
+        right.plot(_sites(change), row, color=GREY, linewidth=0.5)
+    right.errorbar(_sites(change), change.mean(0), _std(change), color=DARK, marker="o", capsize=1.5)
+    right.axhline(0, color=DARK, linewidth=0.6, linestyle="--")
     right.set_title("change by training")
     for axes in (left, right):
         axes.set_xlabel("site, in order of depth")
@@ -147,10 +147,10 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
             other = [float(g.scores[:, _roles(g)[role]].mean()) for g in published.values()]
             left.plot(list(published), other, color=colour, marker="s", mfc="white", linestyle=":")
     gaps = np.array([g.gaps for g in groups.values()])
-    right.errorbar(depths, gaps.mean(1), _std(gaps.T), color=INK, marker="o", capsize=1.5)
+    right.errorbar(depths, gaps.mean(1), _std(gaps.T), color=DARK, marker="o", capsize=1.5)
     if published:
         other = [float(g.gaps.mean()) for g in published.values()]
-        right.plot(list(published), other, color=INK, marker="s", mfc="white", linestyle=":")
+        right.plot(list(published), other, color=DARK, marker="s", mfc="white", linestyle=":")
     for axes, label in ((left, "mean score"), (right, "difference of the means")):
         axes.set(xlabel="layers", ylabel=label, xscale="log")
         shown = sorted({*depths, *published})
@@ -158,7 +158,7 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
         axes.minorticks_off()
     handles = _role_handles()
     if published:
-        handles.append(Line2D([], [], color=INK, marker="s", mfc="white", ls=":", label="published weights"))
+        handles.append(Line2D([], [], color=DARK, marker="s", mfc="white", ls=":", label="published weights"))
     legend_above(figure, handles)
     figure.supxlabel(f"mean ± std over {gaps.shape[1]} seeds")
     return figure
@@ -224,7 +224,7 @@ def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> 
             style = look(number) | {"linestyle": "", "capsize": 1.5, "label": method}
             axes.errorbar(places, apart.mean(), _std(apart.to_numpy()), **style)
         axes.set_xticks(range(len(criteria)), list(criteria.values()))
-        axes.axhline(0, color=FOG, linewidth=0.6, zorder=0)
+        axes.axhline(0, color=GREY, linewidth=0.6, zorder=0)
     figure.axes[0].set_ylabel("deviation from the mean, %")
     legend_above(figure, figure.axes[0].get_legend_handles_labels()[0])
     note_below(figure, [f"mean ± std over {values['seed'].nunique()} seeds of each way of training"])
@@ -242,7 +242,7 @@ def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
 def _along(axes: Axes, group: Ensemble) -> None:
     """Mean ± std over seeds at every site, coloured by its role."""
     places, mean, std = _sites(group.scores), group.scores.mean(0), _std(group.scores)
-    axes.plot(places, mean, color=FOG, linewidth=0.5, zorder=1)
+    axes.plot(places, mean, color=GREY, linewidth=0.5, zorder=1)
     size = 3.0 if len(places) < 40 else 1.8
     for role, chosen in _roles(group).items():
         axes.errorbar(

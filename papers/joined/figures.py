@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fathometer.report.figures.style import (
-    INK,
-    column_figure,
-    for_print,
-    legend_above,
-    look,
-    note_below,
-)
+from fathometer.report import DARK, column_figure, for_print, legend_above, look, note_below
 from papers.affinity.trained_figures import shades
 from papers.intervals import Interval
 
@@ -60,12 +53,12 @@ def plot_layers(layers: pd.DataFrame, rank: int) -> Figure:
         axes.set(xlabel="$p$", title=label)
         if name == "cost_of_identity":
             axes.set_yscale("log")
-            axes.axhline(rank, color=INK, linestyle="--", linewidth=0.8)
+            axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8)
     handles = [
         Line2D([], [], color=colour, label=rf"$\tilde{{L}} = {depth:g}$")
         for colour, depth in zip(colours, depths, strict=True)
     ]
-    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label=f"$k = {rank}$"))
+    handles.append(Line2D([], [], color=DARK, linestyle="--", linewidth=0.8, label=f"$k = {rank}$"))
     legend_above(figure, handles)
     seeds = chosen["seed"].nunique()
     note_below(figure, [f"mean of {seeds} seeds", "bands: all of them", "thick: inside the bottleneck"], "; ")
@@ -121,9 +114,9 @@ def plot_finding(
     middle.set_xticks(places, [f"{depth:g}" for depth in depths])
     middle.set(xlabel=r"$\tilde{L}$", title="rank correlation with 1 − affinity,\ninner layers")
     for number, (_, error) in enumerate(errors.items()):
-        bars = {"elinewidth": 0.7, "ecolor": INK, "capsize": 2}
+        bars = {"elinewidth": 0.7, "ecolor": DARK, "capsize": 2}
         right.bar(number, error.mean, yerr=_arms([error]), color=look(number)["color"], error_kw=bars)
-    right.axhline(without, color=INK, linestyle="--", linewidth=0.8)
+    right.axhline(without, color=DARK, linestyle="--", linewidth=0.8)
     right.set_xticks([])
     right.set_title("error of 1 − affinity,\nheld-out seed")
     handles, _ = middle.get_legend_handles_labels()

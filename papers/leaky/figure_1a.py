@@ -8,8 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
-from fathometer.report.figures.leaky import plot_dimensions
-from fathometer.report.leaky_tables import depth_table
+from fathometer.report import depth_table, plot_dimensions
 from papers.claim import Answer, Claim
 from papers.intervals import mean_interval
 from papers.item import Seconds

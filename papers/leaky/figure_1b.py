@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
-from fathometer.report.figures.leaky import plot_spectra
+from fathometer.report import plot_spectra
 from papers.claim import Answer, Claim
 from papers.intervals import pm
 from papers.item import Seconds

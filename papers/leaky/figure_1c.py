@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.leaky import LeakyRun
 from fathometer.leaky.energy import hamiltonians, in_dimensions
-from fathometer.report.figures.leaky import plot_energies
+from fathometer.report import plot_energies
 from papers.claim import Answer, Claim
 from papers.intervals import pm
 from papers.item import Seconds

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fathometer.leaky.schemes import BASELINE, held_out_errors, paired_differences, seed_differences
-from fathometer.report.figures.leaky import plot_errors
+from fathometer.report import plot_errors
 from papers.claim import Answer, Claim
 from papers.intervals import Interval, bootstrap_interval, mean_interval
 from papers.item import Seconds

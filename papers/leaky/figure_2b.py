@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
-from fathometer.report.figures.leaky import plot_steps
-from fathometer.report.leaky_tables import trained
+from fathometer.report import plot_steps, trained
 from papers.claim import Answer, Claim
 from papers.intervals import mean_interval
 from papers.item import Seconds

@@ -10,8 +10,7 @@ import pandas as pd
 
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.schemes import project_paths
-from fathometer.report.figures.leaky import plot_plane
-from fathometer.report.leaky_tables import trained
+from fathometer.report import plot_plane, trained
 from papers.claim import Answer, Claim
 from papers.intervals import mean_interval, pm
 from papers.item import Seconds

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fathometer.report.figures.leaky import plot_bounded
-from fathometer.report.leaky_tables import depth_table
+from fathometer.report import depth_table, plot_bounded
 from papers.claim import Answer, Claim
 from papers.intervals import Interval
 from papers.item import Seconds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above, look
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
 
     wide, high = (_ends([np.asarray(xy[side], float) for xy in points.values()]) for side in (0, 1))
     ends = min(wide[0], high[0]), max(wide[1], high[1])
-    axes.plot(ends, ends, color=INK, linewidth=0.6, zorder=1)
+    axes.plot(ends, ends, color=DARK, linewidth=0.6, zorder=1)
     for number, (name, (across, up)) in enumerate(points.items()):
         style = look(number)
         axes.scatter(
@@ -63,7 +63,7 @@ def plot_differences(points: Points, limit: float) -> Figure:
             linewidths=0,
             label=name,
         )
-    axes.axhline(limit, color=INK, linewidth=0.6, linestyle="--")
+    axes.axhline(limit, color=DARK, linewidth=0.6, linestyle="--")
     axes.set(yscale="log", xlabel=r"effective depth $\tilde{L}$", ylabel="relative difference")
     legend_above(figure, axes.collections)
     return figure

@@ -12,7 +12,7 @@ import pandas as pd
 from fathometer.leaky import Phase, Recipe, grid, preset
 from fathometer.leaky.theory import linear_flow, middle_term
 from fathometer.leaky.theory.linear import QUADRATURE
-from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
 from papers.item import Item, Seconds
 from papers.leaky.instances import SmoothCurve
@@ -98,7 +98,7 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure = column_figure(1, 2.8)
     axes = figure.subplots()
     span = [table["ends"].min(), table["ends"].max()]
-    axes.plot(span, span, color=INK, linewidth=0.6)
+    axes.plot(span, span, color=DARK, linewidth=0.6)
     for number, (sigma, label) in enumerate((("identity", "linear"), ("relu", "with ReLU"))):
         rows = table[table["sigma"] == sigma]
         axes.scatter(

@@ -12,7 +12,7 @@ from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.run import in_threads
 from fathometer.progress import progress_bar
-from fathometer.report.leaky_tables import trained, usual_run
+from fathometer.report import trained, usual_run
 from papers.item import Item
 from papers.scales import Scale
 from papers.workshop import Workshop

@@ -12,7 +12,7 @@ from fathometer.leaky import LeakySweep
 from fathometer.leaky.energy import exact_cost, gamma_of
 from fathometer.leaky.model import with_ones
 from fathometer.leaky.theory import stable_rank_bound
-from fathometer.report.leaky_tables import trained
+from fathometer.report import trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.figures import plot_sides

@@ -13,8 +13,7 @@ from torch import Tensor
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.theory import added_neuron
 from fathometer.leaky.theory.identity import cost_of
-from fathometer.report.figures.style import INK, column_figure, for_print, legend_above
-from fathometer.report.leaky_tables import trained
+from fathometer.report import DARK, column_figure, for_print, legend_above, trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines, draw_sides
@@ -155,7 +154,7 @@ def _plot(seen: list[Seen], descents: Mapping[tuple[int, int], Descent]) -> Figu
         name = f"{width} × {samples}"
         draw_lines(right, found.records, list(found.costs.mT), name, number + 3, marker=False)
     for rank in range(1, 6):
-        right.axhline(rank, color=INK, linewidth=0.4, linestyle=":", zorder=0)
+        right.axhline(rank, color=DARK, linewidth=0.4, linestyle=":", zorder=0)
     right.set(yscale="log", xlabel="steps of descent", ylabel="COI")
     right.set_yticks([1, 2, 3, 4, 5, 10, 20, 50], ["1", "2", "3", "4", "5", "10", "20", "50"])
     right.set_yticks([], minor=True)

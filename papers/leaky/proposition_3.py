@@ -13,8 +13,7 @@ from fathometer.leaky import LeakySweep
 from fathometer.leaky.theory import constant_cost_path, path_to_a_saddle
 from fathometer.leaky.theory.identity import cost_of
 from fathometer.leaky.theory.statement import Statement, equal
-from fathometer.report.figures.style import column_figure, for_print
-from fathometer.report.leaky_tables import trained
+from fathometer.report import column_figure, for_print, trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines

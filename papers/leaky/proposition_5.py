@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.leaky.theory import Statement, proposition_5
 from fathometer.leaky.theory.hamiltonian import FALLING, VANISHED
-from fathometer.report.figures.style import INK, column_figure, for_print, legend_above
+from fathometer.report import DARK, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines
@@ -64,7 +64,7 @@ def _plot(table: pd.DataFrame) -> Figure:
     for number, (column, label) in enumerate(PLACES.items()):
         wide = table.pivot_table(index="effective_depth", columns="seed", values=column)
         draw_lines(axes, wide.index, [wide[seed] for seed in wide.columns], label, number)
-    axes.axhline(VANISHED, color=INK, linewidth=0.5, linestyle=":")
+    axes.axhline(VANISHED, color=DARK, linewidth=0.5, linestyle=":")
     axes.set(yscale="log", xlabel=r"effective depth $\tilde{L}$", ylabel=r"$\|A_-\|/\|A\|$")
     legend_above(figure, [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")])
     return figure

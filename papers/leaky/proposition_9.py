@@ -11,8 +11,7 @@ from fathometer.leaky import Flow, LeakyRun
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.theory import Statement, balancedness
 from fathometer.leaky.theory.statement import TRAINED
-from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
-from fathometer.report.leaky_tables import trained
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.instances import START_DEPTH, bias_growth, followed, growth_factor, solved
@@ -139,7 +138,7 @@ def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
     places = found.path.places
     left.plot(places, norms, color=PALETTE[0], linewidth=2.5, alpha=0.5, label=r"flow: $\|W_p\|^2$")
     left.plot(
-        places, norms[0] + 2 * grown, color=INK, linewidth=0.8, label=r"$\|W_0\|^2+2\tilde{L}\int\|b\|^2$"
+        places, norms[0] + 2 * grown, color=DARK, linewidth=0.8, label=r"$\|W_0\|^2+2\tilde{L}\int\|b\|^2$"
     )
     left.plot(
         places,
@@ -163,7 +162,9 @@ def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
                 label=f"{kind}, {'drift of H taken out' if filled else 'as it is'}",
             )
     for value, line in ((2.0, "-"), (1.0, "--")):
-        right.axhline(value, color=INK if value == 2 else PALETTE[1], linewidth=0.8, linestyle=line, zorder=0)
+        right.axhline(
+            value, color=DARK if value == 2 else PALETTE[1], linewidth=0.8, linestyle=line, zorder=0
+        )
     right.set(xlabel=r"$\rho\tilde{L}$, the largest", ylabel="factor fitted", ylim=(0, 2.6))
     legend_above(figure, [*left.get_lines(), *right.collections])
     return figure

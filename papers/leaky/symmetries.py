@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fathometer.leaky.theory import integration_range, output_scaling
 from fathometer.leaky.theory.symmetries import EXACT
-from fathometer.report.leaky_tables import trained
+from fathometer.report import trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.figures import Points, plot_differences

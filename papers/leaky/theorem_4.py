@@ -11,8 +11,7 @@ import torch
 
 from fathometer.leaky import LeakySweep, RepresentationPath
 from fathometer.leaky.theory import Statement, solved_path, theorem_4
-from fathometer.report.figures.style import INK, PALETTE, column_figure, for_print, legend_above
-from fathometer.report.leaky_tables import trained
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, trained
 from papers.claim import Answer, Claim
 from papers.item import Seconds
 from papers.leaky.instances import START_DEPTH, solved
@@ -161,7 +160,7 @@ def _draw(axes: Axes, table: pd.DataFrame, names: tuple[str, str]) -> None:
         axes.scatter(rows["depth"], rows[value], s=9, color=PALETTE[0], zorder=3)
         medians = rows.groupby("depth")[bound].median()
         axes.plot(medians.index, medians, color=PALETTE[1])
-    axes.axhline(0, color=INK, linewidth=0.4, zorder=0)
+    axes.axhline(0, color=DARK, linewidth=0.4, zorder=0)
     axes.set_yscale("symlog", linthresh=0.1)
     axes.set_xlabel(r"effective depth $\tilde{L}$")
 

@@ -14,9 +14,9 @@ pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 
 from fathometer.capture.sites import Site
+from fathometer.report.numbers import number
 from fathometer.report.page.items import Page
 from fathometer.report.page.sounding import sounding_page
-from fathometer.report.words import number
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
 from tests.browser.conftest import OpenPage, overflow

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 from fathometer.cli.plot import plot
 from fathometer.errors import InputError
 from fathometer.leaky import grid, load_sweep, sweep
-from fathometer.report.figures.kinds import KINDS
-from fathometer.report.figures.leaky import PICTURES
-from fathometer.report.figures.style import save_figure
+from fathometer.report import save_figure
+from fathometer.report.figures.kinds import KINDS, PICTURES
 from fathometer.results.history import History
 from tests.leaky.networks import SHORT, SMALL
 from tests.report.figures.drawn import network
@@ -169,7 +168,7 @@ def test_a_history(folder: Path) -> None:
         (["mine.json", "--kind", "history"], "--kind history: is of a history"),
         (["mine.json", "--kind", "overlay"], "overlay: expected at least 2, got 1"),
         (["nets", "--kind", "signature"], "signature: expected one sounding, got 8"),
-        (["nets", "--kind", "years"], "got no year for a0, b1, a2, b3, a4 …; give a CSV with columns"),
+        (["nets", "--kind", "years"], "got none for a0, b1, a2, b3, a4 …; give a CSV with columns"),
         (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
         (["mine.json", "--gauge", "speed"], "'speed' was not measured here, but affinity, rank"),
         (

@@ -388,7 +388,7 @@ def test_language_models(kind: str, blocks: str, activation: str) -> None:
 
 
 def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
-    from fathometer.report.figures.path import plot_path
+    from fathometer.report import plot_path
 
     figure = plot_path([path])
     assert [axes.get_ylabel() for axes in figure.axes] == ["stable rank", "cost of identity", "speed"]
@@ -402,7 +402,7 @@ def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: 
     other = residual_path(network(8, 8, 8), data, samples=64)
     both = plot_path([path, other], ["a", "b"])
     assert both.axes[2].get_xlabel() == "relative depth"
-    with pytest.raises(InputError, match="expected what residual_path gives"):
+    with pytest.raises(InputError, match="expected what residual_path returns"):
         plot_path([measure(model, data, samples=64, gauges="affinity")])
     with pytest.raises(InputError, match="at least one path"):
         plot_path([])

@@ -10,7 +10,7 @@ from torch import nn
 
 from fathometer import InputError, Sounding, measure
 from fathometer.capture import Site
-from fathometer.report.figures.soundings import plot_soundings
+from fathometer.report import plot_soundings
 from fathometer.results.sounding_file import load
 
 

@@ -105,7 +105,7 @@ class ActivationAtlas:
         Args:
             columns: 1 or 2, the width in columns of a page.
         """
-        from fathometer.report.figures.activations import plot_atlas
+        from fathometer.report import plot_atlas
 
         return plot_atlas(self, columns=columns)
 

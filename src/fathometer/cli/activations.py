@@ -25,8 +25,8 @@ from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable
 from fathometer.cli.outputs import planned_outputs, write_table
 from fathometer.errors import InputError, check_device
 from fathometer.progress import Terminal, progress_bar
+from fathometer.report import save_figure
 from fathometer.report.figures import activations as pictures
-from fathometer.report.figures.style import save_figure
 from fathometer.transport import DEFAULT_RIDGE, Ridge
 
 if TYPE_CHECKING:

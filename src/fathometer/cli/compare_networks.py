@@ -24,7 +24,7 @@ from fathometer.compare import (
 )
 from fathometer.compare.distance import varies
 from fathometer.errors import InputError
-from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding
 
 _FEW = 8  # networks whose distance matrix fits a terminal

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.report.figures.style import PICTURE_SUFFIXES, require_matplotlib, save_figure
+from fathometer.report import require_matplotlib, save_figure
+from fathometer.report.figures.style import PICTURE_SUFFIXES
 from fathometer.results.files import complete_file, remove_leftovers, try_writing
 
 if TYPE_CHECKING:

@@ -18,15 +18,17 @@ from fathometer.compare import comparable
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
 from fathometer.progress import Terminal
-from fathometer.report.figures.history import plot_history
-from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
-from fathometer.report.figures.leaky import PICTURES, draw_leaky, usual_picture
-from fathometer.report.figures.style import (
-    PICTURE_SUFFIXES,
-    Columns,
-    require_matplotlib,
-    save_figure,
+from fathometer.report import Columns, plot_history, require_matplotlib, save_figure
+from fathometer.report.figures.kinds import (
+    KINDS,
+    PICTURES,
+    PlotOptions,
+    draw_leaky,
+    draw_soundings,
+    usual_kind,
+    usual_picture,
 )
+from fathometer.report.figures.style import PICTURE_SUFFIXES
 from fathometer.results.history import History
 from fathometer.results.sounding import Sounding
 
@@ -131,7 +133,7 @@ def plot(
             results,
             kind,
             allow_mismatch,
-            Wishes(
+            PlotOptions(
                 gauge=gauge or _first_gauge(results),
                 columns=width,
                 along=along,
@@ -177,7 +179,7 @@ def _first_gauge(soundings: dict[str, Sounding]) -> str:
     return "affinity" if "affinity" in measured else measured[0]
 
 
-def _of_soundings(named: dict[str, Sounding], kind: str, allow_mismatch: bool, wishes: Wishes) -> Figure:
+def _of_soundings(named: dict[str, Sounding], kind: str, allow_mismatch: bool, wishes: PlotOptions) -> Figure:
     if kind in (*PICTURES, _HISTORY):
         whose = "a history" if kind == _HISTORY else "a leaky run"
         raise InputError(f"--kind {kind}: is of {whose}; of soundings there are {', '.join(KINDS)}")

@@ -79,7 +79,7 @@ class Clustering:
             families: network → family; names are coloured by it.
             columns: width of the figure in columns of a page, 1 or 2.
         """
-        from fathometer.report.figures.compare import plot_dendrogram
+        from fathometer.report import plot_dendrogram
 
         return plot_dendrogram(self, families, columns=columns)
 

@@ -98,7 +98,7 @@ class LeakyRun:
             kind: `1b` (spectra), `1c` (energies), `affinity`, `ranks`, `training` or `projection`.
             columns: 1 or 2, the width in columns of a page.
         """
-        from fathometer.report.figures.leaky import draw_leaky
+        from fathometer.report.figures.kinds import draw_leaky
 
         return draw_leaky(self, kind, columns=columns)
 
@@ -179,7 +179,7 @@ class LeakySweep:
                 for the network with L̃ nearest 7. Default: the first that these networks allow.
             columns: 1 or 2, the width in columns of a page.
         """
-        from fathometer.report.figures.leaky import draw_leaky, usual_picture
+        from fathometer.report.figures.kinds import draw_leaky, usual_picture
 
         return draw_leaky(self, kind or usual_picture(self), columns=columns)
 

@@ -1,16 +1,15 @@
-"""Sites that belong together: the blocks of a network, as its module paths tell them."""
+"""The blocks of a network: sites that belong together, by their module paths."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from fathometer.capture.sites import Site
 
-FEWEST, MOST = 3, 20
-"""How many blocks are worth telling apart."""
+MIN_BLOCKS, MAX_BLOCKS = 3, 20
 
 
 @dataclass(frozen=True)
@@ -18,10 +17,10 @@ class Block:
     """Consecutive sites, `sites[start:stop]`.
 
     Attributes:
-        name: the module they share: `layer1.0`; empty for the network itself; `layers.0–3` for several.
-        label: the same as short as the other blocks allow: `block3` of `features.dense.block3`.
+        name: the module that they share: `layer1.0`; empty for the network itself; `layers.0–3` for several.
+        label: the same name, as short as is unique: `block3` for `features.dense.block3`.
         start: the first site.
-        stop: the one after the last.
+        stop: the site after the last.
     """
 
     name: str
@@ -32,14 +31,24 @@ class Block:
     def __len__(self) -> int:
         return self.stop - self.start
 
+    @property
+    def middle(self) -> float:
+        """Where its label goes, on an axis with site i at i."""
+        return (self.start + self.stop - 1) / 2
+
+    def cut(self, start: int, stop: int) -> Block:
+        """Return the part of the block between two sites."""
+        return replace(self, start=max(self.start, start), stop=min(self.stop, stop))
+
 
 def blocks_of(sites: Sequence[Site]) -> tuple[Block, ...]:
-    """The blocks of a network, in order of depth: about 3 to 20, as far as its module paths tell them.
+    """Return the blocks of a network in order of depth: about 3 to 20, if its module paths have so many.
 
-    A site lies in the module that holds its activation (`layer1.0` for `layer1.0.relu`, `inception3a.branch1`
-    for the function `inception3a.branch1/relu`). Paths are cut at the depth that gives the most blocks, up to
-    20, and fewer than sites if that leaves 3. Where one depth gives fewer than 3 and the next more than 20,
-    as in a language model of 30 equal layers, neighbours are put together: `model.layers.0–1`.
+    A site belongs to the module that holds its activation (`layer1.0` for `layer1.0.relu`,
+    `inception3a.branch1` for the function `inception3a.branch1/relu`). Paths are cut at the depth that gives
+    the most blocks up to 20, and fewer blocks than sites if at least 3 remain. Where one depth gives fewer
+    than 3 and the next more than 20, as in a language model of 30 equal layers, neighbours are joined:
+    `model.layers.0–1`.
 
     Example:
         >>> names = [f"layer{i}.{j}.relu" for i in (1, 2, 3) for j in range(2)]
@@ -51,15 +60,15 @@ def blocks_of(sites: Sequence[Site]) -> tuple[Block, ...]:
     if not homes:
         return ()
     cuts = [_cut(homes, depth) for depth in range(max(map(len, homes)) + 1)]
-    fitting = [spans for spans in cuts if len(spans) <= MOST]
-    several = [spans for spans in fitting if FEWEST <= len(spans) < len(sites)]
+    fitting = [spans for spans in cuts if len(spans) <= MAX_BLOCKS]
+    several = [spans for spans in fitting if MIN_BLOCKS <= len(spans) < len(sites)]
     best = max(several or fitting, key=len)  # the first of several: the least depth
-    deeper = [spans for spans in cuts if len(spans) > MOST]
-    if len(best) < FEWEST and deeper:
-        return tuple(_bundled(deeper[0]))
+    deeper = [spans for spans in cuts if len(spans) > MAX_BLOCKS]
+    if len(best) < MIN_BLOCKS and deeper:
+        return tuple(_joined(deeper[0]))
     labels = _labels([span.home for span in best])
     return tuple(
-        Block(".".join(span.home), labels[span.home] or _alone(sites, span), span.start, span.stop)
+        Block(".".join(span.home), labels[span.home] or _without_module(sites, span), span.start, span.stop)
         for span in best
     )
 
@@ -72,13 +81,13 @@ class _Span:
 
 
 def _home(site: Site) -> tuple[str, ...]:
-    """The path of the module that holds the activation, in parts."""
+    """Return the path of the module that holds the activation, in parts."""
     parts = tuple(site.module.split(".")) if site.module else ()
     return parts[:-1] if site.own else parts
 
 
 def _cut(homes: Sequence[tuple[str, ...]], depth: int) -> list[_Span]:
-    """Runs of sites whose homes begin alike."""
+    """Return runs of sites whose modules agree down to this depth."""
     runs = [(home, len(list(run))) for home, run in groupby(home[:depth] for home in homes)]
     edges = [0]
     for _, length in runs:
@@ -86,9 +95,9 @@ def _cut(homes: Sequence[tuple[str, ...]], depth: int) -> list[_Span]:
     return [_Span(home, *edge) for (home, _), edge in zip(runs, pairwise(edges), strict=True)]
 
 
-def _bundled(spans: Sequence[_Span]) -> list[Block]:
-    """Neighbours of one parent together, so many that there are 20 blocks or little more."""
-    size = math.ceil(len(spans) / MOST)
+def _joined(spans: Sequence[_Span]) -> list[Block]:
+    """Join neighbours of one parent, so that there are about 20 blocks."""
+    size = math.ceil(len(spans) / MAX_BLOCKS)
     labels = _labels([span.home for span in spans])
     found = []
     for _, run in groupby(spans, key=lambda span: (len(span.home), span.home[:-1])):
@@ -103,7 +112,7 @@ def _bundled(spans: Sequence[_Span]) -> list[Block]:
 
 
 def _labels(homes: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """Of each path the last parts that no other has, from a part that is no number on."""
+    """Return for each path its shortest unique end that does not start with a number."""
     known = set(homes)
     labels = {}
     for home in known:
@@ -113,6 +122,6 @@ def _labels(homes: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     return labels
 
 
-def _alone(sites: Sequence[Site], span: _Span) -> str:
-    """What to call sites that lie in no module."""
+def _without_module(sites: Sequence[Site], span: _Span) -> str:
+    """Return a name for sites that are in no module."""
     return sites[span.start].name if span.stop - span.start == 1 else "network"

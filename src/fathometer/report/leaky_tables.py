@@ -1,10 +1,11 @@
-"""What figures and pages of the leaky lab show: networks by depth, the bottleneck, the paths of samples."""
+"""What pictures of Leaky ResNets show, as tables: one network along p, networks by depth, step schemes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,19 +15,164 @@ from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.plan import Scheme
 from fathometer.leaky.run import differs_in_depth
-from fathometer.leaky.schemes import Projection, check_alike
+from fathometer.leaky.schemes import Projection, check_alike, held_out_errors, project_paths
 from fathometer.leaky.theory import Statement, check_all
+from fathometer.report.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY_BLUE
 
 Results: TypeAlias = LeakySweep | LeakyRun
 """A run, or a sweep from which `usual_run` takes one."""
+Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
 
 USUAL_DEPTH = 7.0  # L̃ of Figure 1b
 LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
 DECADES = 4  # of singular values shown below the largest
 
+LOOKS = {
+    "potential": (ORANGE, "s"),
+    "kinetic": (PURPLE, "^"),
+    "hamiltonian": (BLUE, "o"),
+    "hamiltonian_averaged": (GREEN, "v"),
+    "hamiltonian_stable": (RED, "D"),
+    "cost_of_identity": (ORANGE, "s"),
+    "stable_rank": (GREEN, "^"),
+    "weight_stable_rank": (SKY_BLUE, "v"),
+    "rank": (SKY_BLUE, "P"),
+    "affinity": (BLUE, "o"),
+    "negative": (RED, "s"),
+    "error": (BLUE, ""),
+    "decay": (PURPLE, ""),
+    "crit": (RED, ""),
+    "train_error": (BLUE, "o"),
+    "test_error": (RED, "s"),
+    "length_per_root_n": (BLUE, "o"),
+    "length_kernel": (ORANGE, "s"),
+    "momentum": (RED, "D"),
+    "momentum_sigma": (PURPLE, "^"),
+}
+"""Colour and marker of each quantity, in every picture."""
+SCHEME_LOOKS = {
+    "equidistant": (BLUE, "o"),
+    "irregular": (ORANGE, "s"),
+    "adaptive": (RED, "^"),
+    "given": (GREEN, "D"),
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart of some columns, for print and for the page.
+
+    Attributes:
+        part: its name on the page.
+        axis: the scale of the values.
+        y: the title of the axis.
+        series: column → label.
+        mark: a level to compare with: the rank k* of the task, or the limit of `crit`.
+        x: the column to draw against; None for what the networks of a sweep differ in.
+    """
+
+    part: str
+    axis: Axis
+    y: str
+    series: Mapping[str, str]
+    mark: Literal["rank", "critical"] | None = None
+    x: Literal["p", "epoch"] | None = None
+
+
+ENERGIES = Panel(
+    "energies",
+    "symlog",
+    "dimensions",
+    {
+        "potential": "potential (COI)",
+        "kinetic": "kinetic",
+        "hamiltonian": "−2H/L̃",
+        "hamiltonian_stable": "stable −2H_γ/L̃",
+    },
+    "rank",
+    "p",
+)
+HAMILTONIANS = Panel(
+    "hamiltonians",
+    "linear",
+    "−2H/L̃ (dimensions)",
+    {
+        "hamiltonian": "staggered",
+        "hamiltonian_averaged": "averaged over both ends",
+        "hamiltonian_stable": "stable (H_γ)",
+    },
+    "rank",
+    "p",
+)
+RANKS = Panel(
+    "dimensions",
+    "log",
+    "dimensions",
+    {
+        "cost_of_identity": "COI",
+        "stable_rank": "stable rank of A_p",
+        "weight_stable_rank": "stable rank of W_p",
+    },
+    "rank",
+    "p",
+)
+AFFINITY = Panel(
+    "affinity",
+    "unit",
+    "affinity, share of A₋",
+    {"affinity": "affinity score of σ", "negative": "‖A₋‖/‖A‖"},
+    None,
+    "p",
+)
+LOSSES = Panel(
+    "losses", "log", "loss", {"error": "mean squared error", "decay": "weight decay"}, None, "epoch"
+)
+CRIT = Panel("crit", "log", "crit", {"crit": "‖W − L̃Bσᵀ‖/‖W‖, median over layers"}, "critical", "epoch")
+RUN_PANELS = (ENERGIES, HAMILTONIANS, RANKS, AFFINITY, LOSSES, CRIT)
+"""Of one network."""
+
+DIMENSIONS = Panel(
+    "against-dimensions",
+    "symlog",
+    "dimensions",
+    {
+        "cost_of_identity": "lowest COI",
+        "stable_rank": "lowest stable rank",
+        "hamiltonian_stable": "stable −2H_γ/L̃",
+        "hamiltonian": "−2H/L̃",
+        "rank": "bottleneck rank",
+    },
+    "rank",
+)
+LENGTHS = Panel(
+    "against-lengths",
+    "linear",
+    "path length",
+    {"length_per_root_n": "Euclidean, per √N", "length_kernel": "in the K norm"},
+)
+MOMENTA = Panel(
+    "against-momenta",
+    "linear",
+    "momenta, median over p",
+    {"momentum": "‖B_p‖", "momentum_sigma": "‖B_p σ(A_p)ᵀ‖"},
+)
+SWEEP_PANELS = (
+    DIMENSIONS,
+    Panel("against-errors", "log", "mean squared error", {"train_error": "train", "test_error": "test"}),
+    Panel(
+        "against-affinity",
+        "unit",
+        "in the bottleneck",
+        {"affinity": "affinity score of σ", "negative": "lowest ‖A₋‖/‖A‖"},
+    ),
+    LENGTHS,
+    MOMENTA,
+)
+"""Of the networks of a sweep. Bars reach from the column's `_min` to its `_max`, where it has these."""
+
 
 def trained(sweep: LeakySweep) -> list[LeakyRun]:
-    """The runs that did not diverge; an error where there is none."""
+    """Return the runs that did not diverge; an error where there is none."""
     runs = [run for run in sweep.runs if run.diverged is None]
     if not runs:
         raise InputError(
@@ -37,7 +183,7 @@ def trained(sweep: LeakySweep) -> list[LeakyRun]:
 
 
 def usual_run(results: Results) -> LeakyRun:
-    """The run with L̃ nearest 7, the greater of two, and of these the least seed, then the most layers."""
+    """Return the run with L̃ nearest 7 (the greater of two), the lowest seed, and the most layers."""
     if isinstance(results, LeakyRun):
         return results
 
@@ -49,14 +195,14 @@ def usual_run(results: Results) -> LeakyRun:
 
 
 def depth_table(sweep: LeakySweep) -> pd.DataFrame:
-    """What Figures 1a and 3 show: a row for each network, by L̃ and seed; see `network_row`."""
+    """Return what Figures 1a and 3 show: a row for each network, by L̃ and seed; see `network_row`."""
     runs = [run for run in trained(sweep) if run.design.effective_depth > 0]
     depths = sorted({run.design.effective_depth for run in runs})
     if len(depths) < 2:
         got = ", ".join(f"L̃ = {depth:g}" for depth in depths) or "none"
         raise InputError(
             f"expected networks of two or more effective depths above 0, got {got}; "
-            "train them with `fathometer leaky sweep --depths`, or grid(design, effective_depth=[…])"
+            "train such networks: grid(design, effective_depth=[…])"
         )
     check_alike(runs, "effective_depth")
     rows = pd.DataFrame([network_row(run) for run in runs])
@@ -64,11 +210,11 @@ def depth_table(sweep: LeakySweep) -> pd.DataFrame:
 
 
 def network_row(run: LeakyRun) -> dict[str, Any]:
-    """A network in one row: `effective_depth`, `seed`, `rank_of_task`, its summary of measures, its momenta.
+    """Return a network in one row: `effective_depth`, `seed`, `rank_of_task`, the summary of its measures.
 
-    These are the median, `_min` and `_max` over p of ‖B‖ as `momentum` and of ‖Bσᵀ‖ as `momentum_sigma`.
+    `momentum` and `momentum_sigma`, with `_min` and `_max`, are the median and range over p of ‖B‖ and ‖Bσᵀ‖.
     """
-    measures = run.measure(warn=False)  # what shows it says which are not critical
+    measures = run.measure(warn=False)  # the picture says which networks are not critical
     points = measures.points
     row: dict[str, Any] = {
         "effective_depth": run.design.effective_depth,
@@ -81,8 +227,14 @@ def network_row(run: LeakyRun) -> dict[str, Any]:
     return row
 
 
+def path_table(run: LeakyRun) -> pd.DataFrame:
+    """Return all measures along p, a row for each point; those of a layer are at the p where it begins."""
+    measures = run.measure(warn=False)
+    return measures.points.join(measures.layers.drop(columns="p"))
+
+
 def bottleneck_stretches(points: pd.DataFrame) -> list[tuple[float, float]]:
-    """Where p lies in the bottleneck, as far as half-way to the points outside it, neighbours together.
+    """Return where p is in the bottleneck, as intervals that end half-way to the points outside it.
 
     Example:
         >>> points = pd.DataFrame({"p": [0, 0.25, 0.5, 0.75, 1], "cost_of_identity": [9, 3.2, 3.0, 5, 9]})
@@ -100,25 +252,27 @@ def bottleneck_stretches(points: pd.DataFrame) -> list[tuple[float, float]]:
     return found
 
 
-def statements_of(run: LeakyRun, kin: Iterable[LeakyRun] = ()) -> list[Statement]:
-    """Every statement of the paper that applies to a network; none where it diverged.
+def statements_of(run: LeakyRun, siblings: Iterable[LeakyRun] = ()) -> list[Statement]:
+    """Check every statement of the paper that applies to a network; none if it diverged.
 
     Args:
         run: the network.
-        kin: networks among which those of other depths, alike in everything else, serve Proposition 5.
+        siblings: other networks; those that differ in depth alone are used for Proposition 5.
     """
     if run.diverged is not None:
         return []
     others = [
-        other.path for other in kin if other.diverged is None and differs_in_depth(other.design, run.design)
+        other.path
+        for other in siblings
+        if other.diverged is None and differs_in_depth(other.design, run.design)
     ]
     return check_all(run.path, run.gamma0, others if len(others) > 1 else ())
 
 
 def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection:
-    """Columns of A_p in the plane of the first two principal components of all columns at all p.
+    """Project columns of A_p to the first two principal components of all columns at all p.
 
-    The mean over all samples and places is subtracted. The sign of a component is such that its largest entry
+    The mean over all samples and points is subtracted. The sign of a component is such that its largest entry
     is positive.
     """
     a = path.representations.numpy()
@@ -135,7 +289,7 @@ def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection
 
 
 def comparable_schemes(sweep: LeakySweep) -> list[LeakyRun]:
-    """Two step schemes or more of one L and seed, in their order: of the most layers, then the least seed."""
+    """Return runs of one L and seed with different step schemes: the most layers, then the lowest seed."""
     every = trained(sweep)
     found: dict[tuple[int, int], dict[str, LeakyRun]] = {}
     for run in every:
@@ -144,8 +298,32 @@ def comparable_schemes(sweep: LeakySweep) -> list[LeakyRun]:
     if not enough:
         raise InputError(
             "paths: expected two schemes with the same L and seed, got none; "
-            "train `fathometer leaky sweep --schemes equidistant,adaptive`, or grid(design, scheme=[…])"
+            "train such networks: grid(design, scheme=[…])"
         )
     check_alike(every, "layers", "scheme")
     runs = enough[min(enough)]
     return [runs[scheme] for scheme in get_args(Scheme) if scheme in runs]
+
+
+def scheme_paths(sweep: LeakySweep) -> tuple[pd.DataFrame, list[LeakyRun], tuple[float, float]]:
+    """Return the paths of `comparable_schemes` in the plane of a joint PCA (Figure 2c).
+
+    Returns:
+        a table with `scheme`, `p`, `x` and `y`; the runs; the shares of the variance that the axes explain.
+    """
+    runs = comparable_schemes(sweep)
+    plane = project_paths(runs)
+    parts = [
+        pd.DataFrame(
+            {"scheme": run.design.scheme, "p": run.path.places.numpy(), "x": path[:, 0], "y": path[:, 1]}
+        )
+        for run, path in zip(runs, plane.paths, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True), runs, plane.explained
+
+
+def error_table(sweep: LeakySweep) -> pd.DataFrame:
+    """Return test errors by `scheme` and `layers`: `mean`, `std`, `low` and `high` over seeds (Figure 2a)."""
+    groups = held_out_errors(sweep).groupby(["scheme", "layers"])["test_error"]
+    table = pd.DataFrame({"mean": groups.mean(), "std": groups.std().fillna(0)}).reset_index()
+    return table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])

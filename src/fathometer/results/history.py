@@ -155,7 +155,7 @@ class History:
             gauge: the gauge to plot.
             columns: width of the figure in columns of a page, 1 or 2.
         """
-        from fathometer.report.figures.history import plot_history
+        from fathometer.report import plot_history
 
         return plot_history(self, gauge, columns=columns)
 

@@ -96,7 +96,7 @@ class Sounding:
             strip: whether to draw the network below as a strip, coloured by value.
             distribution: whether to draw a histogram beside it.
         """
-        from fathometer.report.figures.signature import plot_signature
+        from fathometer.report import plot_signature
 
         return plot_signature(self, gauge, columns=columns, strip=strip, distribution=distribution)
 

@@ -16,7 +16,7 @@ from fathometer.compare import (
     signature_distances,
     signature_statistics,
 )
-from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report.figures.networks import plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
 

@@ -11,10 +11,10 @@ import pytest
 from fathometer import InputError
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
-from fathometer.report.figures.history import plot_history
-from fathometer.report.figures.kinds import KINDS, Wishes, draw_soundings, usual_kind
+from fathometer.report.figures.kinds import KINDS, PlotOptions, draw_soundings, usual_kind
+from fathometer.report.figures.pairs import plot_history
 from fathometer.report.figures.style import SCALE
-from fathometer.report.figures.years import year_table
+from fathometer.report.tables import year_table
 from fathometer.results.history import History
 from tests.report.figures.drawn import fits, network, texts
 
@@ -47,13 +47,13 @@ PATHS = {
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_kind_fits_its_columns(kind: str, columns: Any) -> None:
     for named in (FEW, MANY, PATHS):
-        wishes = Wishes(columns=columns, facts=FACTS, strip=True, distribution=True)
+        options = PlotOptions(columns=columns, facts=FACTS, strip=True, distribution=True)
         given = dict(list(named.items())[: KINDS[kind].most])
         if kind == "path" and named is not PATHS:
             continue
         if kind in ("years", "predictors") and named is not MANY:
             continue
-        fits(draw_soundings(given, kind, wishes), columns)
+        fits(draw_soundings(given, kind, options), columns)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -64,7 +64,7 @@ def test_500_sites_stay_readable(kind: str, columns: Any) -> None:
 
     deep = {name: network(name, 500, path=path, seed=seed) for seed, name in enumerate((EVIL, "b"))}
     given = dict(list(deep.items())[: 1 if kind in ("signature", "strip") else 2])
-    figure = draw_soundings(given, kind, Wishes(columns=columns))
+    figure = draw_soundings(given, kind, PlotOptions(columns=columns))
     fits(figure, columns)
     shown = {text.get_text() for text in texts(figure)}
     if kind in ("signature", "strip", "difference"):
@@ -94,14 +94,14 @@ def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None
         ("difference", 3, "difference: expected two, got 3"),
         ("distances", 1, "distances: expected at least 2, got 1"),
         ("predictors", 3, "predictors: expected the accuracy of networks, got none; give a CSV"),
-        ("years", 2, "got no year for net0-a, net1-b; give a CSV"),
+        ("years", 2, "got none for net0-a, net1-b; give a CSV"),
         ("pie", 1, "kind: expected one of signature, strip"),
-        ("path", 1, "expected what residual_path gives"),
+        ("path", 1, "expected what residual_path returns"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(kind: str, count: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        draw_soundings(dict(list(MANY.items())[:count]), kind, Wishes())
+        draw_soundings(dict(list(MANY.items())[:count]), kind, PlotOptions())
 
 
 def test_years_hold_least_median_and_largest() -> None:
@@ -112,12 +112,12 @@ def test_years_hold_least_median_and_largest() -> None:
     for name, row in table.iterrows():
         values = MANY[str(name)].signature
         assert (row["min"], row["median"], row["max"]) == (values.min(), values.median(), values.max())
-    with pytest.raises(InputError, match="expected when networks were published"):
+    with pytest.raises(InputError, match="expected the years in which networks were published"):
         year_table(MANY, FACTS.drop(columns="year"))
 
 
 def test_the_picture_of_years_is_the_table() -> None:
-    figure = draw_soundings(MANY, "years", Wishes(facts=FACTS))
+    figure = draw_soundings(MANY, "years", PlotOptions(facts=FACTS))
     (axes,) = figure.axes
     table = year_table(MANY, FACTS)
     ranges = {}
@@ -139,7 +139,7 @@ def test_predictors_are_named_by_the_gauge_they_are_of() -> None:
         for seed, name in enumerate(MANY)
     }
     for gauge, said in (("affinity", "affinity score"), ("cka", "cka")):
-        figure = draw_soundings(nets, "predictors", Wishes(gauge=gauge, facts=FACTS))
+        figure = draw_soundings(nets, "predictors", PlotOptions(gauge=gauge, facts=FACTS))
         labels = [axes.get_xlabel() for axes in figure.axes if axes.get_visible()]
         assert [label.endswith(f" {said}") for label in labels] == [True, False, True, False]
 

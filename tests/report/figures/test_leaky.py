@@ -21,9 +21,7 @@ from fathometer.leaky.schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.report.figures.leaky import (
-    FIGURES,
-    PICTURES,
+from fathometer.report import (
     depth_table,
     leaky_figures,
     plot_affinity,
@@ -34,9 +32,9 @@ from fathometer.report.figures.leaky import (
     plot_plane,
     plot_spectra,
     plot_steps,
-    usual_picture,
     usual_run,
 )
+from fathometer.report.figures.kinds import FIGURES, PICTURES, usual_picture
 from fathometer.report.figures.style import save_figure
 from fathometer.report.leaky_tables import bottleneck_stretches
 from tests.leaky.networks import SHORT, SMALL, measured_sweep
@@ -86,8 +84,8 @@ def test_figure_1a_shows_the_summaries_by_depth(depths: LeakySweep) -> None:
     (axes,) = figure.axes
     found, table = lines(axes), depths.table
     names = {
-        "least COI": "cost_of_identity",
-        "least stable rank": "stable_rank",
+        "lowest COI": "cost_of_identity",
+        "lowest stable rank": "stable_rank",
         r"stable $-2\mathcal{H}_\gamma/\tilde{L}$": "hamiltonian_stable",
         r"$-2\mathcal{H}/\tilde{L}$": "hamiltonian",
     }

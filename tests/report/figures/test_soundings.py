@@ -12,9 +12,7 @@ from fathometer.compare import dtw_path
 from fathometer.compare.distance import aligned
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.pairs import plot_alignment, plot_difference
-from fathometer.report.figures.signature import plot_signature
-from fathometer.report.figures.soundings import plot_overlay, plot_soundings
-from fathometer.report.figures.strip import plot_strip
+from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_soundings, plot_strip
 from fathometer.report.figures.style import PALETTE
 from tests.report.figures.drawn import network
 
@@ -219,7 +217,7 @@ def test_lines_join_the_sites_that_answer() -> None:
     assert {line.axesA for line in lines} == {top}
     assert {line.axesB for line in lines} == {bottom}
     assert f"DTW distance {aligned(first, other).distance:.3g}" in bottom.get_xlabel()
-    with pytest.raises(InputError, match="expected two soundings to hold against each other, got 3"):
+    with pytest.raises(InputError, match="expected two soundings to compare, got 3"):
         plot_alignment([first, other, other])
 
 
@@ -234,7 +232,7 @@ def test_the_difference_is_the_second_less_the_first() -> None:
     assert bottom.get_ylabel() == "after\n− before"
     _, long = plot_difference({"before": first, "after a very long training": again}).axes
     assert long.get_ylabel() == "second − first"
-    assert "the same sites" in bottom.get_xlabel()
+    assert "same sites" in bottom.get_xlabel()
     bars = top.containers[1]
     line = bars.lines[0]
     assert_allclose(line.get_ydata(), again.signature)

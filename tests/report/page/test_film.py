@@ -11,11 +11,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fathometer.capture.sites import Site
-from fathometer.report.history_words import cost_words, history_words
 from fathometer.report.page.document import html
 from fathometer.report.page.film import POINTS, film_data, frames_kept, history_page
 from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Facts, View, Words
+from fathometer.report.words import cost_words, history_words
 from fathometer.results.history import Cost, History, metrics_frame
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding

@@ -16,19 +16,15 @@ from fathometer.leaky import LeakySweep, grid, path_through
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.schemes import paired_differences, project_paths
 from fathometer.leaky.theory import check_all
-from fathometer.report.leaky_tables import (
-    bottleneck_stretches,
-    depth_table,
-    sample_paths,
-    statements_of,
-)
-from fathometer.report.leaky_words import run_words, sweep_words
+from fathometer.report import bottleneck_stretches, depth_table
+from fathometer.report.leaky_tables import sample_paths, statements_of
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Chart, Page, View
 from fathometer.report.page.leaky import leaky_page
 from fathometer.report.page.leaky_charts import run_charts
 from fathometer.report.page.leaky_data import NUMBERS, SAMPLES, SPECTRA
 from fathometer.report.page.leaky_panels import ENERGIES, OVERVIEW
+from fathometer.report.words import run_words, sweep_words
 from tests.leaky.networks import SMALL, measured_sweep
 from tests.report.page.test_several import unpacked
 
@@ -194,7 +190,7 @@ def test_words_tell_rank_place_and_conservation(depths: LeakySweep) -> None:
     assert f"The bottleneck rank is {found['rank']}" in words
     assert f"in layer {found['rank_layer']} of {run.design.layers}" in words
     least = points["cost_of_identity"].argmin()
-    assert f"least at p = {points['p'][least]:.2f} ({found['cost_of_identity']:.2f})" in words
+    assert f"lowest at p = {points['p'][least]:.2f} ({found['cost_of_identity']:.2f})" in words
     assert f"standard deviation of {run.measures.layers['hamiltonian_averaged'].std(ddof=0):.2g}" in words
     assert "statements of the paper hold" in words
     assert "A plain ResNet" in run_words(depths.runs[0])

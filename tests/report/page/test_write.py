@@ -13,10 +13,10 @@ import pytest
 from fathometer import InputError, write_report
 from fathometer.errors import MissingExtraError
 from fathometer.report import page
+from fathometer.report.numbers import number
 from fathometer.report.page.document import html
 from fathometer.report.page.encoding import packed
 from fathometer.report.page.items import Page, Section, Table, Words
-from fathometer.report.words import number
 from tests.compare.soundings import sounding
 from tests.report.page.test_several import unpacked
 

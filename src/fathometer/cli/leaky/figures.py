@@ -12,8 +12,8 @@ from fathometer.cli.options import ForceOption, out_option
 from fathometer.cli.outputs import check_writable
 from fathometer.leaky import load_sweep
 from fathometer.progress import Terminal
-from fathometer.report.figures.leaky import FIGURES, leaky_figures
-from fathometer.report.figures.style import require_matplotlib, save_figure
+from fathometer.report import leaky_figures, require_matplotlib, save_figure
+from fathometer.report.figures.kinds import FIGURES
 
 
 def figures(

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @for_print
 def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
-    """A panel for each activation: box plots of its score over the stds, by mean (Figure 6).
+    """Plot for each activation its score over the stds as box plots, by mean (Figure 6).
 
     Args:
-        atlas: what `activation_atlas` gives.
+        atlas: what `activation_atlas` returns.
         columns: 1 or 2, the width in columns of a page.
     """
     names = list(atlas.baseline.index)
@@ -45,7 +45,7 @@ def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
         _boxes(axes, atlas, name)
     for place, axes in enumerate(grid.flat):
         axes.set_visible(place < len(names))
-        last = place + across >= len(names)  # none below it
+        last = place + across >= len(names)  # no panel below it
         axes.tick_params("x", labelbottom=last)
         axes.set_xlabel("mean of the inputs" if last else "")
     for axes in grid[:, 0]:
@@ -62,7 +62,7 @@ def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
 
 @for_print
 def plot_polynomials(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
-    """Score against degree, and the polynomials themselves (Figure 2C)."""
+    """Plot polynomials, and their score against their degree (Figure 2C)."""
     figure = column_figure(columns, 1.8 if columns == 1 else 2.5)
     left, right = figure.subplots(1, 2)
     x = np.linspace(-1, 1, 200)
@@ -78,7 +78,7 @@ def plot_polynomials(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
 
 @for_print
 def plot_ranges(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
-    """A panel for each activation and range: the part of the curve that the inputs see (Figure 2A, B)."""
+    """Plot for each activation and range the part of the curve that the inputs see (Figure 2A, B)."""
     names = list(dict.fromkeys(scores["activation"]))
     per_name = len(scores) // len(names)
     across = min(per_name, 3 * columns)

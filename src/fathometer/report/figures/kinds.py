@@ -1,25 +1,38 @@
-"""What can be drawn of soundings, by name: one table for the command, with what each kind needs."""
+"""The pictures by name, of soundings and of Leaky ResNets, with what each needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pandas as pd
 
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
 from fathometer.compare.clustering import Method
 from fathometer.compare.distance import Metric
-from fathometer.errors import InputError
-from fathometer.report.figures.compare import plot_dendrogram, plot_distributions, plot_predictors
-from fathometer.report.figures.pairs import plot_alignment, plot_difference
-from fathometer.report.figures.path import is_path, plot_path
-from fathometer.report.figures.signature import plot_signature
-from fathometer.report.figures.soundings import Along, plot_overlay
-from fathometer.report.figures.strip import plot_strip
-from fathometer.report.figures.style import Columns
-from fathometer.report.figures.years import plot_years
+from fathometer.errors import FathometerError, InputError
+from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.report.figures.leaky import (
+    plot_affinity,
+    plot_bounded,
+    plot_dimensions,
+    plot_energies,
+    plot_projection,
+    plot_ranks,
+    plot_spectra,
+    plot_training,
+)
+from fathometer.report.figures.leaky_schemes import plot_errors, plot_plane, plot_steps
+from fathometer.report.figures.networks import (
+    plot_dendrogram,
+    plot_distributions,
+    plot_predictors,
+    plot_years,
+)
+from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
+from fathometer.report.figures.soundings import Along, plot_overlay, plot_signature, plot_strip
+from fathometer.report.figures.style import Columns, require_matplotlib
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -27,21 +40,21 @@ if TYPE_CHECKING:
 
 Named: TypeAlias = "dict[str, Sounding]"
 
-_OVERLAID = 6  # lines that still can be told apart
+_MAX_OVERLAID = 6  # lines that can be told apart
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PlotOptions:
     """How to draw.
 
     Attributes:
         gauge: what to show.
         columns: 1 or 2, the width in columns of a page.
-        along: of an overlay, `depth` or `dtw`.
+        along: the axis of an overlay, `depth` or `dtw`.
         metric: of distances.
         method: of linkage.
-        strip: under a signature.
-        distribution: beside a signature.
+        strip: draw a strip under a signature.
+        distribution: draw the distribution beside a signature.
         facts: network × family, accuracy, year and others, as far as they are known.
     """
 
@@ -66,14 +79,14 @@ class Kind(NamedTuple):
     """A kind of picture.
 
     Attributes:
-        draw: gives it from soundings by name.
+        draw: makes it from soundings by name.
         least: how many soundings it takes.
         most: and how many at most; None for any.
         alike: whether they must be measured alike to be compared.
-        options: what it looks at besides columns, by the names of the command's options.
+        options: what it uses besides columns, by the names of the command's options.
     """
 
-    draw: Callable[[Named, Wishes], Figure]
+    draw: Callable[[Named, PlotOptions], Figure]
     least: int = 1
     most: int | None = None
     alike: bool = False
@@ -81,94 +94,161 @@ class Kind(NamedTuple):
 
 
 def usual_kind(soundings: Named) -> str:
-    """What one would look at first: one along depth, a few over each other, many by their distances."""
+    """Return what to look at first: one along depth, a few over each other, many by their distances."""
     if all(is_path(sounding) for sounding in soundings.values()):
         return "path"
     if len(soundings) == 1:
         return "signature"
-    return "overlay" if len(soundings) <= _OVERLAID else "distances"
+    return "overlay" if len(soundings) <= _MAX_OVERLAID else "distances"
 
 
-def draw_soundings(soundings: Named, kind: str, wishes: Wishes) -> Figure:
-    """A picture by the name of its kind."""
+def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
+    """Draw a picture by the name of its kind."""
     if kind not in KINDS:
         raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-    if not _fits(KINDS[kind], len(soundings)):
-        fitting = [name for name, each in KINDS.items() if _fits(each, len(soundings)) and name != "path"]
+    count = len(soundings)
+    if not _fits(KINDS[kind], count):
+        fitting = ", ".join(name for name, each in KINDS.items() if _fits(each, count) and name != "path")
         least, most = KINDS[kind].least, KINDS[kind].most
         expected = ("one sounding" if least == 1 else "two") if most == least else f"at least {least}"
-        raise InputError(
-            f"{kind}: expected {expected}, got {len(soundings)}, which can be shown as {', '.join(fitting)}"
-        )
-    return KINDS[kind].draw(soundings, wishes)
+        raise InputError(f"{kind}: expected {expected}, got {count}, which can be shown as {fitting}")
+    return KINDS[kind].draw(soundings, options)
 
 
 def _fits(kind: Kind, count: int) -> bool:
     return kind.least <= count <= (kind.most or count)
 
 
-def _signature(soundings: Named, wishes: Wishes) -> Figure:
+def _signature(soundings: Named, o: PlotOptions) -> Figure:
     ((name, sounding),) = soundings.items()
-    return plot_signature(
-        sounding,
-        wishes.gauge,
-        name,
-        columns=wishes.columns,
-        strip=wishes.strip,
-        distribution=wishes.distribution,
-    )
+    extra = {"strip": o.strip, "distribution": o.distribution}
+    return plot_signature(sounding, o.gauge, name, columns=o.columns, **extra)
 
 
-def _distribution(soundings: Named, wishes: Wishes) -> Figure:
-    numbers = statistics(soundings, wishes.gauge)
-    return plot_distributions(
-        signatures(soundings, wishes.gauge), wishes.gauge, numbers, columns=wishes.columns
-    )
+def _distribution(soundings: Named, o: PlotOptions) -> Figure:
+    values, numbers = signatures(soundings, o.gauge), statistics(soundings, o.gauge)
+    return plot_distributions(values, o.gauge, numbers, columns=o.columns)
 
 
-def _distances(soundings: Named, wishes: Wishes) -> Figure:
-    near = signature_distances(signatures(soundings, wishes.gauge), wishes.metric, gauge=wishes.gauge)
-    return plot_dendrogram(cluster(near, wishes.method), wishes.families, columns=wishes.columns)
+def _distances(soundings: Named, o: PlotOptions) -> Figure:
+    found = signature_distances(signatures(soundings, o.gauge), o.metric, gauge=o.gauge)
+    return plot_dendrogram(cluster(found, o.method), o.families, columns=o.columns)
 
 
-def _predictors(soundings: Named, wishes: Wishes) -> Figure:
-    if "accuracy" not in wishes.facts or not wishes.facts["accuracy"].notna().any():
+def _predictors(soundings: Named, o: PlotOptions) -> Figure:
+    if "accuracy" not in o.facts or not o.facts["accuracy"].notna().any():
         raise InputError(
-            "predictors: expected the accuracy of networks, got none; give a CSV with network, family "
-            "and accuracy (--families FILE, or read_facts)"
+            "predictors: expected the accuracy of networks, got none; give a CSV with columns network, "
+            "family and accuracy (read_facts)"
         )
-    numbers = statistics(soundings, wishes.gauge)
-    best = best_predictors(numbers, wishes.facts, wishes.families)
-    return plot_predictors(
-        best, numbers, wishes.facts, wishes.families, gauge=wishes.gauge, columns=wishes.columns
-    )
-
-
-def _over(draw: Callable[..., Figure], *options: str) -> Callable[[Named, Wishes], Figure]:
-    """What takes soundings, a gauge, columns and some of the options by their own names."""
-
-    def drawn(soundings: Named, wishes: Wishes) -> Figure:
-        chosen: dict[str, Any] = {name: getattr(wishes, name) for name in options}
-        return draw(soundings, gauge=wishes.gauge, columns=wishes.columns, **chosen)
-
-    return drawn
-
-
-def _path(soundings: Named, wishes: Wishes) -> Figure:
-    return plot_path(list(soundings.values()), list(soundings), columns=wishes.columns)
+    numbers = statistics(soundings, o.gauge)
+    best = best_predictors(numbers, o.facts, o.families)
+    return plot_predictors(best, numbers, o.facts, o.families, gauge=o.gauge, columns=o.columns)
 
 
 _FACTS = ("gauge", "families", "family", "allow_mismatch")
 
 KINDS = {
     "signature": Kind(_signature, most=1, options=("gauge", "strip", "distribution")),
-    "strip": Kind(_over(plot_strip)),
+    "strip": Kind(lambda named, o: plot_strip(named, o.gauge, columns=o.columns)),
     "distribution": Kind(_distribution),
-    "overlay": Kind(_over(plot_overlay, "along"), least=2, options=("gauge", "along")),
-    "alignment": Kind(_over(plot_alignment), least=2, most=2),
-    "difference": Kind(_over(plot_difference), least=2, most=2),
-    "years": Kind(_over(plot_years, "facts"), alike=True, options=_FACTS),
+    "overlay": Kind(
+        lambda named, o: plot_overlay(named, o.gauge, along=o.along, columns=o.columns),
+        least=2,
+        options=("gauge", "along"),
+    ),
+    "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), least=2, most=2),
+    "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), least=2, most=2),
+    "years": Kind(
+        lambda named, o: plot_years(named, o.facts, o.gauge, columns=o.columns), alike=True, options=_FACTS
+    ),
     "distances": Kind(_distances, least=2, alike=True, options=(*_FACTS, "metric", "linkage")),
     "predictors": Kind(_predictors, least=3, alike=True, options=_FACTS),
-    "path": Kind(_path, options=()),
+    "path": Kind(
+        lambda named, o: plot_path(list(named.values()), list(named), columns=o.columns), options=()
+    ),
 }
+
+
+class LeakyFigure(NamedTuple):
+    """How to draw a figure.
+
+    Attributes:
+        draw: takes a sweep and `columns`; raises an InputError that says what the sweep lacks.
+        needs: which networks the sweep must hold.
+        alone: whether a single run can show it.
+    """
+
+    draw: Callable[..., Figure]
+    needs: str
+    alone: bool = False
+
+
+class LeakyFigures(NamedTuple):
+    """What a sweep can show.
+
+    Attributes:
+        figures: by name.
+        reasons: for each of the others, why not.
+    """
+
+    figures: dict[str, Figure]
+    reasons: dict[str, str]
+
+
+_DEPTHS = "two or more L̃ > 0, all else but seeds the same"
+_ONE = "any network; that with L̃ nearest 7 and the lowest seed is shown"
+_SCHEMES = "equidistant and other steps with the same L and seeds"
+
+FIGURES = {
+    "1a": LeakyFigure(plot_dimensions, _DEPTHS),
+    "1b": LeakyFigure(plot_spectra, _ONE, alone=True),
+    "1c": LeakyFigure(plot_energies, f"{_ONE}, L̃ > 0", alone=True),
+    "2a": LeakyFigure(plot_errors, f"{_SCHEMES}; test samples"),
+    "2b": LeakyFigure(plot_steps, "a network with adaptive steps"),
+    "2c": LeakyFigure(plot_plane, "two schemes with the same L and seed"),
+    "3": LeakyFigure(plot_bounded, _DEPTHS),
+    "affinity": LeakyFigure(plot_affinity, _ONE, alone=True),
+}
+"""By the paper's numbers, and `affinity`."""
+
+PICTURES = FIGURES | {
+    "ranks": LeakyFigure(plot_ranks, _ONE, alone=True),
+    "training": LeakyFigure(plot_training, "any network", alone=True),
+    "projection": LeakyFigure(plot_projection, _ONE, alone=True),
+}
+"""These, and others that are not in the paper."""
+
+
+def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 2) -> Figure:
+    """Draw one of `PICTURES`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
+    if kind not in PICTURES:
+        raise InputError(f"expected one of {', '.join(PICTURES)}, got {kind!r}")
+    picture = PICTURES[kind]
+    if isinstance(results, LeakyRun) and not picture.alone:
+        alone = ", ".join(name for name, other in PICTURES.items() if other.alone)
+        raise InputError(f"{kind} needs a sweep ({picture.needs}), got one run, which can show {alone}")
+    return picture.draw(results, columns=columns)
+
+
+def usual_picture(sweep: LeakySweep) -> str:
+    """Return what to look at first: 1a of several depths, 2a of several schemes, else the energies."""
+    depths = {run.design.effective_depth for run in sweep.runs}
+    if len(depths - {0.0}) > 1:
+        return "1a"
+    if len({run.design.scheme for run in sweep.runs}) > 1:
+        return "2a"
+    return "1c" if max(depths) > 0 else "1b"
+
+
+def leaky_figures(sweep: LeakySweep, *, columns: Columns = 2) -> LeakyFigures:
+    """Draw all figures of the paper that this sweep can show, and say for the others why not."""
+    require_matplotlib()
+    figures: dict[str, Figure] = {}
+    reasons: dict[str, str] = {}
+    for name, figure in FIGURES.items():
+        try:
+            figures[name] = figure.draw(sweep, columns=columns)
+        except FathometerError as error:
+            reasons[name] = str(error)
+    return LeakyFigures(figures, reasons)

@@ -1,89 +1,90 @@
-"""Two soundings against each other: their alignment, and their difference along it."""
+"""Two soundings compared site by site; residual paths; a training over its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from fathometer.compare.distance import Align, Alignment, aligned
+from fathometer.compare.distance import Align
 from fathometer.compare.soundings import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
-from fathometer.report.figures.depth_axis import mark_blocks, name_blocks
-from fathometer.report.figures.signature import point_size, reach_one, values_of
-from fathometer.report.figures.soundings import relative_depth
+from fathometer.report.figures.soundings import (
+    draw_errors,
+    finite_signature,
+    name_blocks,
+    reach_one,
+    shade_blocks,
+)
 from fathometer.report.figures.style import (
     BLUE,
     DARK,
     GREY,
     MARGIN,
     RED,
+    SMALL_SIZE,
+    UPRIGHT,
     WIDTHS,
     Columns,
     column_figure,
     for_print,
+    label_of,
     legend_above,
+    legend_line,
     letters_in,
     look,
     plain,
-    words,
 )
+from fathometer.report.tables import alignment_table, step_edges
+from fathometer.results.history import History
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_PATH = {"stable_rank": "stable rank", "cost_of_identity": "cost of identity", "speed": "speed"}
+_MAX_NAMES = 40  # names that fit beside a vertical axis
 
 
 @for_print
 def plot_alignment(
     soundings: Soundings, gauge: str = "affinity", *, by: Align = "dtw", columns: Columns = 2
 ) -> Figure:
-    """Two soundings one above the other, and lines between the sites that answer to each other.
+    """Plot two soundings one above the other, with lines between the sites that are aligned.
 
     Args:
         soundings: two, by name, or a list.
         gauge: what to show.
-        by: `dtw`, `sites` (the same names), or `auto` (`sites` where they are the same).
+        by: `dtw`, `sites` (the same names), or `auto` (`sites` if both have the same).
         columns: 1 or 2, the width in columns of a page.
     """
     from matplotlib.patches import ConnectionPatch
 
-    (first, one), (second, other) = _two(soundings)
-    alignment = aligned(one, other, gauge, by)
+    pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, sharey=True)
-    panels = ((top, first, one), (bottom, second, other))
-    for number, (axes, name, sounding) in enumerate(panels):
-        mean, std = values_of(sounding, gauge)
-        axes.errorbar(
-            relative_depth(len(mean)),
-            mean,
-            yerr=std,
-            color=look(number)["color"],
-            marker=look(number)["marker"],
-            markersize=point_size(len(mean)),
-            linewidth=point_size(len(mean)) / 4,
-            elinewidth=point_size(len(mean)) / 6,
-            zorder=3,
-        )
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
+    for number, (axes, name) in enumerate(zip((top, bottom), named, strict=True)):
+        table = finite_signature(named[name], gauge)
+        draw_errors(axes, table["depth"], table["mean"], table["std"], number, linestyle="-", zorder=3)
         title = plain(name, letters_in(WIDTHS[columns] - 0.7, 8))
-        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind it
         axes.set_title(title, loc="left", color=look(number)["color"], bbox=ground)
+        axes.patch.set_alpha(0)  # lines of the figure are under its axes
     reach_one(top, gauge)
-    x, y = relative_depth(len(one.sites)), relative_depth(len(other.sites))
-    for (i, j), (a, b) in zip(alignment.pairs.tolist(), alignment.values, strict=True):
-        line = ConnectionPatch((x[i], a), (y[j], b), "data", "data", axesA=top, axesB=bottom)
+    for row in pairs.itertuples():
+        ends = (row.first_depth, row.first_mean), (row.second_depth, row.second_mean)
+        line = ConnectionPatch(*ends, "data", "data", axesA=top, axesB=bottom)
         line.set(color=GREY, linewidth=0.5, alpha=0.8, zorder=-1, gid="match")
         line.set_in_layout(False)
         figure.add_artist(line)
-    for axes in (top, bottom):
-        axes.patch.set_alpha(0)  # lines of the figure lie under its axes
     top.spines["bottom"].set_visible(False)
     top.tick_params("x", length=0)
-    bottom.set_xlabel(f"relative depth; {_how(alignment)}")
-    figure.supylabel(words(gauge), fontsize=8)
+    bottom.set_xlabel(f"relative depth; {_how(pairs)}")
+    figure.supylabel(label_of(gauge), fontsize=8)
     return figure
 
 
@@ -91,7 +92,7 @@ def plot_alignment(
 def plot_difference(
     soundings: Soundings, gauge: str = "affinity", *, by: Align = "auto", columns: Columns = 2
 ) -> Figure:
-    """The second sounding less the first, along their alignment, under both of them.
+    """Plot the second sounding minus the first along their alignment, under both of them.
 
     Error bars are one standard deviation over batches, of the difference sqrt(s₁² + s₂²). The blocks are
     those of the first network.
@@ -99,66 +100,147 @@ def plot_difference(
     Args:
         soundings: two, by name, or a list.
         gauge: what to show.
-        by: `auto` (`sites` where both have the same, else `dtw`), `sites` or `dtw`.
+        by: `auto` (`sites` if both have the same, else `dtw`), `sites` or `dtw`.
         columns: 1 or 2, the width in columns of a page.
     """
-    from matplotlib.lines import Line2D
-
-    (first, one), (second, other) = _two(soundings)
-    alignment = aligned(one, other, gauge, by)
-    pairs, difference = alignment.pairs, alignment.difference
-    stds = [values_of(sounding, gauge)[1][pairs[:, side]] for side, sounding in enumerate((one, other))]
+    pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
+    first, second = named
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
-    steps, size = np.arange(len(pairs)), point_size(len(pairs))
-    handles = []
-    for number, (name, std) in enumerate(zip((first, second), stds, strict=True)):
-        looks = look(number) | {"markersize": size, "linewidth": size / 4}
-        top.errorbar(steps, alignment.values[:, number], yerr=std, elinewidth=size / 6, **looks)
-        handles.append(Line2D([], [], label=plain(name, 40), **look(number)))
-    top.set_ylabel(words(gauge))
+    for number, side in enumerate(("first", "second")):
+        finite_signature(named[(first, second)[number]], gauge)
+        draw_errors(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
+    top.set_ylabel(label_of(gauge))
     reach_one(top, gauge)
-    colours = np.where(difference < 0, BLUE, RED).tolist()
-    bottom.bar(steps, difference, 0.8, color=colours)
+    difference = pairs["difference"]
+    bottom.bar(pairs.index, difference, 0.8, color=np.where(difference < 0, BLUE, RED).tolist())
     if len(pairs) <= 150:
-        bottom.errorbar(steps, difference, yerr=np.hypot(*stds), linestyle="", color=DARK, elinewidth=0.5)
+        bottom.errorbar(pairs.index, difference, pairs["std"], linestyle="", color=DARK, elinewidth=0.5)
     bottom.axhline(0, color=DARK, linewidth=0.6)
     short = max(len(first), len(second)) <= 16
     bottom.set_ylabel(f"{plain(second)}\n− {plain(first)}" if short else "second − first")
-    blocks = _along(blocks_of(one.sites), pairs[:, 0])
+    blocks = _in_steps(blocks_of(named[first].sites), pairs["first_order"])
     for axes in (top, bottom):
-        mark_blocks(axes, blocks)
+        shade_blocks(axes, blocks)
     figure.align_ylabels()
     bottom.set_xlim(-0.6, len(pairs) - 0.4)
     if len(blocks) > 1:
         name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
     whose = f"blocks of {plain(first, 30)}" + ("\n" if columns == 1 else "; ")
-    bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(alignment))
-    legend_above(figure, handles)
+    bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(pairs))
+    legend_above(figure, [legend_line(number, name) for number, name in enumerate(named)])
     return figure
 
 
-def _two(soundings: Soundings) -> list[tuple[str, Sounding]]:
-    named = list(by_name(soundings).items())
-    if len(named) != 2:
-        raise InputError(f"expected two soundings to hold against each other, got {len(named)}")
-    return named
+@for_print
+def plot_path(
+    paths: Sequence[Sounding], labels: Sequence[str] | None = None, *, columns: Columns = 2
+) -> Figure:
+    """Plot residual paths: stable rank, cost of identity and speed along the blocks, with error bars.
+
+    The stable rank begins with the input of the first block; a ring marks its lowest value. Several paths are
+    drawn over each other, by name where they have the same blocks, else by relative depth.
+
+    Args:
+        paths: what `residual_path` returns.
+        labels: of the lines; the names of the networks if left out.
+        columns: 1 or 2, the width in columns of a page.
+    """
+    if not paths:
+        raise InputError("expected at least one path to plot, got none")
+    for path in paths:
+        if not is_path(path):
+            raise InputError(
+                f"expected what residual_path returns, got a sounding of {', '.join(path.gauges)}"
+            )
+    labels = labels or [str(path.provenance.model.get("name", "")) for path in paths]
+    panels = [gauge for gauge in _PATH if any(gauge in path.gauges for path in paths)]
+    names = [[site.name for site in path.sites] for path in paths]
+    alike = all(other == names[0] for other in names)
+    figure = column_figure(columns, (1.15 if columns == 1 else 1.5) * len(panels) + 0.7)
+    every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, gauge in zip(every, panels, strict=True):
+        for number, path in enumerate(paths):
+            if gauge in path.gauges:
+                _path_line(axes, path, gauge, number, relative=not alike)
+        axes.set_ylabel(_PATH[gauge])
+        axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
+    if not alike:
+        every[-1].set_xlabel("relative depth")
+    elif (WIDTHS[columns] - MARGIN) / (len(names[0]) + 1) < UPRIGHT:
+        every[-1].set_xlabel("block")
+    else:
+        shown = ["input", *(plain(name, 30) for name in names[0])]
+        every[-1].set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)
+    if len(paths) == 1:
+        every[0].set_title(plain(labels[0], letters_in(WIDTHS[columns] - 0.7, 8)), loc="left")
+    else:
+        legend_above(figure, [legend_line(number, label) for number, label in enumerate(labels)])
+    return figure
 
 
-def _how(alignment: Alignment) -> str:
-    if alignment.how == "sites":
-        return f"the same sites, distance {alignment.distance:.3g}"
-    return f"DTW distance {alignment.distance:.3g}"
+def is_path(sounding: Sounding) -> bool:
+    """Return whether it is what `residual_path` returns."""
+    return {"stable_rank", "stable_rank_in", "speed"} <= set(sounding.gauges)
 
 
-def _along(blocks: Sequence[Block], places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Block]:
-    """The same blocks, counted in steps of an alignment."""
-    return [
-        Block(
-            block.name,
-            block.label,
-            int(np.searchsorted(places, block.start)),
-            int(np.searchsorted(places, block.stop)),
-        )
-        for block in blocks
-    ]
+@for_print
+def plot_history(history: History, gauge: str = "affinity", *, columns: Columns = 2) -> Figure:
+    """Plot a gauge over a training, a row for each site; beside it the first and the last sounding.
+
+    A column of the map reaches half-way to the steps measured before and after it. In one column of a page
+    the second picture is below the first.
+    """
+    table = history.table(gauge)
+    names, depth = [str(name) for name in table.columns], np.arange(len(table.columns))
+    height = max(2.4, 1.2 + 0.16 * min(len(names), _MAX_NAMES))
+    figure = column_figure(columns, 2 * height if columns == 1 else height)
+    shape: Any = {"nrows": 2} if columns == 1 else {"ncols": 2, "width_ratios": (2, 1)}
+    heat, lines = figure.subplots(sharey=True, **shape)
+    highest = 1.0 if gauge.startswith("affinity") else None
+    edges = step_edges(history.steps), np.arange(len(names) + 1) - 0.5
+    cells = heat.pcolormesh(*edges, table.to_numpy().T, vmax=highest)
+    figure.colorbar(cells, ax=heat, label=label_of(gauge), pad=0.01)
+    heat.set_xlabel("step")
+    if len(history.steps) > 1:
+        heat.set_xlim(history.steps[0], history.steps[-1])
+    heat.invert_yaxis()
+    if len(names) > _MAX_NAMES:
+        heat.set_ylabel("site, in order of depth")
+    else:
+        heat.set_yticks(depth, [plain(name, 30) for name in names], fontsize=SMALL_SIZE)
+    for row, colour, style in ((0, BLUE, "--"), (-1, RED, "-")):
+        label = f"step {history.steps[row]}"
+        lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
+    lines.set_xlabel(label_of(gauge))
+    lines.legend()
+    figure.suptitle(plain(history.soundings[0].provenance.model.get("name", "")))
+    return figure
+
+
+def _how(pairs: pd.DataFrame) -> str:
+    how = "same sites, distance" if pairs.attrs["how"] == "sites" else "DTW distance"
+    return f"{how} {pairs.attrs['distance']:.3g}"
+
+
+def _in_steps(blocks: Sequence[Block], places: pd.Series[int]) -> list[Block]:
+    """Return the same blocks, counted in steps of an alignment."""
+    edge = places.to_numpy().searchsorted
+    return [Block(b.name, b.label, int(edge(b.start)), int(edge(b.stop))) for b in blocks]
+
+
+def _path_line(axes: Axes, path: Sounding, gauge: str, number: int, *, relative: bool) -> None:
+    mean, std = path.mean(gauge).to_numpy(), path.std(gauge).fillna(0).to_numpy()
+    depth = np.arange(1, len(mean) + 1, dtype=float)  # 0 is the input of the first block
+    if gauge == "stable_rank":
+        start = path.sites[0].name
+        mean = np.r_[path.mean("stable_rank_in")[start], mean]
+        std = np.r_[path.std("stable_rank_in").fillna(0)[start], std]
+        depth = np.r_[0, depth]
+    if relative:
+        depth /= len(path.sites)
+    axes.errorbar(depth, mean, yerr=std, elinewidth=0.6, **look(number))
+    if gauge == "stable_rank":
+        lowest = 1 + int(np.argmin(mean[1:]))
+        colour = look(number)["color"]
+        axes.plot(depth[lowest], mean[lowest], "o", markersize=8, fillstyle="none", color=colour)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.report.words import in_words
+from fathometer.report.numbers import in_words
 from fathometer.results.files import complete_file
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 NOTE_SIZE = 7.0  # points: ticks, legends, notes
 SMALL_SIZE = 6.0  # names that stand close, numbers in cells
 
-# The same under their former names.
-INK, SEA, BUOY, KELP, SAND, SKY, SHELL = DARK, BLUE, RED, GREEN, ORANGE, SKY_BLUE, PURPLE
-FOG, MIST, NOTE, TINY = GREY, LIGHT_GREY, NOTE_SIZE, SMALL_SIZE
 
 UPRIGHT = 1.3 * SMALL_SIZE / 72
 """Inches that a name under an axis takes, set upright."""
@@ -146,6 +143,13 @@ def look(number: int) -> dict[str, Any]:
     }
 
 
+def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -> Artist:
+    """Return an entry of a legend in the style of series `number`."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=plain(name, longest), **(look(number) | settings))
+
+
 def plain(name: object, longest: int = 60) -> str:
     r"""A name from a file as it stands there: no formula, no control character, not longer than fits.
 
@@ -162,8 +166,8 @@ def plain(name: object, longest: int = 60) -> str:
     return text.replace("$", r"\$")
 
 
-def words(gauge: str) -> str:
-    """A gauge or a column as an axis names it."""
+def label_of(gauge: str) -> str:
+    """Return the name of a gauge or of a column as an axis shows it."""
     return plain(in_words(gauge))
 
 

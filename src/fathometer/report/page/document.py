@@ -7,11 +7,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from fathometer.report.numbers import number
 from fathometer.report.page import encoding
 from fathometer.report.page.bundle import chart_library
 from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.items import Chart, Facts, Item, Page, Table, View, Words
-from fathometer.report.words import number
 
 if TYPE_CHECKING:
     from jinja2 import Template

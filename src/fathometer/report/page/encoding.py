@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fathometer.report.words import number
+from fathometer.report.numbers import number
 
 _LARGEST = 1e38  # what float32 holds, with some room
 _UNSAFE = {

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fathometer.report.history_words import cost_words, history_words
 from fathometer.report.page.encoding import column, packed, short
 from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Page, Section, View, Words
 from fathometer.report.page.sounding import provenance_facts, sounding_data
+from fathometer.report.words import cost_words, history_words
 from fathometer.results.history import History
 
 MOST = 1_000_000

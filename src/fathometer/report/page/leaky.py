@@ -12,7 +12,6 @@ from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.leaky.run import in_threads
 from fathometer.leaky.theory import Statement
 from fathometer.report.leaky_tables import Results, statements_of, usual_run
-from fathometer.report.leaky_words import name_of, sweep_words
 from fathometer.report.page.encoding import table
 from fathometer.report.page.items import Facts, Item, Page, Section, View
 from fathometer.report.page.leaky_charts import run_charts
@@ -20,6 +19,7 @@ from fathometer.report.page.leaky_data import NAMES, NUMBERS, over_the_sweep, ru
 from fathometer.report.page.leaky_panels import BOTTLENECK, ENERGIES, OVERVIEW, TRAINING
 from fathometer.report.page.scheme_charts import scheme_items
 from fathometer.report.page.sounding import provenance_facts
+from fathometer.report.words import name_of, sweep_words
 
 
 def leaky_page(runs: Results, title: str | None = None) -> Page:

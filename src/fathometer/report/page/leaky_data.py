@@ -17,8 +17,8 @@ from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.schemes import project_paths
 from fathometer.leaky.theory import Statement
 from fathometer.report.leaky_tables import DECADES, bottleneck_stretches, network_row, sample_paths
-from fathometer.report.leaky_words import name_of, run_words
 from fathometer.report.page.encoding import packed, short
+from fathometer.report.words import name_of, run_words
 
 SPECTRA = 12
 """So many singular values are shown."""

@@ -21,12 +21,12 @@ from fathometer.compare import (
 )
 from fathometer.compare.soundings import ASPECTS, Soundings, labels_of
 from fathometer.errors import InputError
+from fathometer.report.numbers import in_words
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
 from fathometer.report.page.overlay_charts import overlay_charts
 from fathometer.report.page.several_charts import predictor_charts, years_chart
 from fathometer.report.page.tree_chart import MOST, tree_chart
-from fathometer.report.words import in_words
 from fathometer.results.sounding import Sounding
 
 _GAUGE = "affinity"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fathometer.report.numbers import in_words
 from fathometer.report.page.colours import ACCENT, WARM
 from fathometer.report.page.items import Chart
 from fathometer.report.page.networks import hues
 from fathometer.report.page.vega import TEXT, as_spec
-from fathometer.report.words import in_words
 
 if TYPE_CHECKING:
     import altair as alt

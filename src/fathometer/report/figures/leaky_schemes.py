@@ -1,0 +1,135 @@
+"""Step schemes: test errors (Figure 2a), spectra and steps (2b), paths in a plane (2c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from fathometer.errors import InputError
+from fathometer.leaky import LeakySweep
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
+from fathometer.report.figures.leaky import (
+    STEP,
+    draw_weight_spectra,
+    name_run,
+    name_spectra,
+    plane_figure,
+)
+from fathometer.report.figures.style import (
+    DARK,
+    Columns,
+    column_figure,
+    for_print,
+    legend_above,
+    note_below,
+)
+from fathometer.report.leaky_tables import SCHEME_LOOKS, error_table, scheme_paths, trained
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+@for_print
+def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+    """Plot the test error against L for each scheme, and beside it what the scheme changes (Figure 2a).
+
+    Left: means over seeds, with one standard deviation. Right: the difference to equidistant steps within
+    each seed as points, their mean with its 95 % interval (Student) as a bar; below 0 is better.
+    """
+    pairs = paired_differences(sweep)
+    figure = column_figure(columns, 4.4 if columns == 1 else 2.8)
+    left, right = figure.subplots(*((2, 1) if columns == 1 else (1, 2)))
+    handles = _draw_errors(left, sweep)
+    _draw_differences(right, sweep)
+    for axes in (left, right):
+        axes.set_xlabel("layers $L$")
+        axes.margins(x=0.08)
+    seeds = sorted(set(pairs["seeds"]))
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    where = ("above", "below") if columns == 1 else ("left", "right")
+    parts = [
+        f"{where[0]}: mean and standard deviation over seeds",
+        f"{where[1]}: {count} seeds each, and the mean with its {CONFIDENCE:.0%} interval",
+    ]
+    note_below(figure, parts, "; ")
+    legend_above(figure, handles)
+    return figure
+
+
+@for_print
+def plot_steps(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+    """Plot singular values of W_p of the adaptive run with the most layers, p_l as grey lines (Figure 2b)."""
+    runs = [run for run in trained(sweep) if run.design.scheme == "adaptive"]
+    if not runs:
+        raise InputError("steps: expected a network with adaptive steps, got none; train scheme='adaptive'")
+    run = min(runs, key=lambda run: (-run.design.layers, run.design.seed))
+    figure = column_figure(columns, 2.4 if columns == 1 else 3.0)
+    axes = figure.subplots()
+    for place in run.path.places.tolist():
+        axes.axvline(place, color=STEP, linewidth=0.8, zorder=0, gid="step")
+    draw_weight_spectra(axes, run)
+    name_spectra(figure, run, steps=True)
+    name_run(figure, run)
+    return figure
+
+
+@for_print
+def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+    """Plot the paths A_p of the schemes in the plane of a joint PCA, a dot at each layer (Figure 2c).
+
+    Of networks that differ in scheme, L and seed alone, those that `comparable_schemes` returns are shown.
+    """
+    table, runs, explained = scheme_paths(sweep)
+    paths = [part[["x", "y"]].to_numpy() for _, part in table.groupby("scheme", sort=False)]
+    figure, axes = plane_figure(paths, explained, columns)
+    for run, path in zip(runs, paths, strict=True):
+        colour, marker = SCHEME_LOOKS[run.design.scheme]
+        axes.plot(*path.T, color=colour, marker=marker, linewidth=0.8, label=run.design.scheme)
+    design = runs[0].design
+    parts = [rf"$\tilde{{L}}$ = {design.effective_depth:g}", f"$L$ = {design.layers}", f"seed {design.seed}"]
+    note_below(figure, parts)
+    legend_above(figure, axes.get_lines())
+    return figure
+
+
+def _draw_errors(axes: Axes, sweep: LeakySweep) -> list[Line2D]:
+    table, handles = error_table(sweep), []
+    for scheme, offset in _offsets(table["scheme"], table["layers"]).items():
+        colour, marker = SCHEME_LOOKS[scheme]
+        rows = table[table["scheme"] == scheme]
+        style: Any = {"color": colour, "marker": marker, "elinewidth": 0.7, "capsize": 2}
+        x = rows["layers"] + offset
+        handles.append(axes.errorbar(x, rows["mean"], yerr=rows["std"], label=scheme, **style).lines[0])
+        handles[-1].set_label(scheme)
+    axes.set_xticks(sorted(set(table["layers"])))
+    axes.set_ylabel("test error (MSE)")
+    return handles
+
+
+def _draw_differences(axes: Axes, sweep: LeakySweep) -> None:
+    pairs, each = paired_differences(sweep), seed_differences(sweep)
+    for scheme, offset in _offsets(pairs["scheme"], pairs["layers"], wide=3.0).items():
+        colour, marker = SCHEME_LOOKS[scheme]
+        points, rows = each[each["scheme"] == scheme], pairs[pairs["scheme"] == scheme]
+        faint: Any = {"s": 8, "alpha": 0.45, "linewidths": 0}
+        axes.scatter(points["layers"] + offset, points["difference"], color=colour, **faint)
+        ends = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
+        style: Any = {"color": colour, "marker": marker, "markersize": 4, "capsize": 2, "linestyle": ""}
+        axes.errorbar(rows["layers"] + 1.6 * offset, rows["mean"], yerr=ends, label=scheme, **style)
+    axes.axhline(0, color=DARK, linewidth=0.6)
+    axes.set_xticks(sorted(set(pairs["layers"])))
+    axes.set_ylabel(f"test error minus that of {BASELINE}")
+
+
+def _offsets(schemes: Iterable[str], layers: Iterable[int], wide: float = 1.0) -> dict[str, float]:
+    """Return a small shift for each scheme, so that bars do not cover each other."""
+    present = set(schemes)
+    known = [scheme for scheme in get_args(Scheme) if scheme in present]
+    closest = min(np.diff(sorted(set(layers))), default=1.0)
+    middle = (len(known) - 1) / 2
+    return {scheme: 0.05 * wide * float(closest) * (i - middle) for i, scheme in enumerate(known)}

@@ -1,0 +1,172 @@
+"""What pictures of soundings show, as tables: figures for print and charts of a page draw the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fathometer.compare import Clustering, by_name, signatures
+from fathometer.compare.distance import Align, aligned
+from fathometer.compare.soundings import Array, Soundings
+from fathometer.errors import InputError
+from fathometer.report.blocks import blocks_of
+from fathometer.results.sounding import Sounding
+
+
+def signature_table(soundings: Sounding | Soundings, gauge: str = "affinity") -> pd.DataFrame:
+    """Return a row for each network and site, in order of depth.
+
+    Columns: `network`, `site`, `operator`, `call`, `block`, `samples`, `features`, `order` (from 0), `depth`
+    (from 0 at the first site to 1 at the last), `mean` over batches (NaN if not finite) and `std` (0 if there
+    is one batch).
+    """
+    named = by_name([soundings] if isinstance(soundings, Sounding) else soundings)
+    return pd.concat([_signature(name, each, gauge) for name, each in named.items()], ignore_index=True)
+
+
+def _signature(name: str, sounding: Sounding, gauge: str) -> pd.DataFrame:
+    mean, std = sounding.mean(gauge).to_numpy(float), sounding.std(gauge).to_numpy(float)
+    sizes = (
+        sounding.records.drop_duplicates("site").set_index("site").reindex([s.name for s in sounding.sites])
+    )
+    return pd.DataFrame(
+        {
+            "network": name,
+            "site": [site.name for site in sounding.sites],
+            "operator": [site.operator for site in sounding.sites],
+            "call": [site.call for site in sounding.sites],
+            "block": [block.name for block in blocks_of(sounding.sites) for _ in range(len(block))],
+            "samples": sizes["n"].to_numpy(),
+            "features": sizes["d"].to_numpy(),
+            "order": np.arange(len(mean)),
+            "depth": relative_depth(len(mean)),
+            "mean": np.where(np.isfinite(mean), mean, np.nan),
+            "std": np.where(np.isfinite(std), std, 0.0),
+        }
+    )
+
+
+def relative_depth(count: int) -> Array:
+    """Return so many depths, from 0 at the first site to 1 at the last."""
+    return np.arange(count) / max(count - 1, 1)
+
+
+def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "auto") -> pd.DataFrame:
+    """Return a row for each pair of sites that two soundings have in common.
+
+    Columns: of `first` and `second` the `…_order`, `…_depth`, `…_mean` and `…_std` of the site; `difference`,
+    second minus first, and its standard deviation `std`. `attrs` hold `names`, `how` they were aligned (`dtw`
+    or `sites`) and their `distance`.
+    """
+    named = by_name(soundings)
+    if len(named) != 2:
+        raise InputError(f"expected two soundings to compare, got {len(named)}")
+    alignment = aligned(*named.values(), gauge, by)
+    table = pd.DataFrame()
+    for side, (place, name) in zip(("first", "second"), enumerate(named), strict=True):
+        sites = signature_table({name: named[name]}, gauge).iloc[alignment.pairs[:, place]]
+        for column in ("order", "depth", "mean", "std"):
+            table[f"{side}_{column}"] = sites[column].to_numpy()
+    table["difference"] = alignment.difference
+    table["std"] = np.hypot(table["first_std"], table["second_std"])
+    table.attrs = {"names": list(named), "how": alignment.how, "distance": alignment.distance}
+    return table
+
+
+def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity") -> pd.DataFrame:
+    """Return a row for each network with a known year: `year`, `family`, `min`, `median`, `max` over sites.
+
+    Rows are in order of year. `place` is the year, with networks of one year beside each other around it.
+
+    Args:
+        soundings: by name, or a list.
+        facts: network × `year`, and `family` if known, as `known_facts` and `read_facts` return them.
+        gauge: the gauge to summarise.
+    """
+    found = signatures(soundings, gauge)
+    years = facts["year"].dropna() if "year" in facts else pd.Series(dtype=float)
+    families = facts["family"] if "family" in facts else pd.Series(dtype=object)
+    rows = [
+        (name, int(years[name]), str(families.get(name) or ""), v.min(), float(np.median(v)), v.max())
+        for name, v in found.items()
+        if name in years.index
+    ]
+    if not rows:
+        listed = ", ".join(list(found)[:5]) + (" …" if len(found) > 5 else "")
+        raise InputError(
+            f"years: expected the years in which networks were published, got none for {listed}; give a CSV "
+            "with columns network and year (read_facts), or facts in a survey's plan"
+        )
+    table = pd.DataFrame(rows, columns=["network", "year", "family", "min", "median", "max"])
+    table = table.sort_values("year", kind="stable").set_index("network")
+    within = table.groupby("year")["year"]
+    middle = (within.transform("size") - 1) / 2
+    table["place"] = table["year"] + 0.7 * (within.cumcount() - middle) / max(within.size().max(), 2)
+    return table
+
+
+def matrix_table(clustering: Clustering) -> pd.DataFrame:
+    """Return a row for each cell of the distance matrix, in the order of the tree's leaves.
+
+    Columns: `network` and `other`, `row` and `column` from 0, `distance`.
+    """
+    names, matrix = np.array(clustering.names, object), clustering.ordered.to_numpy()
+    row, column = (part.ravel() for part in np.indices(matrix.shape))
+    cells = {"network": names[row], "other": names[column], "row": row, "column": column}
+    return pd.DataFrame({**cells, "distance": matrix.ravel()})
+
+
+def branch_table(clustering: Clustering) -> pd.DataFrame:
+    """Return four rows for each merge of the tree, the corners of its bracket.
+
+    Columns: `merge` and `step` from 0, `row` (of the matrix, leaves at whole numbers) and `height`.
+    """
+    count = len(clustering.order)
+    row, heights = np.zeros(2 * count - 1), np.zeros(2 * count - 1)
+    row[list(clustering.order)] = np.arange(count)
+    rows = []
+    for merge, (a, b, height, _) in enumerate(clustering.linkage):
+        left, right, new = int(a), int(b), count + merge
+        corners = [(left, heights[left]), (left, height), (right, height), (right, heights[right])]
+        rows += [(merge, step, row[leaf], level) for step, (leaf, level) in enumerate(corners)]
+        row[new], heights[new] = (row[left] + row[right]) / 2, height
+    return pd.DataFrame(rows, columns=["merge", "step", "row", "height"])
+
+
+def predictor_table(
+    best: pd.DataFrame,
+    statistics: pd.DataFrame,
+    facts: pd.DataFrame,
+    families: Mapping[str, str],
+    target: str = "accuracy",
+) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+    """Return for each row of `best` the row, and its networks with `value`, `target` and the line `fit`.
+
+    Args:
+        best: what `best_predictors` returns.
+        statistics: network × statistic.
+        facts: network × accuracy and characteristics.
+        families: network → family.
+        target: what was predicted.
+    """
+    found = []
+    for row in best.to_dict("records"):
+        source = statistics if row["kind"] == "signature" else facts
+        table = pd.DataFrame({"value": source[row["predictor"]], "target": facts[target]}, statistics.index)
+        table = table[[families.get(str(name)) == row["family"] for name in table.index]]
+        table = table[np.isfinite(table.to_numpy(float)).all(axis=1)].rename_axis("network")
+        table["fit"] = table["target"].mean() + row["slope"] * (table["value"] - table["value"].mean())
+        found.append(({str(key): value for key, value in row.items()}, table))
+    return found
+
+
+def step_edges(steps: Sequence[int]) -> Array:
+    """Return where each step of a training begins and ends on an axis: half-way to its neighbours."""
+    centres = np.array(steps, float)
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middles = (centres[1:] + centres[:-1]) / 2
+    return np.r_[2 * centres[0] - middles[0], middles, 2 * centres[-1] - middles[-1]]
