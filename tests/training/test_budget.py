@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fathometer.results.history import Cost
-from fathometer.training.budget import Budget
+from fathometer.training.record import Budget
 
 
 class Clock:

@@ -159,14 +159,14 @@ def test_two_callbacks_and_mistakes(tmp_path: Path) -> None:
     assert other.history.signature.columns.to_list() == ["2"]
     with pytest.raises(TypeError, match="evry"):
         FathometerCallback(WATCHED, evry=3)
-    with pytest.raises(InputError, match="'backbone' is no module of what is trained"):
+    with pytest.raises(InputError, match="of a module of what is trained, got 'backbone'"):
         fitted(tmp_path, 3, [FathometerCallback(WATCHED, network="backbone")])
     fresh = FathometerCallback(WATCHED)
     assert fresh.state_dict() == {"history": None}
     assert fresh.probe is None
     with pytest.raises(InputError, match="training takes the first sounding"):
         _ = fresh.history
-    with pytest.warns(UserWarning, match="begins anew: history in the checkpoint: broken"):
+    with pytest.warns(UserWarning, match="starts again: history in the checkpoint: broken"):
         fresh.load_state_dict({"history": "{"})
     assert fresh.state_dict() == {"history": None}
 

@@ -11,7 +11,7 @@ import torch
 
 from fathometer import InputError, load_history
 from fathometer.results.history import History
-from fathometer.training import Probe, metrics
+from fathometer.training import Probe, record
 from tests.training.training import WATCHED, mlp
 
 
@@ -20,18 +20,18 @@ def test_numbers_on_a_gpu_are_fetched_together(monkeypatch: pytest.MonkeyPatch) 
         del name
         return value
 
-    monkeypatch.setattr(metrics, "_number", as_on_a_gpu)
-    kept = metrics.Metrics()
+    monkeypatch.setattr(record, "_number", as_on_a_gpu)
+    kept = record.Metrics()
     for step in range(3000):
-        kept.note(step, {"loss": torch.tensor(float(step)), "count": torch.tensor(step)})
-    assert len(kept._loose) < 1024
-    kept.note(7, {"loss": -1.0})  # what is said last holds
-    kept.note(2999, {"loss": torch.tensor(-2.0)})
-    found = kept.fetched()
+        kept.add(step, {"loss": torch.tensor(float(step)), "count": torch.tensor(step)})
+    assert len(kept._single) < 1024
+    kept.add(7, {"loss": -1.0})  # what is said last holds
+    kept.add(2999, {"loss": torch.tensor(-2.0)})
+    found = kept.fetch()
     assert found["loss"] == {**{step: float(step) for step in range(2999)}, 7: -1.0, 2999: -2.0}
     assert found["count"] == {step: float(step) for step in range(3000)}
-    assert not kept._loose
-    assert not kept._bundles
+    assert not kept._single
+    assert not kept._stacked
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_metrics_without_a_name_and_impossible_costs(history: History, tmp_path:
     good = json.loads(path.read_text())
     for wrong in ({"seconds": -1.0}, {"in_all": "nan"}, {"bound": "inf"}):
         path.write_text(json.dumps({**good, "cost": {**good["cost"], **wrong}}))
-        with pytest.raises(InputError, match="finite and not negative"):
+        with pytest.raises(InputError, match=r"broken, the parts do not fit .*cost"):
             load_history(path)
 
 

@@ -325,7 +325,7 @@ def test_a_step_that_has_no_penalty_says_why() -> None:
     with penalty:
         with pytest.raises(InputError, match="expected a forward pass"):
             penalty()
-        with pytest.raises(InputError, match="watching already"), penalty:
+        with pytest.raises(InputError, match="already watching"), penalty:
             pass
         model(x[:1])
         with pytest.raises(InputError, match="two samples or more"):

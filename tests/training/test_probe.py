@@ -18,7 +18,7 @@ from fathometer import InputError, Sounding, measure
 from fathometer.results.history import Cost
 from fathometer.results.history_file import load as load_history
 from fathometer.training import Probe
-from fathometer.training.budget import Budget
+from fathometer.training.record import Budget
 from tests.training.training import WATCHED, Noisy, assert_equal, mlp, trained
 
 
@@ -217,11 +217,11 @@ def test_numbers_that_are_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"every": 0}, "every: expected a whole number from 1 or 'auto', got 0"),
+        ({"every": 0}, "every: expected a whole number from 1, got 0"),
         ({"every": 2.5}, "every: expected"),
         ({"every": True}, "every: expected"),
         ({"every": "often"}, "every: expected"),
-        ({"max_overhead": None}, "give one of both"),
+        ({"max_overhead": None}, "give a number of steps, or a share"),
         ({"max_overhead": 1.0}, "max_overhead: expected a share between 0 and 1"),
         ({"max_overhead": 5}, "max_overhead: expected"),
         ({"max_overhead": "5%"}, "max_overhead: expected"),
@@ -388,7 +388,7 @@ def test_other_sites_are_another_network() -> None:
     probe = Probe(model, WATCHED, every=1, max_overhead=None)
     probe.step(0)
     model.append(nn.Tanh())
-    with pytest.warns(UserWarning, match="other sites than at its first sounding"):
+    with pytest.warns(UserWarning, match="not those of its first sounding"):
         probe.step(1)
     assert probe.history.steps == (0,)
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from fathometer import MissingExtraError, Sounding, measure
 from fathometer.training import Probe, TensorBoardLog
-from fathometer.training.scalars import scalars
+from fathometer.training.logs import scalars
 from tests.training.training import WATCHED, mlp
 
 

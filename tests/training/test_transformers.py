@@ -135,12 +135,14 @@ def test_a_history_that_cannot_be_read_or_is_another_is_no_reason_not_to_go_on(t
     fitted(tmp_path, "gpt2", 5, [FathometerCallback(PROBE, **options)], **saving)
     folder = tmp_path / "out" / "checkpoint-5"
     callback = FathometerCallback(PROBE, samples=20, **options)
-    with pytest.warns(UserWarning, match="begins anew: resume: samples was 512 in the history and is 20 now"):
+    with pytest.warns(
+        UserWarning, match="starts again: resume: samples was 512 in the history and is 20 now"
+    ):
         fitted(tmp_path, "gpt2", 6, [callback], resume=str(folder), **saving)
     assert callback.history.steps == (5, 6)
     (folder / "fathometer-history.json").write_text("{")
     callback = FathometerCallback(PROBE, **options)
-    with pytest.warns(UserWarning, match="begins anew: .*json: broken"):
+    with pytest.warns(UserWarning, match="starts again: .*json: broken"):
         fitted(tmp_path, "gpt2", 9, [callback], resume=str(folder), **saving)
     assert callback.history.steps == (5, 8, 9)
 
@@ -148,7 +150,7 @@ def test_a_history_that_cannot_be_read_or_is_another_is_no_reason_not_to_go_on(t
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="evry"):
         FathometerCallback(PROBE, evry=3)
-    with pytest.raises(InputError, match="'backbone' is no module of what is trained"):
+    with pytest.raises(InputError, match="of a module of what is trained, got 'backbone'"):
         fitted(tmp_path, "gpt2", 2, [FathometerCallback(PROBE, network="backbone")])
     fresh = FathometerCallback(PROBE)
     assert fresh.probe is None

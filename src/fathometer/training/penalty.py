@@ -1,4 +1,4 @@
-"""The affinity score as a loss: a term that pulls chosen sites towards a target while a network trains."""
+"""The affinity score as a loss: a term that moves chosen sites towards a target during training."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from fathometer.capture import Pair, Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
 from fathometer.capture.sites import choose
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, InputError, check_whole
 from fathometer.gauges import affinity
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
 
 class _Goal(NamedTuple):
-    """Which sites, and what their score should be."""
+    """Some sites, and the score they should have."""
 
     name: str
     wanted: Callable[[Site], bool]
@@ -31,21 +31,21 @@ class _Goal(NamedTuple):
 class AffinityPenalty:
     """`weight` · mean over sites of (ρ − target)², where ρ is the affinity score of a site, Eq. (5).
 
-    It sees the forward passes inside its `with` block. A call gives the penalty of those since the last call,
-    with gradients in whatever the sites depend on, and forgets them; call it before the backward pass of any
-    of them, which frees the graph. The network computes what it computes
-    otherwise. With a target of 1 the term is W₂(T X, Y)² / (2 Tr Σ(Y)), which is smooth also where it is 0.
+    It watches the forward passes inside its `with` block. A call returns the penalty of those since the last
+    call, with gradients for everything that the sites depend on, and forgets them. Call it before the
+    backward pass, which frees the graph. The outputs of the network do not change. With a target of 1 the
+    term is W₂(T X, Y)² / (2 Tr Σ(Y)), which is smooth also where it is 0.
 
     Args:
         model: the network that is trained.
-        sites: which activation calls, or whole modules, as in `watch`; all activation calls if left out.
+        sites: activation calls or whole modules, as in `watch`; all activation calls if left out.
         target: the score to reach, from 0 to 1; or several, by sites: `{"layer1.*": 0.9, "relu": 0.6}`. Where
             several match one site, the first counts.
-        weight: of the term; it may be set anew at any time.
+        weight: factor of the term; it may be changed at any time.
         reduction: how tensors become `[samples, features]`, a `Reduction` or the name of its pooling.
         activations: classes and functions of your own that are activations.
-        capacity: at most so many samples of a site are scored, the first; time grows with their square and,
-            where the coupling must be searched for, faster.
+        capacity: the largest number of samples of a site that are scored, the first ones; time grows with
+            its square, and faster where the assignment must be solved.
         covariance: `"ledoit-wolf"` or `"sample"`.
         ridge: as in `affinity_score`.
 
@@ -73,8 +73,7 @@ class AffinityPenalty:
         ridge: Ridge | float = DEFAULT_RIDGE,
     ) -> None:
         check_covariance(covariance)
-        if capacity is not None and (not isinstance(capacity, int) or capacity < 2):
-            raise InputError(f"capacity: expected a whole number from 2, or None, got {capacity!r}")
+        capacity = None if capacity is None else check_whole("capacity", capacity, 2)
         self.weight = _number("weight", weight)
         self._model, self._activations, self._capacity = model, activations, capacity
         self._reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
@@ -83,16 +82,16 @@ class AffinityPenalty:
         every = sites is None and not isinstance(target, Mapping)
         self._sites = None if every else [cast("SiteFilter", key) for key, _ in chosen]
         plain = unwrapped(model)
-        choose(plain, self._sites, activations)  # refuses what is no choice of sites
+        choose(plain, self._sites, activations)  # refuses sites that cannot be chosen
         self._goals = [
             _Goal(repr(key), choose(plain, key, activations).wanted, value) for key, value in chosen
         ]
         self._unmet = list(self._goals)  # until one of their sites has been seen
         self._seen: Watch | None = None
-        self._samples = 0  # of earlier blocks
+        self._samples = 0  # seen in earlier blocks
         self._stack = ExitStack()
         self._last: dict[str, Tensor] = {}
-        self._idle: set[str] = set()  # sites of which was said that they pull at nothing
+        self._idle: set[str] = set()  # sites without gradients that were named in a warning
 
     @property
     def scores(self) -> dict[str, float]:
@@ -106,7 +105,7 @@ class AffinityPenalty:
 
     def __enter__(self) -> AffinityPenalty:
         if self._seen is not None:
-            raise InputError("this penalty is watching already; leave its `with` block first")
+            raise InputError("this penalty is already watching; leave its `with` block first")
         self._seen = self._stack.enter_context(
             watch(
                 self._model,
@@ -117,7 +116,7 @@ class AffinityPenalty:
                 gradients=True,
             )
         )
-        self._seen.samples = self._samples  # so that positions are drawn anew in every step
+        self._seen.samples = self._samples  # so that every step draws other positions
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,7 +127,7 @@ class AffinityPenalty:
         self._stack.close()
 
     def __call__(self) -> Tensor:
-        """The penalty of the forward passes since the last call, a tensor `[]`."""
+        """Return the penalty of the forward passes since the last call, a tensor `[]`."""
         if self._seen is None:
             raise InputError("expected a call of the penalty inside its `with` block, after a forward pass")
         self._check_sites(self._seen)
@@ -146,7 +145,7 @@ class AffinityPenalty:
         return self.weight * (scores - targets).square().mean().to(first.device, first.dtype)
 
     def _scores(self, pairs: Mapping[Site, Pair]) -> Tensor:
-        """ρ of each, `[sites]`; those of one shape are solved together."""
+        """Return ρ of each site, `[sites]`; those of one shape are solved together."""
         alike: dict[tuple[object, ...], list[Site]] = defaultdict(list)
         for site, (_, y) in pairs.items():
             alike[y.shape, y.device, y.dtype].append(site)
@@ -173,7 +172,7 @@ class AffinityPenalty:
         return next(goal.target for goal in self._goals if goal.wanted(site))
 
     def _tell_idle(self, pairs: Mapping[Site, Pair]) -> None:
-        """Name, once, the sites that count but pull at nothing."""
+        """Warn once of sites that have no gradient."""
         if not torch.is_grad_enabled():
             return
         idle = [site.name for site, (x, y) in pairs.items() if not (x.requires_grad or y.requires_grad)]
@@ -182,13 +181,13 @@ class AffinityPenalty:
             self._idle.update(new)
             warnings.warn(
                 f"no gradient leads from {', '.join(new)} to a weight: nothing before is trained, or the "
-                "network itself turns gradients off there; such sites count in the mean and pull at nothing, "
-                "so better leave them out of `sites`",
+                "network itself turns gradients off there; such sites count in the mean without any effect, "
+                "leave them out of `sites`",
                 stacklevel=3,
             )
 
     def _check_sites(self, seen: Watch) -> None:
-        """Every choice has found a site, in this pass or an earlier one, and none has no score."""
+        """Check that every choice has found a site, now or in an earlier pass, and that all have a score."""
         if seen.unequal:
             shapes = "; ".join(f"{name}: {shape}" for name, shape in seen.unequal.items())
             raise InputError(f"expected sites that keep the number of features, got {shapes}")
@@ -222,10 +221,12 @@ def _check_pairs(pairs: Mapping[Site, Pair], graphless: Sequence[Site]) -> None:
 def _chosen(
     sites: SiteFilter | Iterable[SiteFilter] | None, target: float | Mapping[SiteFilter, float]
 ) -> list[tuple[SiteFilter | None, float]]:
-    """The target of every choice of sites; None stands for all of them."""
+    """Return the target of every choice of sites; None stands for all of them."""
     if isinstance(target, Mapping):
         if sites is not None:
-            raise InputError("sites: expected none beside a dict of targets, whose keys are the sites")
+            raise InputError(
+                "leave it out with a dict of targets, whose keys are the sites", parameter="sites"
+            )
         return [(key, _number(f"target of {key!r}", value, 1)) for key, value in target.items()]
     several = isinstance(sites, Iterable) and not isinstance(sites, str | type)
     keys = cast("Iterable[SiteFilter]", sites) if several else [cast("SiteFilter | None", sites)]

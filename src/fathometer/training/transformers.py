@@ -1,4 +1,4 @@
-"""Soundings while the Trainer of transformers trains."""
+"""Soundings during training with the Trainer of transformers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fathometer.models.torchvision_operators import ensure_torchvision_operators
 from fathometer.results.history import History
 from fathometer.results.history_file import load
 from fathometer.results.sounding import Sounding
-from fathometer.training.follower import Follower, numbers
+from fathometer.training.callbacks import CallbackProbe
+from fathometer.training.logs import TensorBoardLog, summary_scalars
 from fathometer.training.probe import Log, Probe
-from fathometer.training.scalars import summary_scalars
-from fathometer.training.tensorboard import TensorBoardLog
+from fathometer.training.record import only_numbers
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -27,23 +27,23 @@ else:
         raise MissingExtraError("transformers", "language", "fathometer.training.transformers") from error
 
 HISTORY_FILE = "fathometer-history.json"
-"""In each checkpoint folder."""
+"""The history in each checkpoint folder."""
 
 
 class FathometerCallback(TrainerCallback):
-    """Measures the network at the beginning, every now and then, and at the end.
+    """Measures the network at the start, from time to time, and at the end.
 
     Soundings go to TensorBoard if the Trainer reports to it (`report_to="tensorboard"`), into a folder
     `fathometer` beside its own, or to `log_dir`; their min, median and max to `state.log_history`. A
-    checkpoint holds the history, and a training that is resumed from it goes on with it. What the Trainer
-    logs, losses for instance, is in the history, too.
+    checkpoint holds the history, and a training that is resumed from it continues it. The history also has
+    what the Trainer logs, such as losses.
 
     Args:
         data: what to measure on, as for `Probe`: a dict of tensors (`input_ids`, `attention_mask`), or a
             loader or list of these.
-        network: path of the module to measure, `"transformer"` for instance; empty for the whole model.
+        network: path of the module to measure, such as `"transformer"`; empty for the whole model.
         log_dir: where to write for TensorBoard; as above if left out.
-        options: of `Probe`: every, max_overhead, samples, gauges, sites, reduction, ….
+        options: those of `Probe`: every, max_overhead, samples, gauges, sites, reduction, ….
 
     Example:
         `Trainer(..., callbacks=[FathometerCallback(tokenizer(texts, return_tensors="pt", padding=True))])`
@@ -52,18 +52,18 @@ class FathometerCallback(TrainerCallback):
     def __init__(
         self, data: Any, *, network: str = "", log_dir: str | Path | None = None, **options: Any
     ) -> None:
-        self._follower, self._log_dir = Follower(data, network, options), log_dir
+        self._probes, self._log_dir = CallbackProbe(data, network, options), log_dir
         self._board: TensorBoardLog | None = None
 
     @property
     def history(self) -> History:
-        """All soundings so far; of the first process only."""
-        return self._follower.history
+        """All soundings so far; only the first process has them."""
+        return self._probes.history
 
     @property
     def probe(self) -> Probe | None:
-        """What measures; None before training."""
-        return self._follower.probe
+        """The probe; None before training."""
+        return self._probes.probe
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
@@ -74,7 +74,9 @@ class FathometerCallback(TrainerCallback):
         def log(step: int, sounding: Sounding) -> None:
             found = {"epoch": state.epoch, "step": step, **summary_scalars(sounding)}
             ended = bool(state.log_history) and "train_runtime" in state.log_history[-1]
-            state.log_history.insert(len(state.log_history) - ended, found)  # the summary stays the last
+            state.log_history.insert(
+                len(state.log_history) - ended, found
+            )  # the Trainer's summary stays last
 
         logs: list[Log] = [log]
         folder = self._folder(args)
@@ -83,31 +85,31 @@ class FathometerCallback(TrainerCallback):
             logs.append(self._board)
         kept = _checkpoint(args, state) / HISTORY_FILE
         if state.global_step and kept.exists():
-            self._follower.remember(lambda: load(kept))
-        self._follower.begin(others["model"], state.global_step, logs).step(state.global_step)
+            self._probes.restore(lambda: load(kept))
+        self._probes.begin(others["model"], state.global_step, logs).step(state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
-        """Take a sounding if it is time for one."""
+        """Take a sounding if one is due."""
         del args, control, others
-        if self._follower.probe is not None:
-            self._follower.probe.step(state.global_step)
+        if self._probes.probe is not None:
+            self._probes.probe.step(state.global_step)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
         """Keep what the Trainer logs."""
         del args, control
-        if self._follower.probe is not None:
-            self._follower.probe.note(state.global_step, numbers(others.get("logs") or {}))
+        if self._probes.probe is not None:
+            self._probes.probe.note(state.global_step, only_numbers(others.get("logs") or {}))
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
-        """Put the history into the checkpoint."""
+        """Save the history in the checkpoint."""
         del control, others
-        folder, probe = _checkpoint(args, state), self._follower.probe
+        folder, probe = _checkpoint(args, state), self._probes.probe
         if probe is not None and probe.has_soundings and folder.is_dir():
             with probe.counted():
                 try:
@@ -120,8 +122,8 @@ class FathometerCallback(TrainerCallback):
     ) -> None:
         """Take the last sounding."""
         del args, state, control, others
-        if self._follower.probe is not None:
-            self._follower.probe.finish()
+        if self._probes.probe is not None:
+            self._probes.probe.finish()
         if self._board is not None:
             self._board.close()
 

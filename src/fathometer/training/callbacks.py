@@ -1,4 +1,4 @@
-"""What the callbacks share: a probe that is made once the network is there, and goes on after a restart."""
+"""What the callbacks share: a probe that is made once the network exists, and continues after a restart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import nn
 
 from fathometer.errors import InputError
 from fathometer.results.history import History
-from fathometer.training.probe import Log, Probe
+from fathometer.training.probe import Log, Probe, check_options
 
 
-class Follower:
+class CallbackProbe:
     """Makes the probe, and keeps its history over restarts.
 
     Args:
@@ -25,11 +25,12 @@ class Follower:
     """
 
     def __init__(self, data: Any, network: str, options: Mapping[str, Any]) -> None:
-        inspect.signature(Probe).bind(None, data, **options)  # a wrong name is told now, not in training
+        bound = inspect.signature(Probe).bind(None, data, **options)  # wrong names fail now, not in training
+        check_options(bound.arguments.get("options"), bound.arguments.get("changes", {}))
         log = options.get("log", ())
         self._logs: tuple[Log, ...] = (log,) if callable(log) else tuple(log)
         self._data, self._network, self._options = data, network, dict(options)
-        self.earlier: History | None = None  # of before a restart
+        self.earlier: History | None = None  # from before a restart
         self.probe: Probe | None = None
 
     @property
@@ -41,13 +42,13 @@ class Follower:
             raise InputError("history: nothing is measured yet; training takes the first sounding")
         return self.earlier
 
-    def remember(self, read: Callable[[], History | None]) -> None:
-        """Go on with the history of a checkpoint; one that cannot be read is no reason not to train."""
+    def restore(self, read: Callable[[], History | None]) -> None:
+        """Continue the history of a checkpoint; one that cannot be read does not stop the training."""
         self.earlier = None
         try:
             self.earlier = read()
         except InputError as error:
-            warnings.warn(f"the history begins anew: {error}", stacklevel=3)
+            warnings.warn(f"the history starts again: {error}", stacklevel=3)
 
     def begin(
         self,
@@ -56,16 +57,19 @@ class Follower:
         logs: Iterable[Log],
         within: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> Probe:
-        """A probe for this training, which goes on with an earlier history where it stopped.
+        """Return a probe for this training, which continues an earlier history.
 
-        Soundings are taken in the context that `within` gives.
+        Soundings are taken in the context that `within` returns.
         """
         if self.earlier is None and step and self.probe is not None and self.probe.has_soundings:
             self.earlier = self.probe.history
         try:
             network = trained.get_submodule(self._network)
         except AttributeError as error:
-            raise InputError(f"network: {self._network!r} is no module of what is trained") from error
+            raise InputError(
+                f"expected the path of a module of what is trained, got {self._network!r}",
+                parameter="network",
+            ) from error
         options = {**self._options, "log": (*logs, *self._logs)}
         self.probe = Probe(network, self._data, **options)
         if within is not None:
@@ -74,16 +78,6 @@ class Follower:
             try:
                 self.probe.resume(self.earlier, step)
             except InputError as error:
-                warnings.warn(f"the history begins anew: {error}", stacklevel=3)
+                warnings.warn(f"the history starts again: {error}", stacklevel=3)
             self.earlier = None
         return self.probe
-
-
-def numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the entries that are one number each."""
-    return {
-        str(name): value
-        for name, value in values.items()
-        if (isinstance(value, int | float) and not isinstance(value, bool))
-        or (hasattr(value, "numel") and value.numel() == 1)
-    }
