@@ -25,9 +25,9 @@ from typing import Any
 import torch
 
 from fathometer import atlas, measure
+from fathometer.data import open_data
 from fathometer.models import load_model
 from fathometer.survey import Task, parse_plan, run_survey, tasks_of
-from fathometer.survey.tasks import subject_of
 
 TINY = """
 models = [{models}]
@@ -54,7 +54,6 @@ batches = 2
 gauges = "affinity"
 [run]
 threads = 1
-range = {range}
 """
 
 
@@ -112,11 +111,9 @@ def overhead(models: int, rounds: int) -> dict[str, list[float]]:
 def bare(tasks: Sequence[Task], folder: Path | None = None) -> None:
     """What one would write without a survey."""
     for task in tasks:
-        torch.manual_seed(task.seed)
-        subject = subject_of(task)
-        sounding = measure(
-            subject.model, subject.source, samples=64, gauges=["affinity", "norm"], batch_size=32
-        )
+        model = load_model(task.member.model_source, "none", seed=task.seed)
+        data = open_data(task.data, model.inputs, batch_size=32, seed=task.seed)
+        sounding = measure(model, data, samples=64, gauges=["affinity", "norm"], batch_size=32)
         if folder is not None:
             sounding.save(folder / f"{task.stem}.json")
 
@@ -151,26 +148,24 @@ def scaling(rounds: int) -> dict[str, list[float]]:
         for cpus in (1, 2):
             ray.init(address="local", num_cpus=cpus, include_dashboard=False, log_to_driver=False)
             try:
-                warm = parse_plan(LARGE.format(seeds="[90]", range=1))
+                warm = parse_plan(LARGE.format(seeds="[90]"))
                 with tempfile.TemporaryDirectory() as folder:
-                    run_survey(warm, folder, on="ray")
-                for what, seeds, size in (("by model", "[0, 1, 2, 3]", 2), ("by range", "[0, 1, 2, 3]", 1)):
-                    plan = parse_plan(LARGE.format(seeds=seeds, range=size))
-                    with tempfile.TemporaryDirectory() as folder:
-                        begun = time.perf_counter()
-                        outcome = run_survey(plan, folder, on="ray")
-                        taken = time.perf_counter() - begun
-                    assert len(outcome.measured) == 4
-                    found.setdefault(f"{what}, {cpus}", []).append(taken)
+                    run_survey(warm, folder, backend="ray")
+                plan = parse_plan(LARGE.format(seeds="[0, 1, 2, 3]"))
+                with tempfile.TemporaryDirectory() as folder:
+                    begun = time.perf_counter()
+                    outcome = run_survey(plan, folder, backend="ray")
+                    taken = time.perf_counter() - begun
+                assert len(outcome.measured) == 4
+                found.setdefault(str(cpus), []).append(taken)
             finally:
                 ray.shutdown()
     print("4 soundings of ResNet-18, 2 batches of 32 each; s, median (least to most)")
     ceiling = found.pop("attainable")
     for what, times in found.items():
         print(f"{what:>12} worker(s) {statistics.median(times):6.1f} ({min(times):.1f} to {max(times):.1f})")
-    for what in ("by model", "by range"):
-        one, two = (statistics.median(found[f"{what}, {cpus}"]) for cpus in (1, 2))
-        print(f"{what:>12}: {one / two:.2f} times as fast")
+    one, two = (statistics.median(found[cpus]) for cpus in ("1", "2"))
+    print(f"two workers: {one / two:.2f} times as fast")
     print(f"bare forward passes in two processes: {statistics.median(ceiling):.2f} times as many as in one")
     return {**found, "attainable": ceiling}
 

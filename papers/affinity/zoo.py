@@ -96,7 +96,7 @@ def _untrained(workshop: Workshop) -> Plan:
     """The paper's networks with random weights, on noise."""
     plan = parse_plan(paper_plan("random:2"))
     samples = workshop.pick(smoke=3, small=16, paper=16)
-    settings = replace(next(iter(plan.settings.values())), samples=samples, batches=2)
+    settings = next(iter(plan.settings.values())).changed(samples=samples, batches=2)
     families = []
     for family in plan.families:
         members = []

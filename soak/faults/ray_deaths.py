@@ -30,8 +30,8 @@ def _run(effort: Effort) -> Outcome:
                 _trial(tally, deaths, number, Path(folder))
     notes = [
         "Two nodes of one CPU on this machine (`ray.cluster_utils.Cluster`), three networks, a task for "
-        "each batch. A worker is stopped in a forward pass, and sent `kill -9` there; or the node of such a "
-        "worker is removed without a word. Lost and doubled: values against those of one process "
+        "each network. A worker is stopped in a forward pass, and sent `kill -9` there; or the node of such "
+        "a worker is removed without a word. Lost and doubled: values against those of one process "
         "without Ray."
     ]
     return outcome(tallies, notes)
@@ -40,10 +40,10 @@ def _run(effort: Effort) -> Outcome:
 def _trial(tally: Tally, what: str, number: int, folder: Path) -> None:
     here, there = folder / f"{what}-{number}-here", folder / f"{what}-{number}-ray"
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    where = f"after {number + 1} batches"
+    where = f"after {number} soundings"
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "soak.faults.ray_survey", what, str(number + 1), str(here), str(there)],
+            [sys.executable, "-m", "soak.faults.ray_survey", what, str(number), str(here), str(there)],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"},
             cwd=ROOT,
             capture_output=True,

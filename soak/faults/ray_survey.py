@@ -39,8 +39,7 @@ def main() -> None:
     killer = threading.Thread(target=_kill, args=(what, after, marks, there, nodes, second, killed))
     killer.start()
     try:
-        split = parse_plan(PLAN.replace("[run]", "[run]\nrange = 1"))
-        outcome = run_survey(tasks_of(split), there, on="ray", address=nodes.address)
+        outcome = run_survey(tasks_of(plan), there, backend="ray", address=nodes.address)
         killer.join()
         failed = [failure.message for _, failure in outcome.failed]
         print(json.dumps({"killed": killed, "measured": len(outcome.measured), "failed": failed}))
@@ -51,10 +50,10 @@ def main() -> None:
 def _kill(
     what: str, after: int, marks: Path, there: Path, nodes: Any, second: Any, killed: list[str]
 ) -> None:
-    """Wait until so many ranges are finished and a worker of the second node is at work, and kill."""
+    """Wait until so many soundings are finished and a worker of the second node is at work, and kill."""
     end = time.monotonic() + _LONG
     while time.monotonic() < end:
-        finished = len(list(there.glob("pending/[!.]*.json"))) + len(list(there.glob("*.json")))
+        finished = len(list(there.glob("*.json")))
         busy = [mark for mark in marks.iterdir() if _node_of(mark) == "second"]
         if finished >= after and busy:
             worker = int(busy[0].name)

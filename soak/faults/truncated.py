@@ -21,8 +21,6 @@ from fathometer.leaky.training import Training
 from fathometer.results.history_file import load as load_history
 from fathometer.results.sounding_file import to_json
 from fathometer.survey import Failure, Store, parse_plan, run_survey, tasks_of
-from fathometer.survey.ranges import Range
-from fathometer.survey.tasks import measure_task
 from papers import read_verdict
 from soak.faults.commands import PLAN
 from soak.faults.tally import Tally, outcome
@@ -65,7 +63,7 @@ def _run(effort: Effort) -> Outcome:
         shutil.rmtree(folder)
     notes = [
         "Survived: an error in one line (`FathometerError`), or, where what is missing is made again (a "
-        "journal, a sounding of a survey), the whole result bit for bit; a failure or a range of a survey "
+        "journal, a sounding of a survey), the whole result bit for bit; a failure of a survey "
         "may count as not there, and is made again. Lost: something read that is less than what was there. "
         "A file that lacks no more than its last line break is whole."
     ]
@@ -162,16 +160,6 @@ def _survey(folder: Path) -> Iterator[Case]:
     path = folder / "failed" / f"{other.stem}.json"
     size = range(path.stat().st_size)
     yield Case("a failure of a survey", path, size, lambda: store.failure(other), may_be_none=True)
-    part = Range(1, 1)
-    store.keep_part(other, part, to_json(measure_task(other, first_batch=1, batches=1)))
-    (path,) = (folder / "pending").glob("*.json")
-    head = range(path.read_bytes().find(b'"records"'))
-
-    def kept() -> str | None:
-        found = store.part(other, part)
-        return None if found is None else to_json(found)
-
-    yield Case("a range of batches of a survey", path, head, kept, may_be_none=True)
 
 
 def _sweeps(folder: Path) -> Iterator[Case]:

@@ -13,7 +13,8 @@ from fathometer import atlas
 from fathometer.models import load_model
 from fathometer.report.page import page_of
 from fathometer.results.sounding_file import load
-from fathometer.survey import Store, read_plan
+from fathometer.results.store import open_results
+from fathometer.survey import read_plan
 from soak.security.command import command
 from soak.security.shown import sounding
 from soak.security.trial import Point, inside
@@ -54,7 +55,7 @@ def user_code_runs_only_when_named(folder: Path) -> Point:
             "load": lambda: load(file),
             "a page": lambda: page_of(load(file)),
             "atlas": lambda: atlas(results),
-            "a results folder": lambda: Store(results).soundings(),
+            "a results folder": lambda: open_results(results),
             "another plan": lambda: read_plan("other.toml"),
         }
         for what, act in acts.items():

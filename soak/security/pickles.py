@@ -23,7 +23,8 @@ from fathometer.measuring.measure import measure
 from fathometer.models.weights import load_weights
 from fathometer.results.history_file import load as load_history
 from fathometer.results.sounding_file import load
-from fathometer.survey import Store, read_plan
+from fathometer.results.store import open_results
+from fathometer.survey import read_plan
 from papers import read_verdict
 from soak.security.trial import Point, Trap, refused
 
@@ -126,7 +127,7 @@ def _cases(
 def _quiet_store(place: Path) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Store(place).soundings()
+        return open_results(place)
 
 
 def _objects_npy(place: Path, trap: Trap) -> None:

@@ -53,7 +53,7 @@ def a_survey_stays_in_its_folder(folder: Path, names: Sequence[str]) -> Point:
         outcome = run_survey(plan, out)
     point.note(len(outcome.measured) == tasks, f"{len(outcome.failed)} of {tasks} failed: {_first(outcome)}")
     _judge(point, folder, out, before, "a survey")
-    for name, _ in Store(out).soundings():
+    for name in Store(out).files.names():
         point.note("/" not in name and len(name) < 160 and name.isprintable(), f"a file called {name!r}")
     for written in list(out.glob("*.json"))[:1]:
         written.unlink()

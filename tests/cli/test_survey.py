@@ -34,10 +34,16 @@ def command(
     return run
 
 
+def row(out: str, name: str) -> list[int]:
+    """The numbers of a row of the table."""
+    (line,) = (line for line in out.splitlines() if f" {name} " in line)
+    return [int(word) for word in re.findall(r"\d+", line)]
+
+
 def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(plan_text("small", "bad"))
     code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert (code, "│ Tiny   │         2 │        0 │         0 │      0 │     2 │" in out) == (0, True)
+    assert (code, row(out, "Tiny") == [2, 0, 0, 0, 2]) == (0, True)
     code, out, err = command("plan.toml", "--out", "results")
     assert code == 1
     assert "1 of 2: tests.survey.nets:small · none · noise: measured in" in err
@@ -46,31 +52,29 @@ def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str
     assert re.search(rf"^{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n", out)
     assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
     code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert (code, "│ Tiny   │         2 │        1 │         0 │      1 │     0 │" in out) == (0, True)
+    assert (code, row(out, "Tiny") == [2, 1, 0, 1, 0]) == (0, True)
     assert re.search(rf"{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n--retry-failed tries", out)
     small, bad = tasks_of(plan("small", "bad"))
     with Store("results").claimed(bad):  # as another process would
         code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert (code, "│ Tiny   │         2 │        1 │         1 │      0 │     0 │" in out) == (0, True)
-    assert out.endswith("under way: tests.survey.nets:bad · none · noise\n")
+    assert (code, row(out, "Tiny") == [2, 1, 1, 0, 0]) == (0, True)
+    assert out.endswith("in progress: tests.survey.nets:bad · none · noise\n")
     file = tmp_path / "results" / f"{small.stem}.json"
     whole = file.read_text()
     file.write_text(whole[:-9])
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         code, out, err = command("plan.toml", "--out", "results", "--status")
-    assert "will be measured again" in err
-    assert (code, "│ Tiny   │         2 │        0 │         0 │      1 │     1 │" in out) == (0, True)
+    assert "it will be measured again" in err
+    assert (code, row(out, "Tiny") == [2, 0, 0, 1, 1]) == (0, True)
     file.write_text(whole)
     (tmp_path / "plan.toml").write_text(plan_text("small"))
     code, out, _ = command("plan.toml", "--out", "results")
     assert (code, out) == (0, "results: 0 measured, 1 kept, 0 failed\n")
     file.unlink()
-    measure_task(small, batches=2, journal=Store("results").journal(small))
+    measure_task(small, journal=Store("results").journal(small))
     code, out, _ = command("plan.toml", "--out", "results", "--status")
-    assert out.endswith(
-        "half done: tests.survey.nets:small · none · noise: 2 batches finished, which are kept\n"
-    )
+    assert out.endswith("interrupted: tests.survey.nets:small · none · noise: 3 batches finished\n")
 
 
 def test_one_reason_is_told_once(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
@@ -94,12 +98,12 @@ def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp
     assert command("--paper", "paper.toml", "--imagenet", "val")[:2] == (0, "wrote paper.toml\n")
     assert "torchvision:convnext_large" in (tmp_path / "paper.toml").read_text()
     code, out, _ = command("paper.toml", "--status")
-    assert (code, "all          │        36 │        0 │         0 │      0 │    36" in out) == (0, True)
+    assert (code, row(out, "all") == [36, 0, 0, 0, 36]) == (0, True)
     (tmp_path / "val").rmdir()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         code, out, err = command("paper.toml", "--status")
-    assert (code, "│    36" in out, "no such file or folder" in err) == (0, True, True)
+    assert (code, row(out, "all")[-1] == 36, "no such file or folder" in err) == (0, True, True)
     code, _, err = command("--paper", "paper.toml")
     assert (code, "paper.toml exists" in err) == (2, True)
 
@@ -108,10 +112,10 @@ def test_refusals(command: Callable[..., tuple[int, str, str]], tmp_path: Path) 
     (tmp_path / "plan.toml").write_text(plan_text("smal"))
     for args, message in (
         ((), "error: expected a plan"),
-        (("plan.toml",), "plan.toml, line 14: models: tests.survey.nets has no 'smal'; did you mean small"),
+        (("plan.toml",), "plan.toml, [families.Tiny]: models: "),
         (("no.toml",), "no.toml: cannot be read"),
         (("plan.toml", "--address", "x:1"), "--address x:1: is of a Ray cluster"),
-        (("plan.toml", "--on", "moon"), "'moon' is not one of 'here', 'ray'"),
+        (("plan.toml", "--backend", "moon"), "'moon' is not one of 'local', 'ray'"),
     ):
         code, out, err = command(*args)
         assert (code, out) == (2, "")
@@ -124,7 +128,7 @@ def test_the_live_table() -> None:
     first, second, third = tasks_of(plan("small", "other", "bad"))
     view = View([first, second, third], console)
     for event, head in (
-        (Event(first, "under way", share=0.25), "0 of 3 soundings, time left not known yet"),
+        (Event(first, "in progress", share=0.25), "0 of 3 soundings, time left not known yet"),
         (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),
         (Event(second, "kept"), "2 of 3 soundings, 0:00:"),
         (Event(third, "failed", message="[red]why\nnot"), "3 of 3 soundings, 0:00:00 left"),

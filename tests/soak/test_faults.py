@@ -23,8 +23,9 @@ from fathometer.leaky.run_files import SweepFolder, claimed
 from fathometer.leaky.training import Training
 from fathometer.results.files import WriteError, complete_file
 from fathometer.results.locks import locked
+from fathometer.results.store import Store as Files
+from fathometer.results.store import StoreError
 from fathometer.survey import Failure, Store, run_survey, tasks_of
-from fathometer.survey.folders import FolderError, LocalFolder
 from fathometer.survey.tasks import measure_task
 from soak.faults.tally import Tally, outcome
 from tests.leaky.networks import SHORT, SMALL
@@ -99,7 +100,7 @@ def test_a_disk_that_fills_is_no_failure_of_a_network(
     store, (task,) = Store(tmp_path), tasks_of(plan("small"))
     monkeypatch.setattr(Store, "check_writable", lambda _: None)  # it fills later than that
     monkeypatch.setattr("fathometer.measuring.journal.os.fsync", full)
-    with pytest.raises(FolderError, match=r"No space left on device.*0 of 1 soundings are safe"):
+    with pytest.raises(StoreError, match=r"No space left on device.*0 of 1 soundings are safe"):
         run_survey([task], tmp_path)
     assert store.failure(task) is None
 
@@ -108,7 +109,7 @@ def test_a_survey_that_cannot_write_does_not_begin(tmp_path: Path, monkeypatch: 
     log = tmp_path / "log"
     monkeypatch.setenv("LOG", str(log))
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FolderError, match="No space left"):
+    with pytest.raises(StoreError, match="No space left"):
         run_survey(plan("small"), tmp_path / "out")
     assert not log.exists()
 
@@ -202,28 +203,10 @@ def test_a_process_that_merely_asks_keeps_nobody_from_work(tmp_path: Path) -> No
     assert 0 < held <= asked  # it saw the lock, and did ask meanwhile
 
 
-@pytest.mark.parametrize("scheme", ["", "local://"])
-def test_the_probe_of_a_survey_that_was_killed_is_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
-    store = Store(f"{scheme}{tmp_path}")
-    with monkeypatch.context() as patch:  # a kill: what is to be removed stays
-        patch.setattr(Path, "unlink", lambda *_, **__: None)
-        patch.setattr(type(store.folder), "remove", lambda *_: None)
-        store.check_writable()
-    (left,) = (tmp_path / "pending").iterdir()
-    os.utime(left, (time.time() - 7200,) * 2)
-    store.tidy([])
-    assert not left.exists()
-    store.check_writable()
-    assert not list((tmp_path / "pending").iterdir())
-
-
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(FolderError, match="No space left on device"):
-        LocalFolder(tmp_path).try_writing()
-    assert not list((tmp_path / "pending").iterdir())
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        Files(tmp_path).try_writing("probe")
 
 
 @pytest.mark.parametrize("begin", [0, 2])

@@ -30,11 +30,11 @@ models = [{models}]
 """
 
 
-def plan_text(*models: str, run: str = "") -> str:
+def plan_text(*models: str, run: str = 'device = "cpu"') -> str:
     return PLAN.format(models=", ".join(f'"tests.survey.nets:{model}"' for model in models), run=run)
 
 
-def plan(*models: str, run: str = "", change: tuple[str, str] = ("", "")) -> Plan:
+def plan(*models: str, run: str = 'device = "cpu"', change: tuple[str, str] = ("", "")) -> Plan:
     return parse_plan(plan_text(*models, run=run).replace(*change))
 
 
@@ -42,7 +42,7 @@ def start(folder: Path, out: str, address: str) -> subprocess.Popen[str]:
     """A survey of `folder/plan.toml` on a Ray cluster, in a process of its own."""
     code = (
         "import sys; from fathometer.survey import run_survey; "
-        f"run_survey(*sys.argv[1:], on='ray', address={address!r})"
+        f"run_survey(*sys.argv[1:], backend='ray', address={address!r})"
     )
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(

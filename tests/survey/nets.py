@@ -6,10 +6,10 @@ With LOG set, every forward pass leaves a line in that file.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -108,9 +108,43 @@ def _job() -> str:
     return str(ray.get_runtime_context().get_job_id()) if ray is not None and ray.is_initialized() else ""
 
 
-def restless() -> tuple[nn.Module, Inputs]:
-    """Other weights each time, whatever the seed."""
-    net, inputs = small()
-    with torch.no_grad():
-        next(net.parameters()).fill_(random.SystemRandom().random())
-    return net, inputs
+def by_process() -> tuple[nn.Module, Inputs]:
+    """Notes in which process it runs."""
+    return Noted(f"process {os.getpid()}", nn.Conv2d(3, 5, 3), nn.ReLU()), IMAGE
+
+
+def _numbered(width: int) -> tuple[nn.Module, Inputs]:
+    return Slow(f"net{width}", nn.Conv2d(3, width, 3), nn.ReLU()), IMAGE
+
+
+EIGHT = [f"net{width}" for width in range(2, 10)]
+globals().update({name: partial(_numbered, int(name[3:])) for name in EIGHT})
+
+
+class Fatal(nn.Module):
+    """Kills its process whenever it sees a batch of 3."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.relu(x)
+
+
+def fatal() -> tuple[nn.Module, Inputs]:
+    return Fatal(), IMAGE
+
+
+class Changing(nn.Module):
+    """Changes a buffer in every pass, which no network should do in eval mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += 1
+        return torch.relu(x + self.seen)
+
+
+def changing() -> tuple[nn.Module, Inputs]:
+    return Changing(), IMAGE

@@ -27,6 +27,18 @@ def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
     assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
 
 
+def test_names_of_the_plan(tmp_path: Path) -> None:
+    change = ("[settings]", "[settings.quick]\nsamples = 10\n[settings.usual]")
+    run_survey(plan("small", change=change), tmp_path)
+    (tmp_path / "stray.json").write_text("{}")
+    with pytest.warns(UserWarning, match=r"skipped 1 file: .*stray\.json"):
+        table = fathometer.atlas(tmp_path)
+    assert table[["data", "settings"]].to_numpy().tolist() == [["noise", "quick"], ["noise", "usual"]]
+    assert table["model"].nunique() == 1  # two soundings of one network
+    with pytest.raises(InputError, match="stray"):
+        fathometer.atlas(tmp_path, strict=True)
+
+
 def test_seeds_are_in_order(tmp_path: Path) -> None:
     seeds = [10, 2, 0, 33, 1]
     run_survey(plan("small", "other", change=("[data]", f"seeds = {seeds}\n[data]")), tmp_path)
@@ -48,9 +60,8 @@ def test_an_empty_folder_a_broken_file_a_wrong_word(tmp_path: Path) -> None:
     assert len(fathometer.atlas(tmp_path)) == 0
     assert "model" in fathometer.atlas(tmp_path)
     (tmp_path / "a.json").write_text("{")
-    with pytest.warns(UserWarning, match="left out: .*broken"):
-        assert len(fathometer.atlas(tmp_path)) == 0
-    assert (tmp_path / "a.json").exists()
+    with pytest.raises(InputError, match=r"got none: .*a\.json: broken"):
+        fathometer.atlas(tmp_path)
     with pytest.raises(InputError, match="nofolder: expected a folder of soundings, got none"):
         fathometer.atlas(tmp_path / "nofolder")
     with pytest.raises(InputError, match="memory://nofolder: expected a folder of soundings"):

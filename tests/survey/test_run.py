@@ -3,15 +3,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from fathometer.errors import InputError, TooFewSamplesError
-from fathometer.survey import Event, Failure, Store, run_survey, tasks_of
+from fathometer.errors import InputError
+from fathometer.models import LoadedModel, load_model
+from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
+from fathometer.survey import tasks as survey_tasks
 from fathometer.survey.counts import check_counts
 from fathometer.survey.tasks import measure_task
-from tests.survey.making import assert_same, plan
+from tests.survey.making import assert_same, plan, plan_text
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
 
@@ -20,7 +23,7 @@ def test_measured_once_and_kept(tmp_path: Path) -> None:
     told: list[Event] = []
     both = run_survey(plan("small", "other"), tmp_path, tell=told.append)
     assert [len(both.measured), len(both.kept), len(both.failed)] == [2, 0, 0]
-    assert [event.state for event in told if event.state != "under way"] == ["begun", "measured"] * 2
+    assert [event.state for event in told if event.state != "in progress"] == ["begun", "measured"] * 2
     assert any(event.share == 1.0 for event in told)
     times = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.json")}
     more = run_survey(plan("small", "other", change=("[data]", '[data]\nmore = "random:40"')), tmp_path)
@@ -42,13 +45,46 @@ def test_a_failed_model_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None
     retried = run_survey(whole, tmp_path, retry_failed=True)
     assert retried.failed[0][1].message == failure.message
     store = Store(tmp_path)
-    store.keep(task, store.soundings()[0][1])  # once it succeeds, the failure is history
+    (good,) = first.measured
+    sounding = store.sounding(good)
+    assert sounding is not None
+    store.keep(task, sounding)  # once it succeeds, the failure is history
     assert store.failure(task) is None
 
 
-def test_an_engine_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="on: expected 'here' or 'ray'"):
-        run_survey(plan("small"), tmp_path, on="cloud")  # type: ignore[arg-type]
+def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="backend: expected 'local' or 'ray'"):
+        run_survey(plan("small"), tmp_path, backend="cloud")  # type: ignore[arg-type]
+
+
+def test_a_network_is_loaded_once_for_all_its_data_and_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    load = load_model
+
+    def counted(name: str, *args: Any, **options: Any) -> LoadedModel:
+        loaded.append(name)
+        return load(name, *args, **options)
+
+    monkeypatch.setattr(survey_tasks, "load_model", counted)
+    text = plan_text("small").replace("[data]", 'seeds = [0, 1]\n[data]\nmore = "random:40"')
+    text = text.replace("[settings]", "[settings.two]\nsamples = 20\n[settings.one]")
+    both = run_survey(parse_plan(text), tmp_path / "together")
+    assert len(both.measured) == 8
+    assert len(loaded) == 2  # for each seed
+    for task in tasks_of(parse_plan(text)):
+        run_survey([task], tmp_path / "alone")
+    assert_same(tmp_path / "alone", tmp_path / "together")
+
+
+def test_a_network_that_changes_itself_is_loaded_again(tmp_path: Path) -> None:
+    both = plan("changing", change=("[data]", '[data]\nmore = "random:40"'))
+    with pytest.warns(UserWarning, match="measured again"):
+        run_survey(both, tmp_path / "together")
+    for task in tasks_of(both):
+        run_survey([task], tmp_path / "alone")
+    assert_same(tmp_path / "alone", tmp_path / "together")
 
 
 def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,13 +116,13 @@ def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
     for nonsense in ("nonsense", "", "[]\n", "null\n", '"x"\n', "[" * 100_000, "{}\n"):
         journal.write_text(nonsense)
         with pytest.warns(
-            UserWarning, match=r"\.journal: set aside as broken/.* measured again: .*not the journal"
+            UserWarning, match=r"\.journal: moved to broken/.* measured again: .*not the journal"
         ):
             outcome = run_survey([task], tmp_path)
         assert (outcome.measured, outcome.failed) == ([task], [])
         (tmp_path / f"{task.stem}.json").unlink()
     journal.mkdir()
-    with pytest.warns(UserWarning, match="set aside"):
+    with pytest.warns(UserWarning, match="moved to broken"):
         assert run_survey([task], tmp_path).measured == [task]
 
 
@@ -130,14 +166,14 @@ def test_a_failure_is_tried_again_with_other_options(tmp_path: Path) -> None:
     other = plan("bad", change=("batch_size = 5", "batch_size = 3"))
     told.clear()
     run_survey(other, tmp_path, tell=told.append)
-    assert [event.state for event in told if event.state != "under way"] == ["begun", "failed"]
+    assert [event.state for event in told if event.state != "in progress"] == ["begun", "failed"]
     assert len(list((tmp_path / "failed").iterdir())) == 1
 
 
 def test_a_device_that_is_not_here_is_no_failure_of_a_network(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(InputError, match=r'^device = "cuda" in \[run\] or in a family: not usable here'):
+    with pytest.raises(InputError, match=r"^device: cuda is not usable here"):
         run_survey(plan("small", run='device = "cuda"'), tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -170,12 +206,5 @@ def test_a_folder_of_too_few_images_is_refused(tmp_path: Path) -> None:
 
 def test_tokens_are_not_counted_beforehand() -> None:
     few = plan("small", change=("random:60", "random:3"))
-    settings = {"": replace(few.settings[""], reduction="tokens")}
+    settings = {"": few.settings[""].changed(reduction="tokens")}
     check_counts(tasks_of(replace(few, settings=settings)))
-
-
-def test_a_failure_speaks_as_the_plan_does() -> None:
-    (task,) = tasks_of(plan("small"))
-    error = TooFewSamplesError("keep what is left over (leftover='keep', --leftover keep); see --verbose")
-    expected = "keep what is left over (leftover='keep', [settings] leftover = \"keep\"); see --verbose"
-    assert Failure.of(error, task).message == expected

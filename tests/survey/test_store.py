@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from fsspec.implementations.local import LocalFileSystem
 
-import fathometer
 from fathometer import InputError, load
+from fathometer.results.store import Store as Files
+from fathometer.results.store import StoreError
 from fathometer.survey import Failure, Plan, Store, Task, parse_plan, run_survey, tasks_of
-from fathometer.survey.ranges import Range
 from fathometer.survey.tasks import measure_task
-from tests.survey.making import plan, plan_text
+from tests.survey.making import ROOT, plan, plan_text
+from tests.survey.nets import EIGHT
 
 
 def address(plan: Plan) -> str:
@@ -42,7 +50,7 @@ def test_whatever_decides_the_values_changes_the_address(change: tuple[str, str]
         ("noise =", "other_name ="),
         ("batch_size = 5", "batch_size = 6"),
         ("[families.Tiny]", "[families.Other]"),
-        ("threads = 1", "threads = 2\ngpus = 1\nrange = 3"),
+        ("threads = 1", "threads = 2\ngpus = 1"),
     ],
 )
 def test_names_and_speed_do_not(change: tuple[str, str]) -> None:
@@ -96,32 +104,18 @@ def test_a_broken_file_is_set_aside_and_measured_again(
     text: str, spoil: Callable[[str], Path], task: Task, tmp_path: Path
 ) -> None:
     file = spoil(text)
-    with pytest.warns(UserWarning, match="set aside as broken/.* and measured again"):
+    with pytest.warns(UserWarning, match="moved to broken/.* and measured again"):
         outcome = run_survey([task], tmp_path)
     assert outcome.measured == [task]
     assert load(file).provenance.settings["survey"]["address"] == task.address
     assert len(list((tmp_path / "broken").iterdir())) == 1
 
 
-@pytest.mark.parametrize("place", ["{}.json", "failed/{}.json"])
-def test_a_folder_named_like_a_result_is_set_aside(place: str, tmp_path: Path) -> None:
-    (task,) = tasks_of(plan("bad" if "failed" in place else "small"))
-    (tmp_path / place.format(task.stem) / "inner").mkdir(parents=True)
-    with pytest.warns(UserWarning, match="set aside as broken/.*got a folder"):
-        outcome = run_survey([task], tmp_path)
-    assert len(outcome.measured) + len(outcome.failed) == 1
-    assert (tmp_path / place.format(task.stem)).is_file()
-    assert [entry.is_dir() for entry in (tmp_path / "broken").iterdir()] == [True]
-
-
-def test_the_table_leaves_out_what_has_nonsense_for_labels(tmp_path: Path, task: Task) -> None:
-    run_survey([task], tmp_path)
-    file = tmp_path / f"{task.stem}.json"
-    whole = file.read_text()
-    for nonsense in ('"survey": "x", "x": {', '"reduction": [1], "x": {'):
-        file.write_text(whole.replace(f"{nonsense.partition(':')[0]}: {{", nonsense))
-        with pytest.warns(UserWarning, match="left out: .*expected a table"):
-            assert len(fathometer.atlas(tmp_path)) == 0
+def test_a_folder_named_like_a_result_is_set_aside(task: Task, tmp_path: Path) -> None:
+    (tmp_path / f"{task.stem}.json" / "inner").mkdir(parents=True)
+    with pytest.warns(UserWarning, match=r"moved to broken/.*got a folder"):
+        assert run_survey([task], tmp_path).measured == [task]
+    assert (tmp_path / f"{task.stem}.json").is_file()
 
 
 def test_a_sounding_under_a_wrong_name_is_set_aside(tmp_path: Path, task: Task) -> None:
@@ -144,37 +138,115 @@ def test_failures_are_told_and_nonsense_is_none(tmp_path: Path, task: Task) -> N
         assert store.failure(task) is None
 
 
-def test_a_claim_is_held_by_one(tmp_path: Path, task: Task) -> None:
-    one, two = Store(tmp_path), Store(tmp_path)
-    for _ in range(2):
-        with one.claimed(task) as first, two.claimed(task) as second:
-            assert (first, second) == (True, False)
-    with two.claimed(task) as later:
-        assert later
-    assert not list((tmp_path / "pending").iterdir())
-
-
-def test_a_folder_by_fsspec(task: Task) -> None:
-    fsspec = pytest.importorskip("fsspec")
+def test_a_folder_by_url(task: Task) -> None:
     url = "memory://survey-of-a-test"
     assert run_survey([task], url).measured == [task]
     assert run_survey([task], url).kept == [task]
     store = Store(url)
-    assert [name for name, _ in store.soundings()] == [f"{task.stem}.json"]
+    assert store.files.names() == [f"{task.stem}.json"]
     assert store.standing(task) == "finished"
-    fsspec.filesystem("memory").pipe_file(f"/survey-of-a-test/{task.stem}.json", b"{")
-    with pytest.warns(UserWarning, match="set aside"):
+    assert store.journal(task) is None
+    store.files.write(f"{task.stem}.json", b"{")
+    with pytest.warns(UserWarning, match="moved to broken/"):
         assert run_survey([task], url).measured == [task]
     failure = Failure.of(ValueError("c"), task)
     store.fail(task, failure)
     assert store.failure(task) == failure
 
 
+def test_names_are_listed_once_and_not_for_every_sounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = plan("small", change=("[data]", f"seeds = {list(range(9))}\n[data]"))
+    run_survey(many, tmp_path)
+    calls: list[str] = []
+    names = Files.names
+
+    def counted(self: Files, *args: Any) -> list[str]:
+        calls.append("")
+        return names(self, *args)
+
+    monkeypatch.setattr(Files, "names", counted)
+    run_survey(many, tmp_path)
+    assert len(calls) < 9
+
+
+def test_two_surveys_in_one_folder_measure_each_sounding_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    code = "import sys; from tests.survey.making import *; from fathometer.survey import run_survey; "
+    code += f"run_survey(plan(*{EIGHT}), sys.argv[1])"
+    command = [sys.executable, "-c", code, str(tmp_path / "out")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    for process in [subprocess.Popen(command, env=env) for _ in range(2)]:
+        assert process.wait() == 0
+    lines = [line.partition(" ")[0] for line in (tmp_path / "log").read_text().splitlines()]
+    assert Counter(lines) == dict.fromkeys(EIGHT, 15)
+    assert len(list((tmp_path / "out").glob("*.json"))) == 8
+    assert not list((tmp_path / "out" / "pending").iterdir())
+
+
+def test_a_full_disk_ends_the_survey_and_says_what_is_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tasks_of(plan("small", "other"))
+    write = Files.write
+
+    def full(self: Files, name: str, content: bytes) -> None:
+        if name == f"{tasks[1].stem}.json":
+            raise StoreError("No space left on device")
+        write(self, name, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "write", full)
+        with pytest.raises(StoreError, match=r"No space left .*; 1 of 2 soundings are safe"):
+            run_survey(tasks, tmp_path)
+    journal = Store(tmp_path).journal(tasks[1])
+    assert journal is not None
+    assert journal.exists()  # so that nothing is run again once there is space
+    assert [len(run_survey(tasks, tmp_path).kept), len(run_survey(tasks, tmp_path).kept)] == [1, 2]
+
+
+def test_a_file_is_on_the_disk_before_the_work_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    write, remove = Files.write, Files.remove
+
+    def noted_write(self: Files, name: str, content: bytes) -> None:
+        steps.append(f"+{name}")
+        write(self, name, content)
+
+    def noted_remove(self: Files, name: str) -> None:
+        steps.append(f"-{name}")
+        remove(self, name)
+
+    monkeypatch.setattr(Files, "write", noted_write)
+    monkeypatch.setattr(Files, "remove", noted_remove)
+    (task,) = tasks_of(plan("small"))
+    run_survey([task], tmp_path)
+    assert steps.index(f"+{task.stem}.json") < steps.index(f"-pending/{task.address}.journal")
+
+
+def test_what_cannot_be_read_is_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = tasks_of(plan("small"))
+    run_survey([task], tmp_path)
+
+    def denied(*_: object, **__: object) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(LocalFileSystem, "cat_file", denied)
+    with pytest.raises(StoreError, match="cannot be read"):
+        run_survey([task], tmp_path)
+    assert not (tmp_path / "broken").exists()
+
+
 def test_how_far_a_sounding_is(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path)
     assert store.standing(task) == "to do"
     with Store(tmp_path).claimed(task):
-        assert store.standing(task) == "under way"
+        assert store.standing(task) == "in progress"
     assert store.standing(task) == "to do"
     store.fail(task, Failure.of(ValueError("why"), task))
     assert store.standing(task) == "failed"
@@ -183,22 +255,17 @@ def test_how_far_a_sounding_is(tmp_path: Path, task: Task) -> None:
     run_survey([task], tmp_path, retry_failed=True)
     assert store.standing(task) == "finished"
     (tmp_path / f"{task.stem}.json").write_text("{")
-    with pytest.warns(UserWarning, match="will be measured again: .*broken"):
+    with pytest.warns(UserWarning, match="broken.*; it will be measured again"):
         assert store.standing(task) == "to do"
     assert (tmp_path / f"{task.stem}.json").read_text() == "{"
 
 
-def test_what_is_half_done(tmp_path: Path, task: Task) -> None:
+def test_finished_batches_are_counted(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path)
-    assert store.begun([task]) == {}
+    assert store.finished_batches(task) == 0
     assert not list(tmp_path.iterdir())
-    measure_task(task, batches=2, journal=store.journal(task))
-    assert store.begun([task]) == {task.address: "2 batches"}
-    store.keep_part(task, Range(0, 1), "{}")
-    assert store.begun([task]) == {task.address: "2 batches and 1 range"}
-    store.forget_work(task)
-    (tmp_path / "pending" / f"{task.address}.journal").mkdir()
-    assert store.begun([task]) == {}
+    measure_task(task, journal=store.journal(task))
+    assert store.finished_batches(task) == 3
 
 
 def test_bad_folders(tmp_path: Path) -> None:

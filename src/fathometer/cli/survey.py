@@ -36,12 +36,12 @@ def survey(
     plan: Annotated[Path | None, typer.Argument(metavar="PLAN.toml", help="What to measure.")] = None,
     out: Annotated[
         str,
-        out_option("FOLDER", "The results folder: a path, or a URL that fsspec knows."),
+        out_option("FOLDER", "The results folder: a path, or a URL that fsspec opens."),
     ] = "soundings",
-    on: Annotated[
-        Literal["here", "ray"],
-        typer.Option(metavar="WHERE", help="here, one after the other, or ray, on a cluster."),
-    ] = "here",
+    backend: Annotated[
+        Literal["local", "ray"],
+        typer.Option(metavar="NAME", help="local: in this process, or ray: on a cluster."),
+    ] = "local",
     address: Annotated[
         str | None,
         typer.Option(
@@ -94,7 +94,7 @@ def survey(
 
     At the top stand `models`, `without` (patterns of models to leave out), `weights`, `seeds`. Several
     settings are `[settings.NAME]` each. `[run]` has `batch_size`, `workers`, `device`, `threads`, and for Ray
-    `gpus`, `memory`, `range`, `retries`. A family has `models`, `without`, `weights` and every key of
+    `gpus`, `memory`, `retries`. A family has `models`, `without`, `weights` and every key of
     `[run]`. `[facts."MODEL"]` has numbers for the table. All keys are in docs/survey.md.
 
     For instance:
@@ -103,7 +103,7 @@ def survey(
 
     - `fathometer survey plan.toml --out results --status`
 
-    - `fathometer survey plan.toml --out s3://bucket/results --on ray --address ray-head:6379`
+    - `fathometer survey plan.toml --out s3://bucket/results --backend ray --address ray-head:6379`
 
     - `fathometer survey --paper paper.toml --imagenet ~/imagenet/val`
     """
@@ -114,8 +114,8 @@ def survey(
         return
     if plan is None:
         raise InputError("expected a plan, PLAN.toml; fathometer survey --paper FILE writes an example")
-    if address is not None and on != "ray":
-        raise InputError(f"--address {address}: is of a Ray cluster; give --on ray with it")
+    if address is not None and backend != "ray":
+        raise InputError(f"--address {address}: is of a Ray cluster; give --backend ray with it")
     tasks = tasks_of(read_plan(plan, preview=status))
     if status:
         _print_status(tasks, Store(out), console)
@@ -134,7 +134,7 @@ def survey(
     ):
         try:
             outcome = run_survey(
-                tasks, out, on=on, address=address, retry_failed=retry_failed, tell=view.tell
+                tasks, out, backend=backend, address=address, retry_failed=retry_failed, tell=view.tell
             )
         except KeyboardInterrupt:
             typer.echo("interrupted; the same command goes on", err=True)
@@ -145,16 +145,14 @@ def survey(
 
 
 def _print_status(tasks: list[Task], store: Store, console: Console) -> None:
-    """Family by family; then what is under way, half done and failed, one by one."""
+    """Family by family; then what is in progress, interrupted and failed, one by one."""
     standing = {task: store.standing(task) for task in tasks}
-    console.print(_counts(standing, f"{store.folder}"))
-    begun = store.begun(task for task in tasks if standing[task] != "finished")
+    console.print(_counts(standing, f"{store.files}"))
     for task, state in standing.items():
-        finished = f": {begun[task.address]} finished" if task.address in begun else ""
-        if state == "under way":
-            _say(console, f"under way: {task.title}{finished}")
-        elif finished and state == "to do":
-            _say(console, f"half done: {task.title}{finished}, which are kept")
+        batches = 0 if state in ("finished", "failed") else store.finished_batches(task)
+        if state == "in progress" or batches:
+            kept = f": {batches} {'batch' if batches == 1 else 'batches'} finished" if batches else ""
+            _say(console, f"{'in progress' if state == 'in progress' else 'interrupted'}: {task.title}{kept}")
     failures = [(task, store.failure(task)) for task, state in standing.items() if state == "failed"]
     failed = [(task, failure) for task, failure in failures if failure is not None]
     _say_failures(failed, console)
@@ -165,7 +163,7 @@ def _print_status(tasks: list[Task], store: Store, console: Console) -> None:
 def _counts(standing: Mapping[Task, str], title: str) -> Table:
     view = Table(title=title)
     view.add_column("family")
-    columns = ("finished", "under way", "failed", "to do")
+    columns = ("finished", "in progress", "failed", "to do")
     for column in ("soundings", *columns):
         view.add_column(column, justify="right")
     families: dict[str, Counter[str]] = {}

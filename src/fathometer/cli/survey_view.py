@@ -73,7 +73,7 @@ def _entries(task: Task) -> dict[str, str]:
 
 
 def _words(event: Event) -> Text:
-    if event.state == "under way" and event.share is not None:
+    if event.state == "in progress" and event.share is not None:
         return Text(f"{event.share:.0%}")
     if event.state == "measured":
         return Text(f"measured in {event.seconds:.1f} s", style="green")

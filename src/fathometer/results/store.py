@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import fsspec
-from filelock import FileLock, Timeout
 from fsspec.implementations.local import LocalFileSystem
 
 from fathometer.errors import FathometerError, InputError, first_line
-from fathometer.results.files import complete_file, remove_leftovers
+from fathometer.results.files import complete_file
 from fathometer.results.history_file import SCHEMA as HISTORY
+from fathometer.results.locks import is_locked, locked
 from fathometer.results.sounding import Sounding
 from fathometer.results.sounding_file import from_json, load
 
 Place: TypeAlias = str | Path
 
-_SOUNDINGS = (".json", ".parquet")
+SOUNDINGS = (".json", ".parquet")
+_PROBE = 4096  # bytes
 _NAMED = 5  # skipped files that a warning names
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"}
 
@@ -126,6 +127,19 @@ class Store:
         except FileNotFoundError as error:  # such as a missing bucket
             raise StoreError(f"{self.path(name)}: cannot be written ({first_line(error)})") from error
 
+    def try_writing(self, name: str) -> None:
+        """Write a little under that name and remove it again: a full disk still accepts new names."""
+        self._make_folder(name)
+        with self._reported("written", name):
+            if self.local is None:
+                self._files.pipe_file(self._inner(name), bytes(_PROBE))
+            else:
+                with (self.local / name).open("wb") as file:
+                    file.write(bytes(_PROBE))
+                    file.flush()
+                    os.fsync(file.fileno())
+        self.remove(name)
+
     def move(self, name: str, to: str) -> None:
         """Rename a file, if it exists."""
         self._make_folder(to)
@@ -158,29 +172,19 @@ class Store:
             yield True
             return
         self._make_folder(name)
-        path = self.local / name
         with ExitStack() as stack:
-            try:
-                with self._reported("locked", name):
-                    stack.enter_context(FileLock(path, timeout=0))
-            except Timeout:
-                yield False
-                return
-            stack.callback(path.unlink, missing_ok=True)  # while it is held: filelock notices a removed file
-            yield True
+            with self._reported("locked", name):
+                mine = stack.enter_context(locked(self.local / name))
+            yield mine
 
     def is_locked(self, name: str) -> bool:
         """Tell whether a process on this machine holds the lock."""
-        if self.local is None or not (self.local / name).exists():
-            return False
-        with self.lock(name) as is_free:
-            return not is_free
+        return self.local is not None and is_locked(self.local / name)
 
-    def remove_leftovers(self) -> None:
-        """Remove temporary files that killed writers have left in a local folder."""
-        for folder in ("", "failed", "pending"):
-            if self.local is not None and (self.local / folder).is_dir():
-                remove_leftovers(self.local / folder)
+    def leftovers(self, below: str = "") -> list[str]:
+        """Return the names of temporary files in a local folder or subfolder; killed writers leave some."""
+        folder = None if self.local is None else self.local / below
+        return [] if folder is None else sorted(file.name for file in folder.glob(".*.part*"))
 
     def _inner(self, name: str) -> str:
         """Return the path that the file system expects."""
@@ -201,8 +205,10 @@ class Store:
         """Turn the many errors of file systems into one; a missing file is left to the caller."""
         try:
             yield
-        except (FileNotFoundError, NotADirectoryError, Timeout):
+        except (FileNotFoundError, NotADirectoryError):
             raise
+        except InputError as error:
+            raise StoreError(str(error)) from error
         except IsADirectoryError as error:
             raise InputError(f"{self.path(name)}: expected a file, got a folder") from error
         except Exception as error:  # every store has errors of its own
@@ -257,7 +263,7 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
             raise InputError(f"{place}: no such file or folder")
         is_folder = store.is_folder()
         read = 0
-        for name in store.names(endings=_SOUNDINGS) if is_folder else [""]:
+        for name in store.names(endings=SOUNDINGS) if is_folder else [""]:
             path = store.path(name)
             if (real := store.real_path(name)) in seen:
                 twice.append(path)

@@ -1,4 +1,4 @@
-"""Everything that was measured, in one table."""
+"""All soundings of a folder in one table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding
-from fathometer.survey.store import Store
+from fathometer.results.store import SOUNDINGS, Store, open_results
 
 Per: TypeAlias = Literal["sounding", "site"]
 
@@ -22,21 +22,22 @@ _LABELS = [
 ]
 
 
-def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
-    """A table of all soundings in a results folder, or of any folder that holds soundings as `.json`.
+def atlas(folder: str | Path, *, per: Per = "sounding", strict: bool = False) -> pd.DataFrame:
+    """Return a table of all soundings in a results folder, or in any folder of soundings.
 
     One row for each sounding: `file`, `model`, `family`, `weights`, `data`, `settings`, `seed`, `reduction`,
     `samples` of a batch, `batches`, `sites`, facts about the model (`accuracy`, `parameters`, `gflops`,
     `depth`, `year` and others of the plan), `seconds`, `device`, and every gauge as its mean over sites of
     the mean over batches; of the affinity score also `affinity_min`, `_median`, `_max` and `_spread`. With
     `per="site"`, one row for each sounding and site: `site`, `operator`, `order`, `width`, and every gauge as
-    its mean over batches. A number that is not known is NaN.
+    its mean over batches. An unknown number is NaN. Data and settings have the names that the plan gave them.
 
     Rows are in order of family, model, weights, data, settings and seed.
 
     Args:
-        folder: a path, or a URL that fsspec knows.
+        folder: a path, or a URL that fsspec opens.
         per: `sounding` or `site`.
+        strict: raise an error for a file that is not a sounding, instead of skipping it with a warning.
 
     Example:
         >>> import tempfile, torch, fathometer
@@ -49,13 +50,14 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
         ([['Sequential', 2, 1]], ['1', '2'])
     """
     if per not in ("sounding", "site"):
-        raise InputError(f"per: expected 'sounding' or 'site', got {per!r}")
-    rows: list[dict[str, Any]] = []
+        raise InputError(f"expected 'sounding' or 'site', got {per!r}", parameter="per")
     store = Store(folder)
-    if not store.folder.has(""):
-        raise InputError(f"{store.folder}: expected a folder of soundings, got none; is its name right?")
-    for file, sounding in store.soundings():
-        labels = {"file": file, **_labels(sounding)}
+    if not store.is_folder():
+        raise InputError(f"{folder}: expected a folder of soundings, got none; is its name right?")
+    rows: list[dict[str, Any]] = []
+    found = open_results(folder, strict=strict).soundings if store.names(endings=SOUNDINGS) else {}
+    for path, sounding in found.items():
+        labels = {"file": path.rpartition("/")[2], **_labels(sounding)}
         if per == "sounding":
             rows.append({**labels, **_gauges(sounding)})
         else:
@@ -66,7 +68,7 @@ def atlas(folder: str | Path, *, per: Per = "sounding") -> pd.DataFrame:
 
 
 def _sortable(column: pd.Series) -> pd.Series:
-    """Seeds as numbers; whatever else a file calls one comes last."""
+    """Order seeds as numbers; anything else that a file calls a seed comes last."""
     if column.name != "seed":
         return column
     return column.map(lambda seed: seed if isinstance(seed, int | float) else math.nan)
@@ -74,9 +76,8 @@ def _sortable(column: pd.Series) -> pd.Series:
 
 def _labels(sounding: Sounding) -> dict[str, Any]:
     facts = sounding.provenance
-    survey = facts.settings.get("survey") or {}  # these are tables: the store has looked
-    reduction = facts.settings.get("reduction") or {}
-    known = {"parameters": facts.model.get("parameters"), **(facts.model.get("facts") or {})}
+    survey, reduction = _table(facts.settings, "survey"), _table(facts.settings, "reduction")
+    known = {"parameters": facts.model.get("parameters"), **_table(facts.model, "facts")}
     return {
         "model": str(facts.model.get("name", "")),
         "family": str(facts.model.get("family") or ""),
@@ -93,6 +94,12 @@ def _labels(sounding: Sounding) -> dict[str, Any]:
         "seconds": facts.seconds,
         "device": facts.device,
     }
+
+
+def _table(entries: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of the provenance; a file may have anything there."""
+    found = entries.get(name)
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def _known(value: Any) -> Any:

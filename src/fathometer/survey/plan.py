@@ -6,19 +6,21 @@ import os
 import tomllib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.noise import is_noise, noise_count
-from fathometer.errors import InputError
-from fathometer.survey.lines import Lines
-from fathometer.survey.members import Member, find_members, find_weights
-from fathometer.survey.section import Section
-from fathometer.survey.settings import RunOptions, Settings, read_run_options, read_settings
+import msgspec
 
-_TOP = ("seeds", "weights", "models", "without", "data", "settings", "run", "families", "facts")
-_FAMILY = ("models", "without", "weights")
+from fathometer.data.noise import is_noise, noise_count
+from fathometer.errors import InputError, did_you_mean
+from fathometer.survey.members import Member, find_members
+from fathometer.survey.settings import RunOptions, Settings, Whole, converted
+
+_RUN_KEYS = [each.name for each in fields(RunOptions)]
+_REMOVED = {"range": "has no effect any more: a task on Ray is a network"}
+
+Words = str | list[str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Family:
     """Models under one name.
 
     Attributes:
-        name: empty for models that belong to none.
+        name: empty for models without a family.
         members: the models with their weights.
         run: how they are run.
     """
@@ -41,12 +43,12 @@ class Plan:
     """What a survey measures.
 
     Attributes:
-        families: of models.
+        families: the models.
         data: name to path, or to `random:N`.
-        settings: name to settings; the name is empty where there is one of them.
-        seeds: of random weights, of the order of the data, of noise and random positions.
-        facts: of models, such as `accuracy`, by name.
-        missing: names of data that are not there; such a plan can be looked at, but not measured.
+        settings: name to settings; the name is empty if there is only one.
+        seeds: seeds for random weights, the data order, noise and random positions.
+        facts: facts about models, such as `accuracy`, by name.
+        missing: names of data that do not exist; such a plan can be previewed, but not measured.
     """
 
     families: tuple[Family, ...]
@@ -57,33 +59,53 @@ class Plan:
     missing: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """How many soundings it asks for."""
+        """Return the number of soundings."""
         models = sum(len(family.members) for family in self.families)
         return models * len(self.data) * len(self.settings) * len(self.seeds)
 
 
-def read_plan(path: str | Path, *, preview: bool = False) -> Plan:
-    """The plan in a TOML file. Paths in it are relative to the file.
+class _File(msgspec.Struct):
+    """The tables of a plan."""
 
-    With `preview`, data that are not there are told in a warning.
+    models: Words = []
+    without: Words = []
+    weights: Words = "default"
+    seeds: list[Whole] = msgspec.field(default_factory=lambda: [0])
+    data: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+    run: dict[str, Any] = {}
+    families: dict[str, dict[str, Any]] = {}
+    facts: dict[str, dict[str, float]] = {}
+
+
+class _Models(msgspec.Struct):
+    """The keys of a family, apart from those of `[run]`."""
+
+    models: Words = []
+    without: Words = []
+    weights: Words | None = None
+
+
+def read_plan(path: str | Path, *, preview: bool = False) -> Plan:
+    """Read a plan from a TOML file. Paths in it are relative to the file.
+
+    With `preview`, missing data give a warning instead of an error.
 
     Raises:
-        InputError: with the line, for an unknown key, model, data set, gauge, or a value that does not fit.
+        InputError: for an unknown key, model, data set or gauge, or a value of the wrong type.
     """
     path = Path(path).expanduser()
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror}); fathometer survey --paper FILE writes an example"
-        ) from error
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected a plan in TOML, got other bytes (at {error.start})") from error
     return parse_plan(text, path.parent, path.name, preview=preview)
 
 
 def parse_plan(text: str, folder: str | Path = ".", name: str = "plan", *, preview: bool = False) -> Plan:
-    """The plan in a TOML text, with paths relative to `folder`.
+    """Read a plan from a TOML text, with paths relative to `folder`.
 
     Example:
         >>> plan = parse_plan('''
@@ -97,139 +119,124 @@ def parse_plan(text: str, folder: str | Path = ".", name: str = "plan", *, previ
     """
     try:
         values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter of lists in lists in lists
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # RecursionError: lists in lists in lists
         raise InputError(f"{name}: not TOML: {error}") from error
-    section = Section(values, name, Lines(text))
-    section.only(_TOP)
-    _check_complete(section)
-    folder = Path(folder)
-    run = _run(section)
-    settings = _settings(section)  # quick to check, so before the models
-    data, missing = _data(section, folder, preview=preview)
-    seeds = _seeds(section)
-    families = _families(section, folder, run)
-    return Plan(families, data, settings, seeds, _facts(section, families), missing)
+    file = converted(values, _File, f"{name}: ")
+    if not file.data:
+        raise InputError(f'{name}: expected data, [data] with photos = "photos/"; got none')
+    if not file.models and not file.families:
+        raise InputError(f'{name}: expected models = ["torchvision:resnet*"] or [families.NAME]; got none')
+    if not file.seeds:
+        raise InputError(f"{name}: seeds: expected at least one, got none")
+    folder = Path(folder).absolute()
+    run = _run_options(file.run, RunOptions(), f"{name}, [run]")
+    settings = _settings(file.settings, name)  # quick to check, so before the models
+    data, missing = _data(file.data, folder, name, preview=preview)
+    families = _families(file, folder, run, name)
+    models = [member.model for family in families for member in family.members]
+    for model in file.facts:
+        if model not in models:
+            hint = did_you_mean(model, models) or "it is not one of the models"
+            raise InputError(f"{name}, [facts]: unknown model {model!r}; {hint}")
+    return Plan(families, data, settings, tuple(dict.fromkeys(file.seeds)), file.facts, missing)
 
 
-def _check_complete(section: Section) -> None:
-    """All that is missing, at once."""
-    absent = {
-        "data": "" if section.section("data").values else '[data] with photos = "photos/" in it',
-        "models": ""
-        if "models" in section.values or section.section("families").values
-        else 'models = ["torchvision:resnet*"] or [families.NAME] with it',
-    }
-    names = [name for name, wanted in absent.items() if wanted]
-    if names:
-        missing = " and ".join(f"no {name}" for name in names)
-        wanted = ", and ".join(absent[name] for name in names)
-        raise section.error(f"{missing}; expected {wanted}", names[0])
+def _run_options(table: Mapping[str, Any], defaults: RunOptions, where: str) -> RunOptions:
+    kept = {key: value for key, value in table.items() if key not in _REMOVED}
+    for key in table.keys() - kept.keys():
+        warnings.warn(f"{where}: {key} {_REMOVED[key]}; remove it", stacklevel=4)
+    return converted({**asdict(defaults), **kept}, RunOptions, f"{where}: ")
 
 
-def _run(section: Section) -> RunOptions:
-    table = section.section("run")
-    table.only(option.name for option in fields(RunOptions))
-    return read_run_options(table, RunOptions())
-
-
-def _settings(section: Section) -> dict[str, Settings]:
-    table = section.section("settings")
-    named = [key for key, value in table.values.items() if isinstance(value, dict)]
-    if not named:
-        return {"": read_settings(table)}
-    loose = [key for key in table.values if key not in named]
-    if loose:
-        raise table.error(
-            f"{loose[0]}: stands beside [settings.{named[0]}]; write it into each of the named settings",
-            loose[0],
+def _settings(table: Mapping[str, Any], name: str) -> dict[str, Settings]:
+    named = {key: value for key, value in table.items() if isinstance(value, dict)}
+    loose = [key for key in table if key not in named]
+    if named and loose:
+        raise InputError(
+            f"{name}, [settings]: {loose[0]} stands beside [settings.{next(iter(named))}]; write it into "
+            "each of the named settings"
         )
-    return {key: read_settings(table.section(key)) for key in named}
+    found = {}
+    for key, values in (named or {"": dict(table)}).items():
+        try:
+            found[key] = Settings(**values)
+        except InputError as error:
+            raise InputError(f"{name}, [settings{key and f'.{key}'}]: {error}") from error
+    return found
 
 
-def _data(section: Section, folder: Path, *, preview: bool) -> tuple[dict[str, str], tuple[str, ...]]:
-    """By name, and the names of those that are not there."""
-    table = section.section("data")
+def _data(
+    table: Mapping[str, str], folder: Path, name: str, *, preview: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the data by name, and the names of those that are missing."""
     found: dict[str, str] = {}
     missing: list[str] = []
-    for key, value in table.values.items():
-        if not isinstance(value, str) or not value:
-            raise table.error(f"{key}: expected a path or random:1000, got {value!r}", key)
+    for key, value in table.items():
         if is_noise(value):
             try:
                 noise_count(value)
             except InputError as error:
-                raise table.error(f"{key}: {error}", key) from error
+                raise InputError(f"{name}, [data]: {key}: {error}") from error
             found[key] = value
             continue
         place = folder / Path(value).expanduser()
-        if not os.path.exists(place):  # which takes any name, also one that is too long
-            hint = "; did you mean random?" if value.lower().startswith(("ran", "noise")) else ""
-            absent = table.error(f"{key}: {value!r}: no such file or folder{hint or _nearby(place)}", key)
-            if not preview:
-                raise absent
-            missing.append(key)
-            warnings.warn(f"{absent}; all soundings on it count as to do", stacklevel=4)
         found[key] = str(place)
+        if value and os.path.exists(place):  # which takes any name, also one that is too long
+            continue
+        message = f"{name}, [data]: {key}: {value!r}: no such file or folder; {_nearby(place, value)}"
+        if not preview:
+            raise InputError(message)
+        missing.append(key)
+        warnings.warn(f"{message}; all soundings on it count as to do", stacklevel=4)
     return found, tuple(missing)
 
 
-def _nearby(place: Path) -> str:
-    """What the folder has instead."""
-    from difflib import get_close_matches
-
+def _nearby(place: Path, value: str) -> str:
+    """Return what was probably meant."""
     try:
-        near = get_close_matches(place.name, [entry.name for entry in place.parent.iterdir()], n=1)
+        entries = [entry.name for entry in place.parent.iterdir()]
     except OSError:
-        return "; paths are relative to the plan"
-    return f"; did you mean {near[0]}?" if near else "; paths are relative to the plan"
+        entries = []
+    return (
+        did_you_mean(value.partition(":")[0], ["random"])
+        or did_you_mean(place.name, entries, most=1)
+        or "paths are relative to the plan"
+    )
 
 
-def _seeds(section: Section) -> tuple[int, ...]:
-    seeds: Any = section.values.get("seeds", [0])
-    if not isinstance(seeds, list) or not seeds:
-        raise section.error(
-            f"seeds: expected a list of whole numbers from 0, [0] or [0, 1, 2], got {seeds!r}", "seeds"
-        )
-    for seed in seeds:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise section.error(f"seeds: expected whole numbers from 0, got {seed!r}", "seeds")
-    return tuple(dict.fromkeys(seeds))
-
-
-def _families(section: Section, folder: Path, run: RunOptions) -> tuple[Family, ...]:
-    usual = section.words("weights", ("default",))
-    tables = section.section("families")
-    sections = [("", section)] if "models" in section.values else []
-    sections += [(name, tables.section(name)) for name in tables.values]
+def _families(file: _File, folder: Path, run: RunOptions, name: str) -> tuple[Family, ...]:
+    tables = [("", _Models(file.models, file.without), run, name)] if file.models else []
+    for family, values in file.families.items():
+        where = f"{name}, [families.{family}]"
+        own = {key: value for key, value in values.items() if key in _RUN_KEYS or key in _REMOVED}
+        rest = {key: value for key, value in values.items() if key not in own}
+        _check_family_keys(rest, where)
+        tables.append((family, converted(rest, _Models, f"{where}: "), _run_options(own, run, where), where))
     families: list[Family] = []
     owner: dict[Member, str] = {}
-    for name, table in sections:
-        if name:
-            table.only((*_FAMILY, *(option.name for option in fields(RunOptions))))
-        members = []
-        for model in find_members(table, folder):
-            for weights in find_weights(table, usual, model, folder):
-                member = Member(model.label, weights.label, model.load_as, weights.load_as, weights.is_file)
-                if member in owner and owner[member] != name:
-                    raise table.error(
-                        f"{member.model} is in {owner[member] or 'models'} already, a model has one family; "
-                        f'without = ["{member.model}"] leaves it out',
-                        "models",
-                    )
-                owner[member] = name
-                members.append(member)
-        families.append(
-            Family(name, tuple(dict.fromkeys(members)), read_run_options(table, run) if name else run)
-        )
+    for family, table, options, where in tables:
+        weights = file.weights if table.weights is None else table.weights
+        try:
+            members = find_members(_words(table.models), _words(table.without), _words(weights), folder)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        for member in members:
+            if owner.setdefault(member, family) != family:
+                raise InputError(
+                    f"{where}: {member.model} is in {owner[member] or 'models'} already, and a model has one "
+                    f'family; without = ["{member.model}"] leaves it out'
+                )
+        families.append(Family(family, tuple(members), options))
     return tuple(families)
 
 
-def _facts(section: Section, families: tuple[Family, ...]) -> dict[str, dict[str, float]]:
-    table = section.section("facts")
-    known = dict.fromkeys(member.model for family in families for member in family.members)
-    table.only(known)
-    found: dict[str, dict[str, float]] = {}
-    for model in table.values:
-        entry = table.section(model)
-        found[model] = {key: float(entry.number(key, None, -1e300)) for key in entry.values}
-    return found
+def _check_family_keys(values: Mapping[str, Any], where: str) -> None:
+    known = ["models", "without", "weights", *_RUN_KEYS]
+    for key in values:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"expected {', '.join(known)}"
+            raise InputError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _words(value: Words) -> list[str]:
+    return [value] if isinstance(value, str) else list(dict.fromkeys(value))

@@ -1,300 +1,269 @@
-"""The tasks of a survey on Ray: by model and by range of batches, put together as if measured in one piece.
+"""A survey on Ray: one task for each network, which takes its soundings and writes them to the store.
 
-Ray queues and places the tasks. This process claims soundings, hands their ranges to Ray, keeps what comes
-back, and repeats a range whose worker died: Ray itself would repeat one that is killed for its memory without
-end. Only this process writes to the results folder.
+Ray queues and places the tasks, and repeats one whose worker died. A repeated task finds in the store what is
+finished already.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import time
+import socket
+import sys
 import warnings
-from collections import deque
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
 
-from fathometer.errors import InputError, TooFewSamplesError
-from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import from_json, to_json
-from fathometer.survey.ranges import Range, RangesDifferError, differing, doubtful, merged, ranges
-from fathometer.survey.ray_cluster import cluster, resources
-from fathometer.survey.run import Event, Ledger
-from fathometer.survey.store import Failure
-from fathometer.survey.tasks import Task, measure_task, subject_of
+import torch
 
-_WAIT = 0.5  # seconds
-_LOOK = 1.0  # seconds between looks at the size of the cluster
-_AHEAD = 2  # tasks handed to Ray for each CPU, so that no worker waits and not all is claimed at once
-_COUNT = Range(-1, None)  # stands for the question how many batches there are
+from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.results.store import StoreError
+from fathometer.survey.run import Event, Tell, is_settled, take_soundings
+from fathometer.survey.settings import RunOptions
+from fathometer.survey.store import Failure, Store
+from fathometer.survey.tasks import Task, user_modules
+
+Take: TypeAlias = "Callable[[Sequence[Task], bool, Tell], list[Task]]"
+
+_TIMEOUT = 10.0  # seconds to wait for an address; Ray itself tries for minutes
 
 
-class Answer(NamedTuple):
-    """What a worker sends back: plain values, since an error of a library may not survive the way.
+class Report(NamedTuple):
+    """What a worker sends back; the soundings themselves are in the store.
 
     Attributes:
-        text: a sounding, or none where the data ended before its first batch.
-        batches: how many there are, if that was asked.
-        failure: why there is neither.
-        warnings: that were given.
+        events: what happened to each task of a network.
+        node: name of the machine.
+        warnings: texts of the warnings.
+        store_error: why the store failed, if it did.
     """
 
-    text: str | None = None
-    batches: int = 0
-    failure: Failure | None = None
+    events: list[Event]
+    node: str
     warnings: tuple[str, ...] = ()
+    store_error: str = ""
 
 
-@dataclass(eq=False)
-class _Job:
-    """A sounding under way: its claim, what a range of it needs, those that are finished and those wanted."""
-
-    task: Task
-    claim: ExitStack
-    needs: dict[str, float]
-    parts: dict[Range, Sounding | None] = field(default_factory=dict)
-    kept: set[Range] = field(default_factory=set)  # by an earlier survey
-    wanted: list[Range] = field(default_factory=list)
-    is_over: bool = False
-
-
-class _Piece(NamedTuple):
-    """A range for Ray, and how often its worker died."""
-
-    job: _Job
-    part: Range
-    deaths: int = 0
-
-
-def run_on_ray(tasks: Sequence[Task], ledger: Ledger, address: str | None = None) -> None:
-    """Take all soundings on a Ray cluster: at `address`, in use, at RAY_ADDRESS, or a new local one."""
-    with cluster(address, tasks) as ray:
-        _Rounds(ray, ledger).over(tasks)
-
-
-class _Rounds:
-    """Hands out soundings and takes in ranges until nothing is left."""
-
-    def __init__(self, ray: Any, ledger: Ledger) -> None:
-        self._ray, self._ledger = ray, ledger
-        self._function = ray.remote(_work)
-        errors = ray.exceptions
-        self._deaths = (
-            errors.WorkerCrashedError,
-            errors.NodeDiedError,
-            errors.LocalRayletDiedError,
-            errors.ObjectLostError,
-            errors.OutOfMemoryError,
+@contextmanager
+def on_ray(
+    tasks: Sequence[Task], store: Store, address: str | None, runtime_env: dict[str, Any] | None
+) -> Iterator[Take]:
+    """Connect to Ray, and yield a function that takes soundings there like `take_soundings` does here."""
+    if store.files.place.startswith("memory:"):
+        raise InputError(
+            f"{store.files}: workers on Ray cannot see this process's memory; give a folder or URL"
         )
-        self._looked, self._window = -_LOOK, 0
-        self._todo: deque[_Piece] = deque()
-        self._held: list[_Piece] = []  # until there may be more memory
-        self._pending: dict[Any, _Piece] = {}
-        self._jobs: list[_Job] = []
+    with _connected(address, tasks, runtime_env) as (ray, is_local):
+        for run in dict.fromkeys(task.run for task in tasks):
+            _check_resources(ray, run, is_local=is_local)
+        store.check_writable()
+        yield lambda waiting, retry, tell: _Pass(ray, store, retry, tell).over(waiting)
 
-    def over(self, tasks: Sequence[Task]) -> None:
-        queue, busy = deque(tasks), deque[Task]()
+
+class _Pass:
+    """Hands every network to Ray once, and takes in the reports."""
+
+    def __init__(self, ray: Any, store: Store, retry_failed: bool, tell: Tell) -> None:
+        self._ray, self._store, self._retry_failed, self._tell = ray, store, retry_failed, tell
+        place = str(store.files.local.absolute()) if store.files.local else store.files.place
+        self._arguments = place, retry_failed, os.getcwd()
+        # Ray reads max_calls only here, at decoration: a worker that used a GPU ends with its task, because
+        # CUDA keeps its memory and its device for as long as the process lives.
+        self._on_cpu = ray.remote(_measure_network)
+        self._on_gpu = ray.remote(max_calls=1)(_measure_network)
+        self._pending: dict[Any, list[Task]] = {}
+        self._busy: list[Task] = []
+
+    def over(self, tasks: Sequence[Task]) -> list[Task]:
+        """Take the soundings, and return the tasks that another survey is measuring."""
+        networks: dict[Any, list[Task]] = {}
+        for task in tasks:
+            with self._store.claimed(task) as mine:
+                if not (mine and is_settled(task, self._store, self._retry_failed, self._tell)):
+                    networks.setdefault((task.network, task.run), []).append(task)
         try:
-            while queue or busy or self._jobs:
-                self._look()
-                while queue and len(self._jobs) < self._window and not self._todo:
-                    task = queue.popleft()
-                    if not self._begin(task):
-                        busy.append(task)
-                    self._submit()
-                self._submit()
-                if self._pending:
-                    self._take_ready()
-                elif self._held or (not queue and busy):  # memory is short, or other surveys are at work
-                    time.sleep(_WAIT)
-                if not self._pending:
-                    self._release()
-                if not queue:
-                    queue, busy = busy, queue
+            for network in networks.values():
+                self._submit(network)
+            while self._pending:
+                for reference in self._ray.wait(list(self._pending), num_returns=1)[0]:
+                    self._collect(reference)
         finally:
             for reference in self._pending:
                 self._ray.cancel(reference, force=True)
-            for job in self._jobs:
-                job.claim.close()
+        return self._busy
 
-    def _look(self) -> None:
-        """How much to hand out: a cluster may grow, from nothing, too."""
-        if time.monotonic() - self._looked >= _LOOK:
-            self._window = max(4, int(_AHEAD * self._ray.cluster_resources().get("CPU", 0)))
-            self._looked = time.monotonic()
+    def _submit(self, tasks: list[Task]) -> None:
+        run = tasks[0].run
+        needs = _needs(self._ray, run)
+        function = self._on_gpu if needs["num_gpus"] else self._on_cpu
+        options = function.options(**needs, max_retries=run.retries, name=tasks[0].title)
+        self._pending[options.remote(tasks, *self._arguments)] = tasks
+        for task in tasks:
+            self._tell(Event(task, "begun"))
 
-    def _begin(self, task: Task) -> bool:
-        """Take up a sounding; false if another survey is at work on it."""
-        with ExitStack() as stack:
-            if not stack.enter_context(self._ledger.store.claimed(task)):
-                self._ledger.tell(Event(task, "elsewhere"))
-                return False
-            if self._ledger.settled(task):
-                return True
-            self._ledger.begin(task)
-            job = _Job(task, stack.pop_all(), resources(self._ray, task.run))
-        self._jobs.append(job)
-        size, batches = task.run.range, task.settings.batches
-        if size is None or (batches is None and task.settings.reduction == "tokens"):
-            self._hand_out(job, [Range(0, batches)])
-        elif batches is not None:
-            self._hand_out(job, ranges(batches, size, is_open=False))
-        else:
-            self._todo.append(_Piece(job, _COUNT))
-        return True
-
-    def _hand_out(self, job: _Job, wanted: list[Range]) -> None:
-        job.wanted = wanted
-        for part in wanted:
-            if part in job.parts:
-                continue
-            kept = self._ledger.store.part(job.task, part)
-            if kept is None:
-                self._todo.append(_Piece(job, part))
-            else:
-                job.parts[part] = kept
-                job.kept.add(part)
-        self._finish_if_whole(job)
-
-    def _submit(self) -> None:
-        while self._todo and len(self._pending) < self._window:
-            piece = self._todo.popleft()
-            task, needs = piece.job.task, piece.job.needs
-            if piece.part == _COUNT:
-                needs = {**needs, "num_gpus": 0}
-            function = self._function.options(**needs, max_retries=0, name=task.title)
-            self._pending[function.remote(task, piece.part, os.getcwd())] = piece
-
-    def _take_ready(self) -> None:
-        ready, rest = self._ray.wait(list(self._pending), num_returns=1, timeout=_WAIT)
-        if ready and rest:
-            ready += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
-        for reference in ready:
-            self._take(reference)
-
-    def _take(self, reference: Any) -> None:
-        """What came back of a range."""
-        piece = self._pending.pop(reference)
-        job, part, _ = piece
+    def _collect(self, reference: Any) -> None:
+        tasks = self._pending.pop(reference)
         try:
-            answer: Answer = self._ray.get(reference)
+            report: Report = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            if not job.is_over:
-                self._died(piece, error)
+            self._died(tasks, error)
             return
-        for message in answer.warnings:
+        for message in report.warnings:
             warnings.warn(message, stacklevel=2)
-        self._release()
-        if job.is_over:
+        for event in report.events:
+            if event.state == "elsewhere":
+                self._busy.append(event.task)
+            if event.state == "measured" and not self._store.is_finished(event.task):
+                raise StoreError(_not_shared(self._store.files.place, report.node))
+            self._tell(event)
+        if report.store_error:
+            raise StoreError(report.store_error)
+
+    def _died(self, tasks: list[Task], error: Exception) -> None:
+        """Take the rest of what a dead worker had to do one by one: a single sounding may be to blame."""
+        rest = []
+        for task in tasks:
+            found = self._store.sounding(task)
+            if found is None:
+                rest.append(task)
+            else:
+                self._tell(Event(task, "measured", seconds=found.provenance.seconds))
+        if len(tasks) > 1:
+            for task in rest:
+                self._submit([task])
             return
-        if answer.failure is not None:
-            self._fail(job, answer.failure)
-        elif part == _COUNT:
-            self._hand_out(job, ranges(answer.batches, job.task.run.range or 1, is_open=True))
-        else:
-            if answer.text is not None:
-                self._ledger.store.keep_part(job.task, part, answer.text)
-            job.parts[part] = None if answer.text is None else from_json(answer.text)
-            job.kept.discard(part)
-            self._ledger.tell(Event(job.task, "under way", share=min(len(job.parts) / len(job.wanted), 1.0)))
-            self._finish_if_whole(job)
-
-    def _died(self, piece: _Piece, error: Exception) -> None:
-        """Once more, if a worker or its node died; one that had no memory waits for others to finish."""
-        if not isinstance(error, self._deaths) or piece.deaths >= piece.job.task.run.retries:
-            self._fail(piece.job, Failure.of(error, piece.job.task))
-            return
-        again = piece._replace(deaths=piece.deaths + 1)
-        if isinstance(error, self._ray.exceptions.OutOfMemoryError):
-            self._held.append(again)
-        else:
-            self._todo.append(again)
-
-    def _release(self) -> None:
-        self._todo.extend(self._held)
-        self._held.clear()
-
-    def _finish_if_whole(self, job: _Job) -> None:
-        if not all(part in job.parts for part in job.wanted):
-            return
-        again = doubtful(job.wanted, [job.parts[part] for part in job.wanted])
-        if again != job.wanted or self._drop_strangers(job):
-            self._hand_out(job, again)
-            return
-        parts = [found for part in job.wanted if (found := job.parts[part]) is not None]
-        try:
-            sounding = merged(parts, batches=job.task.settings.batches)
-        except InputError as error:
-            if isinstance(error, RangesDifferError):
-                self._ledger.store.forget_work(job.task)
-            self._fail(job, Failure.of(error, job.task))
-            return
-        self._ledger.measured(job.task, sounding)
-        self._close(job)
-
-    def _drop_strangers(self, job: _Job) -> bool:
-        """Set aside ranges of an earlier survey that are not of this network; whether there were any."""
-        parts = [(part, found) for part in job.wanted if (found := job.parts[part]) is not None]
-        parts.sort(key=lambda entry: entry[0] in job.kept)  # what was measured now is the measure
-        strangers = [
-            (part, others)
-            for part, found in parts
-            if part in job.kept and (others := differing(parts[0][1], found))
-        ]
-        for part, others in strangers:
-            self._ledger.store.drop_part(job.task, part, f"it has other {', '.join(others)}")
-            del job.parts[part]
-            job.kept.discard(part)
-        return bool(strangers)
-
-    def _fail(self, job: _Job, failure: Failure) -> None:
-        self._ledger.failed(job.task, failure)
-        for reference, piece in self._pending.items():
-            if piece.job is job:
-                self._ray.cancel(reference)
-        self._todo = deque(piece for piece in self._todo if piece.job is not job)
-        self._held = [piece for piece in self._held if piece.job is not job]
-        self._close(job)
-
-    def _close(self, job: _Job) -> None:
-        job.is_over = True
-        job.claim.close()
-        self._jobs.remove(job)
+        for task in rest:
+            failure = Failure.of(error, task)
+            self._store.fail(task, failure)
+            self._tell(Event(task, "failed", message=failure.message, failure=failure))
 
 
-def _work(task: Task, part: Range, folder: str) -> Answer:
-    """On a worker: measure a range, or count the batches."""
+def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: str) -> Report:
+    """Run on a worker: load one network, and take all its soundings."""
     if os.path.isdir(folder):
-        os.chdir(folder)  # where paths and code of the user's own begin
-    run = replace(task.run, threads=task.run.threads or 1)
-    if part == _COUNT:
-        run = replace(run, device="cpu")
+        os.chdir(folder)  # where the user's code is, on this machine or on a shared file system
+    store, node, error = Store(place), socket.gethostname(), ""
+    events: list[Event] = []
+    if store.files.local and not store.files.is_folder():
+        return Report([], node, store_error=_not_shared(place, node))
+
+    def note(event: Event) -> None:
+        if event.state not in ("begun", "in progress"):
+            events.append(event)
+
+    torch.set_num_threads(1)  # for tasks without threads of their own: the plan asks Ray for one CPU
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            there = replace(task, run=run)
-            answer = _count(there) if part == _COUNT else _measure(there, part)
-        except Exception as error:  # whatever a network, its data or its library does
-            answer = Answer(failure=Failure.of(error, task))
+            take_soundings(tasks, store, retry_failed, note)
+        except StoreError as found:
+            error = str(found)
     told = dict.fromkeys(str(entry.message) for entry in caught if entry.category is UserWarning)
-    return answer._replace(warnings=tuple(told))
+    return Report(events, node, tuple(told), error)
 
 
-def _measure(task: Task, part: Range) -> Answer:
+def _not_shared(place: str, node: str) -> str:
+    return f"{place}: {node} does not see this folder; give a URL, or a folder that all machines share"
+
+
+def _needs(ray: Any, run: RunOptions) -> dict[str, float]:
+    """Return what a task asks Ray for."""
+    memory = {} if run.memory is None else {"memory": run.memory * 1e9}
+    return {"num_cpus": (run.threads or 1) + run.workers, "num_gpus": _gpus(ray, run), **memory}
+
+
+def _gpus(ray: Any, run: RunOptions) -> float:
+    """Return what the plan says, or else one GPU for a network that runs on a GPU if it sees one."""
+    if run.gpus is not None:
+        return run.gpus
+    if run.device == "auto":  # a cluster may have no GPU now, and add nodes that have when tasks ask for them
+        at_most = ray._private.state.state.get_max_resources_from_cluster_config() or {}
+        return float(max(ray.cluster_resources().get("GPU", 0), at_most.get("GPU", 0)) > 0)
+    return float(run.device.startswith("cuda"))
+
+
+def _check_resources(ray: Any, run: RunOptions, *, is_local: bool) -> None:
+    """Refuse what this machine does not have, and warn if no node of a cluster has it: Ray waits forever."""
+    needs = _needs(ray, run)
+    wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], "memory": needs.get("memory", 0)}
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if any(all(node.get(name, 0) >= least for name, least in wanted.items()) for node in nodes):
+        return
+    asked = ", ".join(f"{least:g} {name}" for name, least in wanted.items() if least)
+    message = f"no node has {asked}, which threads, workers, gpus and memory in [run] ask for each task"
+    if is_local:
+        raise InputError(f"ray: {message}")
+    warnings.warn(f"ray: {message}; waiting for one", stacklevel=4)
+
+
+@contextmanager
+def _connected(
+    address: str | None, tasks: Sequence[Task], runtime_env: dict[str, Any] | None
+) -> Iterator[tuple[Any, bool]]:
+    """Yield Ray, connected, and whether the cluster is a local one that was started for this survey."""
+    ray = _import_ray()
+    if ray.is_initialized():
+        used = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", used):
+            raise InputError(
+                f"this process uses the Ray cluster at {used} already; leave the address out to use "
+                "that one, or call ray.shutdown() first",
+                parameter="address",
+            )
+        yield ray, False
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    is_local = address == "local"
+    options: dict[str, Any] = {"include_dashboard": False} if is_local else {}
+    if not is_local:
+        _check_answers(address)
+        runtime_env = {"py_modules": _user_modules(tasks)} if runtime_env is None else runtime_env
     try:
-        sounding = measure_task(
-            task, first_batch=part.first, batches=part.batches, assume_readable=not part.reads_all
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env=runtime_env,
+            **options,
         )
-    except TooFewSamplesError:
-        if part.first == 0:
-            raise
-        return Answer()  # images that could not be read made the data shorter
-    return Answer(to_json(sounding))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(f"no Ray cluster at {address} ({first_line(error)})", parameter="address") from error
+    try:
+        yield ray, is_local
+    finally:
+        ray.shutdown()
 
 
-def _count(task: Task) -> Answer:
-    samples, count = task.settings.samples, len(subject_of(task).source)
-    rest = task.settings.leftover == "keep" and count % samples > 1
-    return Answer(batches=max(1, count // samples + rest))
+def _user_modules(tasks: Sequence[Task]) -> list[ModuleType]:
+    """Return the modules of the current folder that tasks name, which other machines may not have."""
+    names = {name.partition(".")[0] for task in tasks for name in user_modules(task)}
+    modules = [sys.modules[name] for name in sorted(names) if name in sys.modules]
+    here = Path.cwd()
+    return [module for module in modules if module.__file__ and here in Path(module.__file__).parents]
+
+
+def _check_answers(address: str) -> None:
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdigit():
+        return  # a name such as auto
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT).close()
+    except OSError as error:
+        raise InputError(
+            f"no Ray cluster answers at {address} ({error.strerror or error})", parameter="address"
+        ) from error
+
+
+def _import_ray() -> Any:
+    # Ray repeats a task that was killed for its memory without end, unless this is set before it is imported.
+    os.environ.setdefault("RAY_task_oom_retries", "3")
+    try:
+        import ray
+        import ray._private.state
+        import ray.exceptions
+    except ImportError as error:
+        raise MissingExtraError("ray", "ray", "a survey on Ray") from error
+    return ray

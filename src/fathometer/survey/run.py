@@ -1,4 +1,8 @@
-"""Every sounding of a plan, once: what is finished is kept, what fails is recorded, the rest goes on."""
+"""Take every sounding of a plan once: what is in the store is kept, failures are recorded, the rest goes on.
+
+A survey makes passes over its tasks, in this process or on Ray, until no task is left that another survey is
+measuring. The backends differ only in where `take_soundings` runs.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fathometer.errors import InputError, check_device
 from fathometer.measuring.journal import JournalError
 from fathometer.results.files import WriteError
 from fathometer.results.sounding import Sounding
+from fathometer.results.store import StoreError
 from fathometer.survey.counts import check_counts
-from fathometer.survey.folders import FolderError
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
-from fathometer.survey.tasks import Task, measure_task, tasks_of
+from fathometer.survey.tasks import Networks, Task, measure_task, tasks_of
 
-State: TypeAlias = Literal["begun", "under way", "measured", "kept", "failed", "failed before", "elsewhere"]
-Engine: TypeAlias = Literal["here", "ray"]
+State: TypeAlias = Literal["begun", "in progress", "measured", "kept", "failed", "failed before", "elsewhere"]
+Backend: TypeAlias = Literal["local", "ray"]
 
-_WAIT = 0.5  # seconds between looks at what other surveys are doing
+_WAIT = 0.5  # seconds between passes while another survey measures what is left
 
 
 class Event(NamedTuple):
@@ -29,10 +33,11 @@ class Event(NamedTuple):
 
     Attributes:
         task: which one.
-        state: what became of it; `kept` was measured before, `elsewhere` is being measured by another survey.
-        seconds: that it took, if it is measured.
+        state: `kept` was measured before, `elsewhere` is being measured by another survey.
+        seconds: how long it took, if it was measured.
         message: why it failed.
-        share: how much of it is done, while it is under way and if that is known.
+        share: the fraction that is done, if it is in progress and that is known.
+        failure: the record of a failure.
     """
 
     task: Task
@@ -40,6 +45,7 @@ class Event(NamedTuple):
     seconds: float = 0.0
     message: str = ""
     share: float | None = None
+    failure: Failure | None = None
 
 
 Tell: TypeAlias = "Callable[[Event], None]"
@@ -47,75 +53,45 @@ Tell: TypeAlias = "Callable[[Event], None]"
 
 @dataclass
 class Outcome:
-    """What a survey came to: the tasks that were measured now, kept from before, and failed."""
+    """The result of a survey: tasks that were measured now, kept from before, and failed."""
 
     measured: list[Task] = field(default_factory=list)
     kept: list[Task] = field(default_factory=list)
     failed: list[tuple[Task, Failure]] = field(default_factory=list)
 
-
-class Ledger:
-    """Keeps results as they come, and tells of them. Engines differ in where tasks run, not in this."""
-
-    def __init__(self, store: Store, retry_failed: bool, tell: Tell) -> None:
-        self.store, self.outcome, self.tell = store, Outcome(), tell
-        self._retry_failed, self._may_write = retry_failed, False
-
-    def settled(self, task: Task) -> bool:
-        """Whether there is nothing to do; the caller holds the claim."""
-        found = self.store.sounding(task)
-        if found is not None:
-            self.store.relabel(task, found)
-            self.outcome.kept.append(task)
-            self.tell(Event(task, "kept"))
-            return True
-        failure = None if self._retry_failed else self.store.failure(task)
-        if failure is not None:
-            self.outcome.failed.append((task, failure))
-            self.tell(Event(task, "failed before", message=failure.message))
-            return True
-        return False
-
-    def begin(self, task: Task) -> None:
-        """Tell of it; before the first one, see that there will be a place for what comes of it."""
-        if not self._may_write:
-            self.store.check_writable()
-            self._may_write = True
-        self.tell(Event(task, "begun"))
-
-    def measured(self, task: Task, sounding: Sounding) -> None:
-        """Keep a sounding."""
-        self.store.keep(task, sounding)
-        self.outcome.measured.append(task)
-        self.tell(Event(task, "measured", seconds=sounding.provenance.seconds))
-
-    def failed(self, task: Task, failure: Failure) -> None:
-        """Record a failure."""
-        self.store.fail(task, failure)
-        self.outcome.failed.append((task, failure))
-        self.tell(Event(task, "failed", message=failure.message))
+    def add(self, event: Event) -> None:
+        """Count what an event reports."""
+        if event.state == "measured":
+            self.measured.append(event.task)
+        elif event.state == "kept":
+            self.kept.append(event.task)
+        elif event.failure is not None:
+            self.failed.append((event.task, event.failure))
 
 
 def run_survey(
     plan: Plan | str | Path | Sequence[Task],
     out: str | Path,
     *,
-    on: Engine = "here",
+    backend: Backend = "local",
     address: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
     retry_failed: bool = False,
     tell: Tell | None = None,
 ) -> Outcome:
     """Take every sounding of a plan that is not in the results folder yet.
 
-    A killed survey goes on where it stopped. Two surveys in one folder share the work.
+    Run it again after an interruption to resume. Several surveys may share one folder.
 
     Args:
         plan: a plan, its file, or tasks.
-        out: the results folder: a path, or a URL that fsspec knows.
-        on: `here` in this process, one after the other, or on `ray`.
-        address: of a Ray cluster; if left out, the one in use, that of RAY_ADDRESS, or a new local one.
+        out: the results folder: a path, or a URL that fsspec opens.
+        backend: `local`, in this process, or `ray`, on a cluster.
+        address: address of a Ray cluster. Default: the cluster in use, RAY_ADDRESS, or a new local one.
+        runtime_env: Ray's runtime environment of the workers. Default: modules of the current folder that the
+            plan names are sent to them.
         retry_failed: try again what failed before.
-        tell: is told what happens.
+        tell: function that is called with every event.
 
     Example:
         >>> import tempfile
@@ -134,28 +110,98 @@ def run_survey(
         >>> len(outcome.measured), len(again.measured), len(again.kept)
         (1, 0, 1)
     """
-    if on not in ("here", "ray"):
-        raise InputError(f"on: expected 'here' or 'ray', got {on!r}")
+    if backend not in ("local", "ray"):
+        raise InputError(f"expected 'local' or 'ray', got {backend!r}", parameter="backend")
     plan = read_plan(plan) if isinstance(plan, str | Path) else plan
-    ledger = Ledger(Store(out), retry_failed, tell or (lambda _: None))
-    tasks = tasks_of(plan) if isinstance(plan, Plan) else plan
+    tasks = tasks_of(plan) if isinstance(plan, Plan) else list(plan)
+    store, outcome = Store(out), Outcome()
     _check_data(tasks)
-    if on == "here":  # on Ray that is for the workers to know
-        _check_devices(tasks)
-    try:
-        ledger.store.tidy(tasks)
-        if on == "ray":
-            from fathometer.survey.ray_engine import run_on_ray
 
-            run_on_ray(tasks, ledger, address)
+    def note(event: Event) -> None:
+        outcome.add(event)
+        if tell is not None:
+            tell(event)
+
+    try:
+        store.tidy(tasks)
+        if backend == "ray":
+            from fathometer.survey.ray_engine import on_ray
+
+            with on_ray(tasks, store, address, runtime_env) as take:
+                _until_done(tasks, lambda waiting: take(waiting, retry_failed, note))
         else:
-            _run_here(tasks, ledger)
-    except FolderError as error:
-        safe = len(ledger.outcome.measured) + len(ledger.outcome.kept)
-        raise FolderError(
-            f"{error}; {safe} of {len(tasks)} soundings are safe there, and the same command goes on"
+            for device in dict.fromkeys(task.run.device for task in tasks):
+                check_device(device)  # on Ray only a worker can tell
+            _until_done(tasks, lambda waiting: take_soundings(waiting, store, retry_failed, note))
+    except StoreError as error:
+        safe = len(outcome.measured) + len(outcome.kept)
+        raise StoreError(
+            f"{error}; {safe} of {len(tasks)} soundings are safe; run the same survey again to resume"
         ) from error
-    return ledger.outcome
+    return outcome
+
+
+def _until_done(tasks: Sequence[Task], take: Callable[[Sequence[Task]], list[Task]]) -> None:
+    waiting = list(tasks)
+    while waiting:
+        busy = take(waiting)
+        if len(busy) == len(waiting):
+            time.sleep(_WAIT)
+        waiting = busy
+
+
+def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, tell: Tell) -> list[Task]:
+    """Take soundings one after the other, and return the tasks that another survey is measuring."""
+    networks, busy, may_write = Networks(), [], False
+    for task in tasks:
+        with store.claimed(task) as mine:
+            if not mine:
+                tell(Event(task, "elsewhere"))
+                busy.append(task)
+                continue
+            if is_settled(task, store, retry_failed, tell):
+                continue
+            if not may_write:
+                store.check_writable()
+                may_write = True
+            tell(Event(task, "begun"))
+            try:
+                sounding = _measured(task, store, networks, tell)
+            except WriteError as error:  # the journal cannot be written: not the network's fault
+                raise StoreError(str(error)) from error
+            except Exception as error:  # whatever a network, its data or its library does
+                failure = Failure.of(error, task)
+                store.fail(task, failure)
+                tell(Event(task, "failed", message=failure.message, failure=failure))
+            else:
+                store.keep(task, sounding)
+                tell(Event(task, "measured", seconds=sounding.provenance.seconds))
+    return busy
+
+
+def is_settled(task: Task, store: Store, retry_failed: bool, tell: Tell) -> bool:
+    """Say whether there is nothing to do; the caller holds the lock."""
+    found = store.sounding(task)
+    if found is not None:
+        store.relabel(task, found)
+        tell(Event(task, "kept"))
+        return True
+    failure = None if retry_failed else store.failure(task)
+    if failure is not None:
+        tell(Event(task, "failed before", message=failure.message, failure=failure))
+    return failure is not None
+
+
+def _measured(task: Task, store: Store, networks: Networks, tell: Tell) -> Sounding:
+    def progress(done: int, total: int | None) -> None:
+        tell(Event(task, "in progress", share=min(done / total, 1.0) if total else None))
+
+    journal = store.journal(task)
+    try:
+        return measure_task(task, networks, journal=journal, progress=progress)
+    except JournalError as error:  # broken, or of other weights: begin again
+        store.drop_journal(task, str(error))
+        return measure_task(task, networks, journal=journal, progress=progress)
 
 
 def _check_data(tasks: Sequence[Task]) -> None:
@@ -163,55 +209,3 @@ def _check_data(tasks: Sequence[Task]) -> None:
         if "missing" in task.key["data"]:
             raise InputError(f"[data] {task.data_name}: {task.data}: no such file or folder")
     check_counts(tasks)
-
-
-def _check_devices(tasks: Sequence[Task]) -> None:
-    """What cannot run here fails at once, and not for each network."""
-    for device in dict.fromkeys(task.run.device for task in tasks):
-        try:
-            check_device(device)
-        except InputError as error:
-            asked = f'device = "{device}" in [run] or in a family'
-            raise InputError(str(error).replace(f"--device {device}", asked)) from error
-
-
-def _run_here(tasks: Sequence[Task], ledger: Ledger) -> None:
-    """One after the other; those that another survey has claimed are looked at again in the end."""
-    waiting = list(tasks)
-    while waiting:
-        busy = [task for task in waiting if not _settle(task, ledger)]
-        if len(busy) == len(waiting):
-            time.sleep(_WAIT)
-        waiting = busy
-
-
-def _settle(task: Task, ledger: Ledger) -> bool:
-    with ledger.store.claimed(task) as mine:
-        if not mine:
-            ledger.tell(Event(task, "elsewhere"))
-            return False
-        if ledger.settled(task):
-            return True
-        ledger.begin(task)
-        try:
-            sounding = _measured(task, ledger)
-        except WriteError as error:  # of the journal: not the fault of the network
-            raise FolderError(str(error)) from error
-        except Exception as error:  # whatever a network, its data or its library does
-            ledger.failed(task, Failure.of(error, task))
-        else:
-            ledger.measured(task, sounding)
-        return True
-
-
-def _measured(task: Task, ledger: Ledger) -> Sounding:
-    def progress(done: int, in_all: int | None) -> None:
-        share = min(done / in_all, 1.0) if in_all else None
-        ledger.tell(Event(task, "under way", share=share))
-
-    journal = ledger.store.journal(task)
-    try:
-        return measure_task(task, journal=journal, progress=progress)
-    except JournalError as error:  # of weights that were others then, or broken: from the beginning
-        ledger.store.drop_journal(task, str(error))
-        return measure_task(task, journal=journal, progress=progress)

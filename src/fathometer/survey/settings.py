@@ -1,154 +1,151 @@
-"""How a survey measures: what decides the values, and what decides only where and how fast."""
+"""How a survey measures: settings decide the values, run options only where and how fast."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import torch
 
-from fathometer.capture import Pooling
-from fathometer.errors import InputError
-from fathometer.gauges.registry import Gauge, choose_gauges
-from fathometer.measuring.subject import DTYPES
-from fathometer.models.user_code import import_by_name
-from fathometer.survey.section import Section, suggestion
+from fathometer.errors import InputError, did_you_mean
+from fathometer.gauges.registry import choose_gauges
+from fathometer.measuring.options import MeasureOptions, OpenOptions, Option, options_of, plain_options
+
+_T = TypeVar("_T")
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+
+_OPENING = options_of(OpenOptions)
+_OPTIONS = {name: option for name, option in plain_options().items() if name != "seed"} | _OPENING
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Settings:
-    """What decides the values; each is an option of `fathometer measure`."""
+    """What decides the values: the options of `fathometer measure`, as text and numbers, by name.
 
-    samples: int = 512
-    batches: int | None = None
-    gauges: tuple[str, ...] = tuple(choose_gauges())
-    sites: tuple[str, ...] = ()
-    activations: tuple[str, ...] = ()
-    reduction: Pooling = "mean"
-    pool_first: bool = False
-    channel_axis: int | None = None
-    leftover: str = "drop"
-    length: int | None = None
-    dtype: str | None = None
-    shuffle: bool = True
-    strict: bool = False
+    Example:
+        >>> settings = Settings(samples=64, gauges="affinity, cka")
+        >>> settings.samples, settings.gauges, settings.leftover
+        (64, ('affinity', 'cka'), 'drop')
+    """
+
+    entries: tuple[tuple[str, Any], ...]
+
+    def __init__(self, **given: Any) -> None:
+        values = converted(given, _Table)
+        found = {}
+        for name, option in _OPTIONS.items():
+            value = getattr(values, name)
+            if option.many:
+                value = (value,) if isinstance(value, str) else tuple(value or ())
+            if option.choices and value is not None and value not in option.choices:
+                hint = did_you_mean(value, option.choices)
+                raise InputError(
+                    f"expected {' or '.join(option.choices)}, got {value!r}{hint and f'; {hint}'}",
+                    parameter=name,
+                )
+            found[name] = value
+        found["gauges"] = tuple(dict.fromkeys(_gauges(found["gauges"])))
+        object.__setattr__(self, "entries", tuple(found.items()))
+        self.options(seed=0)  # refuses unknown gauges and code that cannot be imported
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OPTIONS:
+            raise AttributeError(name)
+        return dict(self.entries)[name]
+
+    def changed(self, **values: Any) -> Settings:
+        """Return the settings with some of them changed."""
+        return Settings(**{**self.as_dict(), **values})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
+        """Return plain values for JSON, which are part of a sounding's address."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.entries}
+
+    def options(self, seed: int) -> MeasureOptions:
+        """Return the options of `measure`; the user's functions are imported."""
+        values = {name: value for name, value in self.entries if name not in _OPENING and value is not None}
+        return MeasureOptions.from_plain({**values, "seed": seed})
+
+    @property
+    def opening(self) -> OpenOptions:
+        """Return how the network and the data are opened."""
+        return OpenOptions(**{name: value for name, value in self.entries if name in _OPENING})
+
+
+def _gauges(names: tuple[str, ...]) -> list[str]:
+    """Return single names: `standard` and `all` are replaced by what they stand for today."""
+    found: list[str] = []
+    for name in (part.strip() for entry in names for part in entry.split(",")):
+        found += choose_gauges(name) if name in ("standard", "all") else [name]
+    return found
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What decides where and how fast, and values only in their last digits.
+    """What decides where and how fast, and the values only in their last digits.
 
     Attributes:
-        batch_size: inputs in a forward pass.
-        workers: processes that read data ahead; each counts as a CPU on Ray.
-        device: as torch names it, or `auto`.
-        threads: of torch; as torch chooses if left out, and 1 on Ray.
-        gpus: on Ray, for each task; a part of one lets several tasks share it. If left out, one where the
-            device is `cuda`, or `auto` on a cluster that has any, and else none.
-        memory: on Ray, GB for each task.
-        range: on Ray, how many batches make a task; a whole sounding if left out.
-        retries: on Ray, how often a task is repeated when its worker dies or is killed for its memory.
+        batch_size: number of inputs in a forward pass.
+        workers: number of processes that read data ahead; each counts as a CPU on Ray.
+        device: a device of torch, or `auto`.
+        threads: number of torch's threads. Default: torch's own choice, and 1 on Ray.
+        gpus: on Ray, number of GPUs of a task; with 0.5 two tasks share one. Default: 1 if the device is
+            `cuda`, or `auto` on a cluster that has GPUs or can add them, and otherwise 0.
+        memory: on Ray, memory of a task in GB.
+        retries: on Ray, how often a task is repeated if its worker dies.
     """
 
-    batch_size: int = 32
-    workers: int = 0
+    batch_size: Count = 32
+    workers: Whole = 0
     device: str = "auto"
-    threads: int | None = None
-    gpus: float | None = None
-    memory: float | None = None
-    range: int | None = None
-    retries: int = 3
+    threads: Count | None = None
+    gpus: Amount | None = None
+    memory: Amount | None = None
+    retries: Whole = 3
+
+    def __post_init__(self) -> None:
+        if self.gpus is not None and self.gpus > 1 and self.gpus != int(self.gpus):
+            raise InputError(
+                f"expected a whole number or a fraction of one GPU, got {self.gpus}", parameter="gpus"
+            )
+        try:
+            torch.device("cpu" if self.device == "auto" else self.device)
+        except RuntimeError as error:
+            hint = did_you_mean(self.device, ("auto", "cpu", "cuda", "cuda:0", "mps", "xpu"))
+            raise InputError(
+                f"expected auto or a device of torch, got {self.device!r}{hint and f'; {hint}'}",
+                parameter="device",
+            ) from error
 
 
-def read_settings(section: Section) -> Settings:
-    """The settings of a table."""
-    section.only(field.name for field in fields(Settings))
-    usual = Settings()
-    axis = section.values.get("channel_axis")
-    if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
-        raise section.error(f"channel_axis: expected a whole number, got {axis!r}", "channel_axis")
-    return Settings(
-        samples=section.whole("samples", usual.samples, 2),
-        batches=section.whole("batches", None, 1),
-        gauges=_gauges(section),
-        sites=section.words("sites"),
-        activations=_importable(section, "activations"),
-        reduction=section.word("reduction", usual.reduction, get_args(Pooling)),
-        pool_first=section.flag("pool_first", usual.pool_first),
-        channel_axis=axis,
-        leftover=section.word("leftover", usual.leftover, ("drop", "keep")),
-        length=section.whole("length", None, 2),
-        dtype=section.word("dtype", None, tuple(DTYPES)),
-        shuffle=section.flag("shuffle", usual.shuffle),
-        strict=section.flag("strict", usual.strict),
-    )
-
-
-def read_run_options(section: Section, usual: RunOptions) -> RunOptions:
-    """The options of a table; those that it leaves out are the usual ones."""
-    return RunOptions(
-        batch_size=section.whole("batch_size", usual.batch_size, 1),
-        workers=section.whole("workers", usual.workers, 0),
-        device=_device(section, usual.device),
-        threads=section.whole("threads", usual.threads, 1),
-        gpus=_gpus(section, usual.gpus),
-        memory=section.number("memory", usual.memory),
-        range=section.whole("range", usual.range, 1),
-        retries=section.whole("retries", usual.retries, 0),
-    )
-
-
-def _device(section: Section, usual: str) -> str:
-    name: str = section.word("device", usual)
-    if name == "auto":
-        return name
+def converted(values: Mapping[str, Any], kind: type[_T], where: str = "") -> _T:
+    """Return a table as an object of a class; unknown keys and wrong types are refused after `where`."""
+    known = list(getattr(kind, "__struct_fields__", ())) or [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    for key in values:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"expected {', '.join(known)}"
+            raise InputError(f"{where}unknown key {key!r}; {hint}")
     try:
-        torch.device(name)
-    except RuntimeError as error:
-        hint = suggestion(name, ("auto", "cpu", "cuda", "cuda:0", "mps", "xpu"))
-        raise section.error(
-            f"device: expected auto or a device of torch, got {name!r}; {hint}", "device"
-        ) from error
-    return name
+        return msgspec.convert(dict(values), kind)
+    except msgspec.ValidationError as error:  # "Expected `int` >= 2 - at `$.samples`"
+        message, _, path = str(error).partition(" - at `$.")
+        raise InputError(f"{where}{path and path.rstrip('`') + ': '}{message}") from error
 
 
-def _gpus(section: Section, usual: float | None) -> float | None:
-    gpus: float | None = section.number("gpus", usual)
-    if gpus is not None and gpus > 1 and gpus != int(gpus):
-        raise section.error(f"gpus: expected a whole number, or a part of one GPU, got {gpus!r}", "gpus")
-    return gpus
+def _type_of(option: Option) -> Any:
+    kind: Any = option.kind
+    if option.least is not None:
+        kind = Annotated[kind, msgspec.Meta(ge=option.least, le=2**63 - 1)]
+    if option.many:
+        kind = str | list[str]
+    return kind | None if option.default is None else kind
 
 
-def gauges_of(names: tuple[str, ...]) -> list[str | Gauge]:
-    """The gauges by name, and functions of the user's own as `package.module:function`."""
-    return [import_by_name(name, "gauges") if ":" in name else name for name in names]
-
-
-def _gauges(section: Section) -> tuple[str, ...]:
-    entries = section.words("gauges", ("standard",))
-    names = tuple(name.strip() for entry in entries for name in entry.split(","))
-    if names in (("standard",), ("all",)):
-        return tuple(choose_gauges(names[0]))
-    for name in names:
-        try:
-            choose_gauges(gauges_of((name,)))
-        except InputError as error:
-            value = next(entry for entry in entries if name in entry)
-            raise section.error(str(error), "gauges", value) from error
-    return names
-
-
-def _importable(section: Section, key: str) -> tuple[str, ...]:
-    names = section.words(key)
-    for name in names:
-        try:
-            import_by_name(name, key)
-        except InputError as error:
-            raise section.error(str(error), key, name) from error
-    return names
+_Table: Any = msgspec.defstruct(
+    "Settings", [(name, _type_of(option), option.default) for name, option in _OPTIONS.items()], kw_only=True
+)

@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -16,16 +16,19 @@ from typing import Any
 
 import torch
 
-from fathometer.capture import Reduction
+from fathometer.data import open_data
+from fathometer.data.opening import require_data
+from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
-from fathometer.measuring.subject import Subject, load_subject
+from fathometer.measuring.subject import DTYPES
+from fathometer.models import LoadedModel, load_model
+from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import depth_of, torchvision_facts, torchvision_year
-from fathometer.models.user_code import import_by_name
 from fathometer.results.sounding import Sounding
 from fathometer.survey.identity import code_identity, data_identity, model_identity
 from fathometer.survey.members import Member
 from fathometer.survey.plan import Plan
-from fathometer.survey.settings import RunOptions, Settings, gauges_of
+from fathometer.survey.settings import RunOptions, Settings
 
 VALUES_VERSION = 1
 """Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order
@@ -73,6 +76,11 @@ class Task:
         return f"{re.sub('[^A-Za-z0-9_-]+', '-', words)[-80:].strip('-') or 'sounding'}-{self.address}"
 
     @property
+    def network(self) -> tuple[Member, int, str | None]:
+        """What must be loaded: tasks with the same network can share it."""
+        return self.member, self.seed, self.settings.dtype
+
+    @property
     def title(self) -> str:
         """For people."""
         parts = [self.member.model, self.member.weights, self.data_name, self.settings_name]
@@ -98,7 +106,7 @@ def tasks_of(plan: Plan) -> list[Task]:
         for member in family.members:
             facts = _facts(member) | dict(plan.facts.get(member.model, {}))
             model = model_identity(member)
-            for name, settings_name, seed in product(plan.data, plan.settings, plan.seeds):
+            for seed, name, settings_name in product(plan.seeds, plan.data, plan.settings):
                 settings = plan.settings[settings_name]
                 key = {
                     "values": VALUES_VERSION,
@@ -134,67 +142,84 @@ def tasks_of(plan: Plan) -> list[Task]:
     return list(found.values())
 
 
+def user_modules(task: Task) -> list[str]:
+    """Return the names of modules of the user's own that a task imports."""
+    names = [task.member.model, *task.settings.gauges, *task.settings.activations]
+    places = [name.partition(":")[0].strip() for name in names if ":" in name]
+    return [place for place in places if place not in SOURCES]
+
+
 def _facts(member: Member) -> dict[str, float]:
     year = torchvision_year(member.model)
     return torchvision_facts(member.model, member.weights) | ({} if year is None else {"year": year})
 
 
+class Networks:
+    """Keeps the network that was loaded last, for all its data and settings."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._model: LoadedModel | None = None
+        self._sha256: str | None = None
+
+    def load(self, task: Task) -> LoadedModel:
+        """Return the network of a task, with torch's generator as it is after loading."""
+        if self._model is None or self._key != task.network:
+            self._model = self._sha256 = None  # two networks may not fit into memory
+            model = load_model(task.member.model_source, task.member.weights_source, seed=task.seed)
+            if task.settings.dtype:
+                model.module.to(DTYPES[task.settings.dtype])
+            self._model, self._key, self._random_state = model, task.network, torch.get_rng_state()
+        torch.manual_seed(task.seed)
+        torch.set_rng_state(self._random_state)
+        return self._model
+
+    def is_unchanged(self, sounding: Sounding) -> bool:
+        """Say whether the weights are still those that were loaded; if not, forget the network."""
+        found = str(sounding.provenance.model.get("sha256"))
+        self._sha256 = self._sha256 or found
+        if found != self._sha256:
+            self._model = None
+        return self._model is not None
+
+
 def measure_task(
     task: Task,
+    networks: Networks | None = None,
     *,
-    first_batch: int = 0,
-    batches: int | None = None,
-    assume_readable: bool = False,
     journal: Path | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Sounding:
-    """Take the sounding, or a range of its batches; with a journal, go on where it was interrupted.
-
-    With `assume_readable`, samples before the range are not read: it is for the caller to see that no range
-    skips any.
-    """
-    settings = task.settings
-    with _threads(task.run.threads), torch.random.fork_rng(devices=[]):
-        subject = subject_of(task)
-        subject.source.all_readable |= assume_readable
-        sounding = measure(
-            subject.model,
-            subject.source,
-            samples=settings.samples,
-            batches=settings.batches if batches is None else batches,
-            first_batch=first_batch,
-            gauges=gauges_of(settings.gauges),
-            sites=list(settings.sites) or None,
-            activations=[import_by_name(name, "activations") for name in settings.activations],
-            reduction=Reduction(
-                settings.reduction, settings.pool_first, settings.channel_axis, seed=task.seed
-            ),
-            leftover="keep" if settings.leftover == "keep" else "drop",
-            batch_size=task.run.batch_size,
-            device=subject.device,
+    """Take the sounding of a task; with a journal, resume where it was interrupted."""
+    settings, opening, run = task.settings, task.settings.opening, task.run
+    networks = networks or Networks()
+    device = check_device(run.device)
+    require_data(task.data)
+    with _threads(run.threads), torch.random.fork_rng(devices=[]):
+        model = networks.load(task)
+        source = open_data(
+            task.data,
+            model.inputs,
+            batch_size=run.batch_size,
+            shuffle=opening.shuffle,
             seed=task.seed,
+            workers=run.workers,
+            strict=opening.strict,
+            length=opening.length,
+        )
+        sounding = measure(
+            model,
+            source,
+            settings.options(task.seed),
+            batch_size=run.batch_size,
+            device=device,
             name=task.member.model,
             journal=journal,
             progress=progress or False,
         )
-    return labelled(sounding, task, depth_of(subject.model.module))
-
-
-def subject_of(task: Task) -> Subject:
-    """The network and its data."""
-    return load_subject(
-        task.member.model_source,
-        task.data,
-        weights=task.member.weights_source,
-        device=task.run.device,
-        dtype=task.settings.dtype,
-        seed=task.seed,
-        batch_size=task.run.batch_size,
-        shuffle=task.settings.shuffle,
-        workers=task.run.workers,
-        strict=task.settings.strict,
-        length=task.settings.length,
-    )
+    if not networks.is_unchanged(sounding):  # an earlier pass changed a buffer: load it again
+        return measure_task(task, networks, journal=journal, progress=progress)
+    return labelled(sounding, task, depth_of(model.module))
 
 
 def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Sounding:
@@ -219,11 +244,6 @@ def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Soundi
     return replace(
         sounding, provenance=replace(facts, model=model, settings={**facts.settings, "survey": labels})
     )
-
-
-def options_of(task: Task) -> dict[str, Any]:
-    """How it is run, as plain values."""
-    return asdict(task.run)
 
 
 @contextmanager

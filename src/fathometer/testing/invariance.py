@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from fathometer.measuring.measure import measure
 from fathometer.results.sounding import Sounding
-from fathometer.survey.ranges import merged
 from fathometer.testing.promises import Sides
 from fathometer.testing.subject import Subject, samples
 
@@ -46,8 +46,8 @@ def order_of_merging(subject: Subject) -> None:
     expected = measured(0, 3).records.drop(columns="site").to_dict("records")
     for order in ((2, 1, 0), (1, 2, 0)):
         parts = {number: measured(number, 1) for number in order}
-        whole = merged([parts[number] for number in sorted(parts)], batches=3)
-        for row, other in zip(whole.records.drop(columns="site").to_dict("records"), expected, strict=True):
+        whole = pd.concat([parts[number].records for number in sorted(parts)])
+        for row, other in zip(whole.drop(columns="site").to_dict("records"), expected, strict=True):
             subject.same(_named(row), _named(other), f"ranges measured in the order {order}")
 
 
@@ -113,6 +113,6 @@ def _extreme(subject: Subject, size: float) -> None:
                 subject.read_unless_refused(*pair)
 
 
-def _named(row: Mapping[str, float]) -> dict[str, float]:
+def _named(row: Mapping[Any, float]) -> dict[str, float]:
     """As `same` takes them."""
     return {str(name): float(value) for name, value in row.items()}
