@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from fathometer.data.files import files_below, is_hidden
+from fathometer.data.files import File, is_hidden, list_files
 from fathometer.data.images import from_file, require_images
 from fathometer.data.inputs import Inputs
 from fathometer.data.source import Sample, Samples, Unreadable, in_one_line, own_name
@@ -18,17 +18,19 @@ _SPLITS = {"train", "training", "val", "valid", "validation", "test"}
 
 
 class ImageFolder(Samples):
-    """The images below `root`, sorted by path.
+    """The images below `root`, sorted by path; `files` are its files if they were listed already.
 
     Labels come from a `labels.csv` (columns `file`, relative to `root`, and `class_index`) if there is one.
     With one folder per class they are its position among the sorted folders, as in torchvision. Images that
     lie directly in `root` have none.
     """
 
-    def __init__(self, root: Path, inputs: Inputs) -> None:
+    def __init__(self, root: Path, inputs: Inputs, files: Sequence[File] | None = None) -> None:
         require_images(inputs, root)
         self._root, self._inputs = root, inputs
-        self._files = sorted(_images(root), key=lambda file: file.parts)
+        names = [file.name for file in (list_files(root) if files is None else files)]
+        images = [PurePosixPath(name) for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+        self._files = sorted(images, key=lambda file: file.parts)
         if not self._files:
             raise InputError(
                 f"{root}: expected images ({' '.join(s[1:] for s in IMAGE_SUFFIXES)}), found none in it; "
@@ -48,13 +50,6 @@ class ImageFolder(Samples):
         file = self._files[index]
         label = None if self._labels is None else self._labels[index]
         return from_file(self._root / file, str(file), label, self._inputs)
-
-
-def _images(root: Path) -> Iterator[PurePosixPath]:
-    try:
-        yield from (file for file in files_below(root) if file.name.lower().endswith(IMAGE_SUFFIXES))
-    except OSError as error:
-        raise InputError(f"{root}: cannot be read ({in_one_line(error)})") from error
 
 
 def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from fathometer.data.arrays import open_arrays
 from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, refuse_pickled
-from fathometer.data.files import contents_hash
+from fathometer.data.files import File, hash_files, list_files
 from fathometer.data.image_folder import IMAGE_SUFFIXES, ImageFolder
 from fathometer.data.images import require_images
 from fathometer.data.inputs import Inputs
-from fathometer.data.noise import Noise, is_noise
+from fathometer.data.noise import Noise, is_noise, noise_count
 from fathometer.data.source import DataSource, Samples
 from fathometer.data.text import open_text
 from fathometer.errors import InputError, check_whole
@@ -69,8 +70,9 @@ def open_data(
         samples = Noise(str(source), inputs, seed, length)
     else:
         path = _path(source)
-        samples = _samples(path, inputs, length)
-        samples.description["sha256"] = contents_hash(path)
+        files = list_files(path)
+        samples = _samples(path, files, inputs, length)
+        samples.description["sha256"] = hash_files(files)
     return DataSource(
         samples,
         inputs,
@@ -80,6 +82,24 @@ def open_data(
         workers=workers,
         strict=strict,
     )
+
+
+def inspect_data(source: str | Path) -> tuple[str | None, int | None]:
+    """Return the hash of the content and the number of samples, as far as they are known without a network.
+
+    Noise has no content, and only a network tells the number of samples in most files. The folder is listed
+    once for both.
+
+    Example:
+        >>> inspect_data("random:32")
+        (None, 32)
+    """
+    if is_noise(source):
+        return None, noise_count(str(source))
+    path = _path(source)
+    files = list_files(path)
+    images = sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in files)
+    return hash_files(files), images if path.is_dir() and not is_cifar(path) else None
 
 
 def require_data(source: str | Path) -> None:
@@ -95,10 +115,10 @@ def _path(source: str | Path) -> Path:
     return path
 
 
-def _samples(path: Path, inputs: Inputs, length: int | None) -> Samples:
+def _samples(path: Path, files: Sequence[File], inputs: Inputs, length: int | None) -> Samples:
     suffix = path.suffix.lower()
     if path.is_dir():
-        return Cifar(path, inputs) if is_cifar(path) else ImageFolder(path, inputs)
+        return Cifar(path, inputs) if is_cifar(path) else ImageFolder(path, inputs, files)
     if suffix in (".npz", ".npy"):
         return open_arrays(path, inputs, length)
     if is_pickled_cifar(path):

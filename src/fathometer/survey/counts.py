@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from fathometer.data.cifar import is_cifar
-from fathometer.data.files import files_below
+from fathometer.data.files import list_files
 from fathometer.data.image_folder import IMAGE_SUFFIXES
 from fathometer.data.noise import is_noise, noise_count
 from fathometer.errors import InputError
@@ -46,6 +46,6 @@ def known_count(source: str) -> int | None:
     try:
         if not path.is_dir() or is_cifar(path):
             return None
-        return sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in files_below(path))
-    except OSError:
+        return sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in list_files(path))
+    except (OSError, InputError):
         return None
