@@ -15,7 +15,8 @@ from torch import Tensor
 from fathometer import History, Sounding
 from fathometer.cli.show import show
 from fathometer.errors import FathometerError
-from fathometer.gauges.ranges import INFINITE, column_ranges
+from fathometer.gauges import GAUGES
+from fathometer.gauges.gauge import bounds_of
 from fathometer.leaky import LeakySweep
 from fathometer.report.page import page_of
 from fathometer.results.history_file import load as load_history
@@ -37,13 +38,14 @@ def check_sounding(sounding: Sounding, path: Path) -> None:
     for name, least in (("n", 1), ("d", 1), ("batch", 0)):
         require(records[name].dtype.kind == "i" and records[name].min() >= least, f"{name} below {least}")
     require(not records.duplicated(["site", "batch"]).any(), "a site twice in a batch")
-    for gauge, bounds in column_ranges().items():
-        if gauge in sounding.gauges:
-            for value, n, d in zip(records[gauge], records["n"], records["d"], strict=True):
-                low, high = (bound(n, d) if callable(bound) else bound for bound in bounds)
+    columns = [(gauge, *item) for gauge in GAUGES.values() for item in gauge.ranges.items()]
+    for gauge, column, bounds in columns:
+        if column in sounding.gauges:
+            for value, n, d in zip(records[column], records["n"], records["d"], strict=True):
+                low, high = bounds_of(bounds, n, d)
                 inside = low - _ROUNDING <= value <= high + _ROUNDING
-                finite = math.isfinite(value) or gauge in INFINITE
-                require(inside and finite, f"{gauge} of {value} where n = {n}, d = {d}")
+                finite = math.isfinite(value) or gauge.infinite
+                require(inside and finite, f"{column} of {value} where n = {n}, d = {d}")
     repr(sounding)
     sounding._repr_html_()
     page_of(sounding)

@@ -12,10 +12,10 @@ from torch import Tensor
 from fathometer.errors import FathometerError
 from fathometer.gauges import GAUGES
 from fathometer.testing import GaugeError
-from fathometer.testing.declared import promises_of
 from fathometer.testing.subject import Subject
 from soak.gauges.pairs import draw_block
 from soak.program import Effort, Outcome, Program, Row
+from tests.testing.promises import PROMISES
 
 _PAIRS = {"smoke": 200, "full": 100_000}
 _BLOCK = 10
@@ -29,7 +29,7 @@ class Tally:
         self.dtypes = Counter[str]()
         self.failures: list[str] = []
         self._subjects = {
-            name: Subject(gauge, promises_of(gauge), torch.device("cpu")) for name, gauge in GAUGES.items()
+            name: Subject(gauge, gauge, PROMISES[name], torch.device("cpu")) for name, gauge in GAUGES.items()
         }
 
     def block(self, x: Tensor, y: Tensor, where: str) -> None:

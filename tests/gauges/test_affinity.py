@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from fathometer import AffinityScore, AffinityScores, Ridge, affinity, affinity_score, affinity_scores
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges import batching
+from fathometer.gauges import scoring
 from tests.data import Matrix, correlated, relu
 from tests.reference import dense_score
 
@@ -285,7 +285,7 @@ class TestWhatGoesIn:
     def test_chunks_do_not_change_the_result(self, monkeypatch: pytest.MonkeyPatch) -> None:
         x = np.stack([correlated(20, 5, seed) for seed in range(5)])
         whole = affinity_score(x, relu(x))
-        monkeypatch.setattr(batching, "_CHUNK", {"cpu": 1})
+        monkeypatch.setattr(scoring, "_CHUNK", {"cpu": 1})
         np.testing.assert_allclose(affinity_score(x, relu(x)).value, whole.value, atol=1e-14)
 
     def test_a_constant_output_is_affine(self) -> None:

@@ -11,8 +11,7 @@ from sklearn.metrics import r2_score
 
 from fathometer import r2, r2_heldout
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges import least_squares
-from fathometer.gauges.companions import cka, entropy, norm, sparsity
+from fathometer.gauges import cka, entropy, linear_fits, norm, sparsity
 from fathometer.transport.decompositions import svd
 from tests.data import Matrix, correlated, relu
 
@@ -93,12 +92,12 @@ def test_r2_needs_no_singular_values_of_usual_samples(
         calls.append(a.shape)
         return svd(a)
 
-    monkeypatch.setattr(least_squares, "svd", counted)
+    monkeypatch.setattr(linear_fits, "svd", counted)
     assert [float(gauge(x, relu(x))) for gauge in (r2, r2_heldout)] == fast
     assert not calls
-    monkeypatch.setattr(least_squares, "_TRUSTED", 0.0)
-    monkeypatch.setattr(least_squares, "_FITTED", 0.0)
-    monkeypatch.setattr(least_squares, "_FULL_RANK", 0.0)
+    monkeypatch.setattr(linear_fits, "_TRUSTED", 0.0)
+    monkeypatch.setattr(linear_fits, "_FITTED", 0.0)
+    monkeypatch.setattr(linear_fits, "_FULL_RANK", 0.0)
     slow = [float(gauge(x, relu(x))) for gauge in (r2, r2_heldout)]
     assert calls
     assert fast == pytest.approx(slow, abs=1e-8)
@@ -183,7 +182,7 @@ def test_norm_is_frobeniuss() -> None:
     assert norm(x, x).item() == 0
     for scale in (1e-200, 1e-20, 1e20, 1e200):
         assert norm(scale * x, scale * relu(x)).item() == pytest.approx(scale * norm(x, relu(x)).item())
-    with pytest.raises(NumericalError, match="leaves float64"):
+    with pytest.raises(NumericalError, match="overflows float64"):
         norm(np.full((4, 2), -1.7e308), np.full((4, 2), 1.7e308))
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 import torch
 
-from fathometer import InputError, r2_heldout
+from fathometer import InputError, cka, r2_heldout
+from fathometer.capture import Pair
 from fathometer.gauges import registry
 from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges, read_together
 
@@ -64,15 +66,68 @@ def test_a_batch_that_fails_is_told_and_read_one_by_one(monkeypatch: pytest.Monk
         read_gauges(chosen, bad)
 
 
+def in_place(x: torch.Tensor, y: torch.Tensor) -> float:
+    x -= x.mean(0)
+    y.zero_()
+    return float(x.norm())
+
+
+def test_a_function_of_ones_own_gets_copies() -> None:
+    chosen = choose_gauges([in_place, "norm", "sparsity", "nonnegativity"])
+    plain = choose_gauges("norm,sparsity,nonnegativity")
+    for read in (read_gauges, read_together):
+        found = read(chosen, pairs())
+        assert [{name: row[name] for name in row if name != "in_place"} for row in found] == read(
+            plain, pairs()
+        )
+
+
+def test_sets_of_gauges_can_be_combined_with_others() -> None:
+    standard = list(choose_gauges("standard"))
+    assert list(choose_gauges(["standard", in_place])) == [*standard, "in_place"]
+    assert list(choose_gauges([in_place, "all"])) == ["in_place", *GAUGES]
+    assert list(choose_gauges("standard,affinity_sample")) == [*standard, "affinity_sample"]
+    assert next(iter(choose_gauges(["cka", "all"]))) == "cka"
+    assert list(choose_gauges([GAUGES["cka"], cka, "cka"])) == ["cka"]
+    with pytest.raises(InputError, match="two are called 'in_place'"):
+        choose_gauges([in_place, in_place])
+    with pytest.raises(InputError, match=r"gauges: unknown gauge 'standart'; did you mean standard\?"):
+        choose_gauges(["standart", in_place])
+
+
+def test_gauges_can_be_sent_to_another_process() -> None:
+    chosen = pickle.loads(pickle.dumps(choose_gauges(["affinity_sample", in_place])))
+    assert list(chosen) == ["affinity_sample", "in_place"]
+    assert read_gauges(chosen, pairs()) == read_gauges(choose_gauges(["affinity_sample", in_place]), pairs())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_saturated_output_is_constant_in_the_dtype_that_it_was_computed_in(dtype: torch.dtype) -> None:
+    low = {torch.bfloat16: 3.3, torch.float16: 4.3}[dtype]
+    x = (torch.rand(256, 8, generator=torch.Generator().manual_seed(0)) * 1.5 + low).to(dtype)
+    y = x.tanh()
+    eps = torch.finfo(dtype).eps
+    captured = {"a": Pair(x.float(), y.float(), (eps, eps)), "b": Pair(x.float(), y.float())}
+    gauges = choose_gauges("affinity,cka,r2,r2_heldout,entropy")
+    for read in (read_gauges, read_together):
+        known, unknown = read(gauges, captured)
+        direct = {name: float(gauge(x, y)) for name, gauge in gauges.items() if name != "entropy"}
+        assert {name: known[name] for name in direct} == pytest.approx(direct)
+        assert known["affinity"] == 1
+        assert known["entropy_after"] == 0
+        assert unknown["affinity"] < 0.9
+
+
 def test_standard_is_all_but_one() -> None:
     assert set(GAUGES) - set(choose_gauges()) == {"affinity_sample"}
     assert list(choose_gauges("all")) == list(GAUGES)
 
 
 def test_no_function_of_ones_own_has_the_name_of_ours() -> None:
-    def cka(x: torch.Tensor, y: torch.Tensor) -> float:
+    def own(x: torch.Tensor, y: torch.Tensor) -> float:
         return float((x - y).mean())
 
-    with pytest.raises(InputError, match="'cka' is one of ours; give your function another name"):
-        choose_gauges(cka)
+    own.__name__ = "cka"
+    with pytest.raises(InputError, match="'cka' is a gauge of fathometer; give your function another name"):
+        choose_gauges(own)
     assert list(choose_gauges(r2_heldout)) == ["r2_heldout"]

@@ -37,7 +37,7 @@ from fathometer.cli.options import (
 from fathometer.cli.outputs import check_sounding_file
 from fathometer.cli.tables import sounding_view
 from fathometer.errors import InputError
-from fathometer.gauges.registry import GAUGES, Gauge, choose_gauges
+from fathometer.gauges.registry import GAUGES, GaugeChoice, choose_gauges
 from fathometer.measuring.measure import measure as measure_network
 from fathometer.measuring.subject import load_subject
 from fathometer.models.user_code import import_by_name
@@ -197,5 +197,5 @@ def _finished(out: Path, *, model: str, samples: int, batches: int | None, seed:
     return found
 
 
-def _gauge(name: str) -> str | Gauge:
+def _gauge(name: str) -> GaugeChoice:
     return import_by_name(name, "--gauges") if ":" in name else name.strip()

@@ -1,4 +1,4 @@
-"""Gauges: functions of a pair (X, Y), the inputs and outputs of some function, that give a number."""
+"""Functions of a pair (X, Y), the inputs and outputs of some function, that give a number."""
 
 from fathometer.gauges.affinity import (
     AffinityScore,
@@ -7,15 +7,18 @@ from fathometer.gauges.affinity import (
     affinity_score,
     affinity_scores,
 )
-from fathometer.gauges.companions import cka, entropy, norm, r2, r2_heldout, sparsity
-from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
-from fathometer.gauges.registry import GAUGES, Gauge, choose_gauges, read_gauges
+from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
+from fathometer.gauges.gauge import Gauge, Prepared
+from fathometer.gauges.linear_fits import cka, r2, r2_heldout
+from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges
+from fathometer.gauges.statistics import entropy, norm, sparsity
 
 __all__ = [
     "GAUGES",
     "AffinityScore",
     "AffinityScores",
     "Gauge",
+    "Prepared",
     "affinity",
     "affinity_score",
     "affinity_scores",

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.batching import Group
-from fathometer.gauges.scoring import score_groups
+from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.scoring import Group, score_groups
 from fathometer.transport.arrays import Array, as_pair, resolution
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
@@ -112,7 +112,7 @@ def affinity_score(
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
 ) -> AffinityScore | AffinityScores:
-    """How affine is the function that took `x` to `y`? Eq. (5), with everything that led to it.
+    """Score how affine the function from `x` to `y` is, Eq. (5), and say how the score came about.
 
     A batch `[batch, samples, features]` is computed together and gives `AffinityScores`.
 
@@ -133,11 +133,12 @@ def affinity_score(
     a, b = as_pair(x, y, finite=False)
     epsilon = resolution(y)
     if a.ndim == 2:
-        return _scores([(a[None], b[None])], covariance, ridge, epsilon)[0]
+        return _scores([Group(a[None], b[None], epsilon)], covariance, ridge)[0]
     try:
-        return AffinityScores(_scores([(a, b)], covariance, ridge, epsilon))
+        return AffinityScores(_scores([Group(a, b, epsilon)], covariance, ridge))
     except FathometerError:
-        _name_the_culprit("item", [(*pair, epsilon) for pair in zip(a, b, strict=True)], covariance, ridge)
+        items = [Group(*pair, epsilon) for pair in zip(a[:, None], b[:, None], strict=True)]
+        _name_the_failing("item", items, covariance, ridge)
         raise
 
 
@@ -147,9 +148,9 @@ def affinity_scores(
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
 ) -> AffinityScores:
-    """The affinity score of many pairs `[samples, features]` of any width, e.g. of one network's sites.
+    """Score many pairs `[samples, features]` of any width, e.g. of one network's sites.
 
-    The same scores as one by one; on a GPU, pairs of similar width are solved together.
+    The scores are the same as one by one; on a GPU, pairs of similar width are solved together.
 
     Example:
         >>> import torch
@@ -159,19 +160,21 @@ def affinity_scores(
         1.0
     """
     checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
-    kinds: dict[tuple[float, torch.device], dict[torch.Size, list[int]]] = {}
+    kinds: dict[torch.device, dict[tuple[torch.Size, float], list[int]]] = {}
     for place, (a, _, epsilon) in enumerate(checked):
-        kinds.setdefault((epsilon, a.device), {}).setdefault(a.shape, []).append(place)
+        kinds.setdefault(a.device, {}).setdefault((a.shape, epsilon), []).append(place)
     found: dict[int, AffinityScore] = {}
-    for (epsilon, _), shapes in kinds.items():
+    for shapes in kinds.values():
         groups = [
-            (torch.stack([checked[p][0] for p in places]), torch.stack([checked[p][1] for p in places]))
-            for places in shapes.values()
+            Group(
+                torch.cat([checked[p].x for p in places]), torch.cat([checked[p].y for p in places]), epsilon
+            )
+            for (_, epsilon), places in shapes.items()
         ]
         try:
-            scores = _scores(groups, covariance, ridge, epsilon)
+            scores = _scores(groups, covariance, ridge)
         except FathometerError:
-            _name_the_culprit("pair", checked, covariance, ridge)
+            _name_the_failing("pair", checked, covariance, ridge)
             raise
         found.update(zip((p for places in shapes.values() for p in places), scores, strict=True))
     return AffinityScores(found[place] for place in range(len(checked)))
@@ -184,7 +187,7 @@ def affinity(
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
 ) -> Tensor:
-    """The affinity score as a plain tensor, `[]` or `[batch]`, with gradients in `x` and `y`.
+    """Compute the affinity score as a plain tensor, `[]` or `[batch]`, with gradients in `x` and `y`.
 
     The optimal coupling is held fixed, which by the envelope theorem is the gradient wherever the
     coupling is unique. At a score of 1, where the root has none, the gradient is 0.
@@ -198,22 +201,41 @@ def affinity(
     """
     a, b = as_pair(x, y, finite=False)
     check_covariance(covariance)
-    groups = [(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))]
-    numbers, _ = score_groups(groups, covariance, as_ridge(ridge), resolution(y))
+    group = Group(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), resolution(y))
+    numbers, _ = score_groups([group], covariance, as_ridge(ridge))
     nothing = (a - a.detach()).sum() + (b - b.detach()).sum()
     value = numbers.value + 0 * nothing  # a constant output has a gradient too: zero
     return value[0] if a.ndim == 2 else value
 
 
+def compute_affinity(pair: Prepared, covariance: CovarianceKind = "ledoit-wolf") -> Tensor:
+    """Compute the affinity score of one pair."""
+    return pair.each(compute_affinities([pair], covariance)[0])
+
+
+def compute_affinities(
+    batches: Sequence[Prepared], covariance: CovarianceKind = "ledoit-wolf"
+) -> list[Tensor]:
+    """Compute the affinity scores of several batches of different widths."""
+    groups = [
+        Group(
+            batch.x.reshape(-1, *batch.x.shape[-2:]),
+            batch.y.reshape(-1, *batch.y.shape[-2:]),
+            batch.resolution[1],
+        )
+        for batch in batches
+    ]
+    numbers, _ = score_groups(groups, covariance, DEFAULT_RIDGE)
+    return list(numbers.value.split([len(group.x) for group in groups]))
+
+
 @torch.no_grad()
-def _scores(
-    groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge | float, epsilon: float
-) -> list[AffinityScore]:
-    """The result of every item of every group."""
+def _scores(groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge | float) -> list[AffinityScore]:
+    """Return the result of every item of every group."""
     check_covariance(covariance)
     ridge = as_ridge(ridge)
-    numbers, coupling = score_groups(groups, covariance, ridge, epsilon)
-    shapes = [x.shape[1:] for x, _ in groups for _ in range(len(x))]
+    numbers, coupling = score_groups(groups, covariance, ridge)
+    shapes = [group.x.shape[1:] for group in groups for _ in range(len(group.x))]
     columns: list[list[float]] = torch.stack(numbers).tolist()
     return [
         AffinityScore(value, w2, bound, shrinkage_x, shrinkage_y, kind, covariance, ridge, n, d)
@@ -223,21 +245,19 @@ def _scores(
     ]
 
 
-def _name_the_culprit(
-    what: str,
-    pairs: Iterable[tuple[Tensor, Tensor, float]],
-    covariance: CovarianceKind,
-    ridge: Ridge | float,
+def _name_the_failing(
+    what: str, pairs: Iterable[Group], covariance: CovarianceKind, ridge: Ridge | float
 ) -> None:
     """Raise the error of the first pair that has one, with its place."""
-    for place, (a, b, epsilon) in enumerate(pairs):
+    for place, pair in enumerate(pairs):
         try:
-            _scores([(a[None], b[None])], covariance, ridge, epsilon)
+            _scores([pair], covariance, ridge)
         except FathometerError as error:
             raise type(error)(f"{what} {place}: {error}") from error
 
 
-def _as_single_pair(place: int, pair: tuple[Array, Array]) -> tuple[Tensor, Tensor, float]:
+def _as_single_pair(place: int, pair: tuple[Array, Array]) -> Group:
+    """Return a pair as a group of one."""
     try:
         x, y = pair
     except (TypeError, ValueError) as error:
@@ -248,4 +268,4 @@ def _as_single_pair(place: int, pair: tuple[Array, Array]) -> tuple[Tensor, Tens
         raise InputError(f"pair {place}: {error}") from error
     if a.ndim != 2:
         raise InputError(f"pair {place}: expected [samples, features], got shape {list(a.shape)}")
-    return a, b, resolution(y)
+    return Group(a[None], b[None], resolution(y))

@@ -1,204 +1,278 @@
-"""Gauges by name, and many pairs at once: in threads on a CPU, in batches on a GPU."""
+"""Find gauges by name, and read them from many pairs: in threads on a CPU, in batches on a GPU."""
 
 from __future__ import annotations
 
+import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import FathometerError, InputError, NumericalError
-from fathometer.gauges.affinity import affinity_score, affinity_scores
-from fathometer.gauges.companions import cka, entropy, norm, r2, r2_heldout, sparsity
-from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank
+from fathometer.errors import (
+    FathometerError,
+    InputError,
+    NumericalError,
+    did_you_mean,
+    is_out_of_memory,
+)
+from fathometer.gauges.affinity import compute_affinities, compute_affinity
+from fathometer.gauges.dimensions import (
+    compute_cost_of_identity,
+    compute_nonnegativity,
+    compute_stable_rank,
+)
+from fathometer.gauges.gauge import (
+    Gauge,
+    GaugeFunction,
+    GaugeValue,
+    Prepared,
+    Range,
+    column_name,
+    values_of,
+)
+from fathometer.gauges.linear_fits import compute_cka, compute_r2, compute_r2_heldout
+from fathometer.gauges.statistics import compute_entropy, compute_norm, compute_sparsity
 
-Pairs: TypeAlias = "Sequence[tuple[Tensor, Tensor]]"
-GaugeValue: TypeAlias = "float | Tensor | Mapping[str, float | Tensor]"
-Gauge: TypeAlias = "Callable[[Tensor, Tensor], GaugeValue]"
-"""A function of X and Y, `[samples, features]` each, that gives a number, or several with a name each."""
+GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
+"""A name, a record, or a plain function of X and Y."""
 
-_FOLDS = 5
+Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
+"""Pairs by the names of their sites."""
+
 _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
+_SHARE = (0.0, 1.0)
+_NATS = math.log(256)  # of an entropy over 256 bins
+_RANK: Range = (0.0, min)
 
 
-def _affinity(x: Tensor, y: Tensor) -> float:
-    """ρ, Eq. (5), with Ledoit-Wolf covariances."""
-    return float(affinity_score(x, y))
-
-
-def _affinity_sample(x: Tensor, y: Tensor) -> float:
-    """ρ, Eq. (5), with sample covariances."""
-    return float(affinity_score(x, y, covariance="sample"))
-
-
-def _affinity_of_many(pairs: Pairs) -> Tensor:
-    return torch.from_numpy(affinity_scores(pairs).value)
-
-
-def _affinity_sample_of_many(pairs: Pairs) -> Tensor:
-    return torch.from_numpy(affinity_scores(pairs, covariance="sample").value)
-
-
-def _r2_heldout(x: Tensor, y: Tensor) -> Tensor:
-    return r2_heldout(x, y, folds=min(_FOLDS, x.shape[-2]))
+def _gauge(
+    name: str,
+    compute: Callable[[Prepared], GaugeValue],
+    values: Range | Mapping[str, Range] = _SHARE,
+    *,
+    infinite: bool = False,
+    batched: bool = True,
+    together: Callable[[Sequence[Prepared]], list[Tensor]] | None = None,
+    standard: bool = True,
+) -> Gauge:
+    return Gauge(
+        name, compute, values, infinite, batched, together, frozenset({"equal_widths"}), standard=standard
+    )
 
 
 GAUGES: dict[str, Gauge] = {
-    "affinity": _affinity,
-    "affinity_sample": _affinity_sample,
-    "cka": cka,
-    "r2": r2,
-    "r2_heldout": _r2_heldout,
-    "sparsity": sparsity,
-    "entropy": entropy,
-    "norm": norm,
-    "stable_rank": stable_rank,
-    "cost_of_identity": cost_of_identity,
-    "nonnegativity": nonnegativity,
+    gauge.name: gauge
+    for gauge in (
+        _gauge("affinity", compute_affinity, together=compute_affinities),
+        _gauge(  # not standard: slower than all others together on a CPU, and unstable where d > n
+            "affinity_sample",
+            partial(compute_affinity, covariance="sample"),
+            together=partial(compute_affinities, covariance="sample"),
+            standard=False,
+        ),
+        _gauge("cka", compute_cka),
+        _gauge("r2", compute_r2),
+        _gauge("r2_heldout", compute_r2_heldout, (-math.inf, 1.0)),
+        _gauge("sparsity", compute_sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
+        _gauge(
+            "entropy",
+            compute_entropy,
+            {"before": (0.0, _NATS), "after": (0.0, _NATS), "change": (-_NATS, _NATS)},
+        ),
+        _gauge("norm", compute_norm, (0.0, math.inf)),
+        _gauge("stable_rank", compute_stable_rank, {"x": _RANK, "y": _RANK}),
+        _gauge("cost_of_identity", compute_cost_of_identity, (0.0, math.inf), infinite=True),
+        _gauge("nonnegativity", compute_nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
+    )
 }
-"""The gauges that have a name. All but the first two also take batches `[batch, samples, features]`."""
+"""The gauges of the package by name."""
 
-STANDARD = tuple(name for name in GAUGES if name != "affinity_sample")
-"""All but the one that takes longer than all others together on a CPU, and is unstable where d > n."""
+SETS = {
+    "standard": tuple(name for name, gauge in GAUGES.items() if gauge.standard),
+    "all": tuple(GAUGES),
+}
+"""Names that stand for several gauges: all, and all but `affinity_sample`."""
 
-_OF_MANY: tuple[tuple[Gauge, Callable[[Pairs], Tensor]], ...] = (
-    (_affinity, _affinity_of_many),
-    (_affinity_sample, _affinity_sample_of_many),
-)
+_BY_COLUMN = {column: gauge for gauge in GAUGES.values() for column in gauge.ranges}
 
 
-def choose_gauges(gauges: str | Gauge | Iterable[str | Gauge] = "standard") -> dict[str, Gauge]:
-    """Gauges under their names: `standard`, `all`, names with commas, functions of one's own, or a list.
+def choose_gauges(gauges: GaugeChoice | Iterable[GaugeChoice] = "standard") -> dict[str, Gauge]:
+    """Return gauges by name: names, functions of your own, `standard` and `all`, in a list or with commas.
 
     Example:
         >>> def gap(x, y):
         ...     return (x - y).abs().max()
         >>> list(choose_gauges(["affinity", gap]))
         ['affinity', 'gap']
+        >>> "gap" in choose_gauges(["standard", gap])
+        True
     """
-    if isinstance(gauges, str):
-        sets = {"all": tuple(GAUGES), "standard": STANDARD}
-        gauges = sets[gauges] if gauges in sets else [name.strip() for name in gauges.split(",")]
-    elif callable(gauges):
-        gauges = [gauges]
     chosen: dict[str, Gauge] = {}
-    for gauge in gauges:
-        if isinstance(gauge, str) and gauge not in GAUGES:
-            near = get_close_matches(gauge, GAUGES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            known = ", ".join(GAUGES)
-            raise InputError(
-                f"gauges: expected standard, all, some of {known}, or a function; got {gauge!r}{hint}"
-            )
-        if not isinstance(gauge, str) and not callable(gauge):
-            raise InputError(f"gauges: expected names or functions of x and y, got {type(gauge).__name__}")
-        name = gauge if isinstance(gauge, str) else getattr(gauge, "__name__", type(gauge).__name__)
-        if name in _RESERVED:
-            raise InputError(f"gauges: {name!r} has a meaning of its own; give the function another name")
-        if callable(gauge) and name in GAUGES and not str(gauge.__module__).startswith("fathometer."):
-            raise InputError(f"gauges: {name!r} is one of ours; give your function another name")
-        if name in chosen:
-            raise InputError(f"gauges: two are called {name!r}; give one of the functions another name")
-        chosen[name] = GAUGES[gauge] if isinstance(gauge, str) else gauge
+    for choice in [gauges] if isinstance(gauges, str) or callable(gauges) else gauges:
+        for gauge in _named(choice) if isinstance(choice, str) else [_own(choice)]:
+            if chosen.get(gauge.name, gauge) is not gauge:
+                raise InputError(
+                    f"two are called {gauge.name!r}; give one of the functions another name",
+                    parameter="gauges",
+                )
+            chosen[gauge.name] = gauge
     if not chosen:
-        raise InputError("gauges: expected at least one, got none")
+        raise InputError("expected at least one, got none", parameter="gauges")
     return chosen
 
 
-@torch.no_grad()
-def read_gauges(
-    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
-) -> list[dict[str, float]]:
-    """The values of all gauges for every pair; errors say which pair, by its name, and which gauge.
+def _named(names: str) -> list[Gauge]:
+    """Return the gauges that a text names."""
+    found = []
+    for name in map(str.strip, names.split(",")):
+        several = SETS.get(name, (name,))
+        if several[0] not in GAUGES:
+            known = (*SETS, *GAUGES)
+            hint = did_you_mean(name, known) or f"expected {', '.join(known)}, or a function"
+            raise InputError(f"unknown gauge {name!r}; {hint}", parameter="gauges")
+        found += [GAUGES[each] for each in several]
+    return found
 
-    A gauge with several values gives `sparsity_before`, `sparsity_after` and so on.
+
+def _own(choice: Gauge | GaugeFunction) -> Gauge:
+    """Return a record, one made from a function, or that of a function of the package."""
+    if not callable(choice):
+        raise InputError(
+            f"expected names or functions of x and y, got {type(choice).__name__}", parameter="gauges"
+        )
+    gauge = choice if isinstance(choice, Gauge) else Gauge.from_function(choice)
+    home = str(getattr(choice, "__module__", ""))
+    if gauge.name in GAUGES and home.startswith("fathometer.gauges."):
+        return GAUGES[gauge.name]
+    if gauge.name in _RESERVED:
+        raise InputError(
+            f"{gauge.name!r} is a column of every table; give the function another name", parameter="gauges"
+        )
+    if gauge.name in GAUGES and not home.startswith("fathometer."):
+        raise InputError(
+            f"{gauge.name!r} is a gauge of fathometer; give your function another name", parameter="gauges"
+        )
+    return gauge
+
+
+def fault_of(column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
+    """Return what cannot be in a column of a sounding, given its values with n and d each, if anything is.
+
+    Columns of other gauges may hold anything. The path along residual blocks has no value missing in the
+    columns that it shares with the package's: only in its `speed`.
+
+    Example:
+        >>> fault_of("affinity", [(0.5, 40, 6), (1.5, 40, 6)])
+        'affinity: expected values from 0 to 1, got 1.5'
+        >>> fault_of("stable_rank_x", [(5.5, 40, 6), (5.5, 40, 5)])
+        'stable_rank_x: expected values from 0 to 5, got 5.5'
     """
-    if not _are_on_gpu(pairs.values()):
+    return _BY_COLUMN[column].fault(column, rows) if column in _BY_COLUMN else None
+
+
+@torch.no_grad()
+def read_gauges(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+    """Compute the values of all gauges for every pair; errors name the pair and the gauge.
+
+    A gauge with several values gives `sparsity_before`, `sparsity_after` and so on. A pair may have a
+    `resolution`, the relative spacing of the numbers that X and Y were computed in; otherwise that of their
+    dtypes counts.
+    """
+    if not _are_on_gpu(pairs):
         return read_one_by_one(gauges, pairs)
     try:
         return read_together(gauges, pairs)
-    except (MemoryError, torch.OutOfMemoryError):
-        raise
     except Exception as error:
-        found = read_one_by_one(gauges, pairs)  # where the culprit, if it is one pair, is named
+        if is_out_of_memory(error):
+            raise
+        found = read_one_by_one(gauges, pairs)  # which names the pair, if a single one fails
         warnings.warn(
             f"gauges: a batch of pairs failed ({error!r}), so they were read one by one", stacklevel=2
         )
         return found
 
 
-def _are_on_gpu(pairs: Iterable[tuple[Tensor, Tensor]]) -> bool:
-    return any(x.is_cuda for x, _ in pairs)
+def _are_on_gpu(pairs: Pairs) -> bool:
+    return any(x.is_cuda for x, _ in pairs.values())
 
 
-def read_one_by_one(
-    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
-) -> list[dict[str, float]]:
-    """As `read_gauges` does on a CPU: a thread for each pair."""
+def read_one_by_one(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+    """Read pairs as `read_gauges` does on a CPU: a thread for each."""
     if len(pairs) < 2:
-        return [_one(gauges, *item) for item in pairs.items()]
+        return [_read_pair(gauges, *item) for item in pairs.items()]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a pair for each core is faster than all cores for each pair
     try:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda item: _one(gauges, *item), pairs.items()))
+            return list(pool.map(lambda item: _read_pair(gauges, *item), pairs.items()))
     finally:
         torch.set_num_threads(threads)
 
 
-def _one(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:
+def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:
     found: dict[str, float] = {}
-    with torch.no_grad():  # which is not inherited by threads
-        for gauge_name, gauge in gauges.items():
+    prepared = Prepared(*pair, getattr(pair, "resolution", None))
+    with torch.no_grad():  # which threads do not inherit
+        for gauge in gauges.values():
             try:
-                value = _called(gauge, pair)
-                numbers = value if isinstance(value, Mapping) else {"": value}
-                found |= {_column(gauge_name, key): float(number) for key, number in numbers.items()}
+                value = _computed(gauge, prepared)
+                numbers = values_of(value).items()
+                found |= {column_name(gauge.name, key): float(number) for key, number in numbers}
             except (InputError, NumericalError) as error:
-                raise type(error)(f"{name}: {gauge_name}: {error}") from error
+                raise type(error)(f"{name}: {gauge.name}: {error}") from error
             except FathometerError as error:
-                raise FathometerError(f"{name}: {gauge_name}: {error}") from error
-            except Exception as error:  # a gauge may be the code of others
-                if isinstance(error, MemoryError | torch.OutOfMemoryError):
+                raise FathometerError(f"{name}: {gauge.name}: {error}") from error
+            except Exception as error:  # the user's code
+                if is_out_of_memory(error):
                     raise
                 raise FathometerError(
-                    f"{name}: {gauge_name}: expected a number, or a dict of them, got {error!r}"
+                    f"{name}: {gauge.name}: expected a number, or a dict of them, got {error!r}"
                 ) from error
     return found
 
 
-def _called(gauge: Gauge, pair: tuple[Tensor, Tensor]) -> GaugeValue:
-    """What a gauge gives; where it fails, in whose code."""
+def _computed(gauge: Gauge, pair: Prepared) -> GaugeValue:
+    """Return the value of a gauge; an error in a user's function says where it is."""
+    if "equal_widths" in gauge.needs:
+        shapes = [list(side.shape) for side in pair.given]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"expected as many features in y as in x, got {shapes[0]} and {shapes[1]}; "
+                "choose gauges of your own that can take such a pair"
+            )
     try:
-        return gauge(*pair)
-    except (FathometerError, MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # a gauge may be the code of others
+        return gauge.compute(pair)
+    except Exception as error:
+        if isinstance(error, FathometerError) or is_out_of_memory(error):
+            raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}, line {last.lineno}"
         raise FathometerError(f"it raised {error!r} ({place})") from error
 
 
 @torch.no_grad()
-def read_together(
-    gauges: Mapping[str, Gauge], pairs: Mapping[str, tuple[Tensor, Tensor]]
-) -> list[dict[str, float]]:
-    """As `read_gauges` does on a GPU: pairs of one shape in one batch; all numbers leave it at once."""
+def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+    """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
     alike: dict[tuple[object, ...], list[int]] = {}
     for place, (x, y) in enumerate(every):
-        alike.setdefault((x.shape, x.dtype, y.shape, y.dtype), []).append(place)
+        resolution = getattr(every[place], "resolution", None)
+        alike.setdefault((x.shape, x.dtype, y.shape, y.dtype, resolution), []).append(place)
     groups = [
-        (places, torch.stack([every[p][0] for p in places]), torch.stack([every[p][1] for p in places]))
+        Prepared(
+            torch.stack([every[p][0] for p in places]),
+            torch.stack([every[p][1] for p in places]),
+            getattr(every[places[0]], "resolution", None),
+        )
         for places in alike.values()
     ]
-    singles = [([place], x, y) for place, (x, y) in enumerate(every)]
+    singles = [Prepared(*pair, getattr(pair, "resolution", None)) for pair in every]
     columns: dict[str, Tensor] = {}
 
     def put(column: str, places: Sequence[int], numbers: Tensor) -> None:
@@ -206,18 +280,16 @@ def read_together(
         columns[column] = whole.to(numbers.device)
         columns[column][places] = numbers.double()
 
-    for name, gauge in gauges.items():
-        of_many = next((many for one, many in _OF_MANY if one is gauge), None)
-        if of_many is not None:
-            columns[name] = of_many(every)
-            continue
-        for places, x, y in groups if gauge in GAUGES.values() else singles:
-            value = gauge(x, y)
-            for key, numbers in value.items() if isinstance(value, Mapping) else [("", value)]:
-                put(_column(name, key), places, torch.as_tensor(numbers).reshape(-1))
+    for gauge in gauges.values():
+        values: Iterable[GaugeValue]
+        if gauge.together is not None:
+            values, where = gauge.together(groups), list(alike.values())
+        elif gauge.batched:
+            values, where = map(gauge.compute, groups), list(alike.values())
+        else:
+            values, where = map(gauge.compute, singles), [[place] for place in range(len(every))]
+        for places, value in zip(where, values, strict=True):
+            for key, numbers in values_of(value).items():
+                put(column_name(gauge.name, key), places, torch.as_tensor(numbers).reshape(-1))
     lists = {name: column.tolist() for name, column in columns.items()}
-    return [{name: values[i] for name, values in lists.items()} for i in range(len(pairs))]
-
-
-def _column(gauge: str, key: str) -> str:
-    return f"{gauge}_{key}" if key else gauge
+    return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]

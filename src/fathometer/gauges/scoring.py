@@ -1,8 +1,11 @@
-"""Eq. (5), step by step, for groups of pairs `[items, n, d]` that have been converted to float64."""
+"""Compute Eq. (5), step by step, for groups of pairs that have been converted to float64.
+
+Many pairs are put into batches: small enough for memory, few enough for a GPU.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -10,7 +13,6 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.batching import Batch, Group, arrange, pieces
 from fathometer.transport.arrays import check_finite, exceeds_rounding, reach
 from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, transported
@@ -19,10 +21,26 @@ from fathometer.transport.span import span_coordinates
 
 _AHEAD = 3  # batches that a GPU may begin before the first is finished
 _ROUNDING = 1e-13  # of the bound: what is left of W₂ between equal samples
+_CHUNK = {"cpu": 2**24, "cuda": 2**28}  # entries of the largest matrix that is held at a time
+_NARROWEST = 256  # on a GPU a batch of narrower pairs takes no less time
+
+
+class Group(NamedTuple):
+    """Pairs of one shape.
+
+    Attributes:
+        x: inputs, `[items, n, d]`.
+        y: outputs, `[items, n, d]`.
+        epsilon: the relative spacing of the numbers that the outputs were computed in.
+    """
+
+    x: Tensor
+    y: Tensor
+    epsilon: float
 
 
 class Numbers(NamedTuple):
-    """One number an item, `[items]` each."""
+    """One number per item, `[items]` each."""
 
     value: Tensor
     w2: Tensor
@@ -31,24 +49,27 @@ class Numbers(NamedTuple):
     shrinkage_y: Tensor
 
 
+class _Batch(NamedTuple):
+    """Centred pairs in coordinates that leave distances as they are."""
+
+    x: Tensor  # [items, n, width], or fewer columns: those that follow are zero
+    y: Tensor  # [items, n, width]
+    dimension: Tensor  # [items], the number of features that they came with
+    items: Tensor  # [items], which of all items they are
+
+
 _Result: TypeAlias = tuple[Numbers, list[bool]]
 
 
 def score_groups(
-    groups: Sequence[Group],
-    covariance: CovarianceKind,
-    ridge: Ridge,
-    epsilon: float,
+    groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge
 ) -> tuple[Numbers, list[str]]:
-    """Numbers and coupling of every item of every group, one after the other.
-
-    `epsilon` is the relative spacing of numbers in the dtype that the outputs came in.
-    """
-    first = groups[0][0]
-    items = sum(len(x) for x, _ in groups)
+    """Return numbers and coupling of every item of every group, one after the other."""
+    first = groups[0].x
+    items = sum(len(group.x) for group in groups)
     blank = torch.zeros(items, dtype=first.dtype, device=first.device)
     numbers, coupling = Numbers(blank + 1, blank, blank, blank, blank), ["constant"] * items
-    batches = arrange(_prepare(x, y, start, epsilon, covariance) for x, y, start in pieces(groups))
+    batches = _arranged(_prepared(piece, start, covariance) for piece, start in _pieces(groups))
     for places, (part, proved) in _results(batches, covariance, ridge):
         pairs = zip(numbers, part, strict=True)
         numbers = Numbers(*(whole.index_copy(0, places, new) for whole, new in pairs))
@@ -57,8 +78,9 @@ def score_groups(
     return numbers, coupling
 
 
-def _prepare(x: Tensor, y: Tensor, start: int, epsilon: float, covariance: CovarianceKind) -> Batch:
-    """The pairs whose output varies, centred; wide ones in the span of their samples."""
+def _prepared(piece: Group, start: int, covariance: CovarianceKind) -> _Batch:
+    """Return the pairs whose output varies, centred; wide ones in the span of their samples."""
+    x, y, epsilon = piece
     check_finite(x, "x")
     check_finite(y, "y")
     n, d = x.shape[-2:]
@@ -76,13 +98,13 @@ def _prepare(x: Tensor, y: Tensor, start: int, epsilon: float, covariance: Covar
         both = torch.cat((x, y), dim=-2)
         del x, y  # half of the memory that is held while the QR decomposition runs
         x, y = span_coordinates(both, shrunk=covariance == "ledoit-wolf")
-    return Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
+    return _Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
 
 
 def _results(
-    batches: Iterable[Batch], covariance: CovarianceKind, ridge: Ridge
+    batches: Iterable[_Batch], covariance: CovarianceKind, ridge: Ridge
 ) -> Iterator[tuple[Tensor, _Result]]:
-    """Items and result of each batch; on a GPU, some batches are begun before the first is finished."""
+    """Yield items and result of each batch; on a GPU, some batches begin before the first is finished."""
     begun: deque[tuple[Tensor, Callable[[], _Result]]] = deque()
     for batch in batches:
         begun.append((batch.items, _begin(batch, covariance, ridge)))
@@ -93,8 +115,8 @@ def _results(
         yield items, finish()
 
 
-def _begin(batch: Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[[], _Result]:
-    """Up to the search for a coupling, which goes on in threads; the function returned does the rest."""
+def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[[], _Result]:
+    """Compute up to the search for a coupling, which runs in threads; the function returned does the rest."""
     x, y = batch.x, batch.y
     of_x = estimate(torch.zeros_like(x[:, 0]), x, covariance, ridge, batch.dimension)
     of_y = estimate(torch.zeros_like(y[:, 0]), y, covariance, ridge, batch.dimension)
@@ -112,3 +134,54 @@ def _begin(batch: Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[[
         return Numbers((1 - ratio).clamp(min=0), ratio * bound, bound, of_x.shrinkage, of_y.shrinkage), proved
 
     return finish
+
+
+def _pieces(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
+    """Yield the groups in pieces that fit in memory, each with the place of its first item among all."""
+    start = 0
+    for x, y, epsilon in groups:
+        n, d = x.shape[-2:]
+        size = _chunk_size(x, max(d, min(d, 2 * n) * 2))
+        for i in range(0, len(x), size):
+            yield Group(x[i : i + size], y[i : i + size], epsilon), start + i
+        start += len(x)
+
+
+def _arranged(batches: Iterable[_Batch]) -> Iterator[_Batch]:
+    """Yield, on a GPU, batches of several widths together, the narrow ones first; else each as it comes.
+
+    Zeros are appended to the narrower pairs: features in which neither side varies. They leave the
+    moments, which know the true dimension, and the distances as they are.
+    """
+    alike: dict[tuple[int, int], list[_Batch]] = defaultdict(list)
+    for batch in batches:
+        if batch.y.is_cuda:
+            n, width = batch.y.shape[-2:]
+            alike[max(_NARROWEST, 1 << (width - 1).bit_length()), n].append(batch)
+        elif len(batch.items):
+            yield batch
+    for key in sorted(alike):
+        whole = _joined(alike[key])
+        size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
+        for i in range(0, len(whole.items), size):
+            yield _Batch(*(part[i : i + size] for part in whole))
+
+
+def _chunk_size(samples: Tensor, width: int) -> int:
+    n = samples.shape[-2]
+    entries = max(n * n, n * width, width * width // 4)
+    return max(1, _CHUNK.get(samples.device.type, _CHUNK["cpu"]) // entries)
+
+
+def _joined(parts: Sequence[_Batch]) -> _Batch:
+    width = max(part.y.shape[-1] for part in parts)
+
+    def padded(samples: Sequence[Tensor]) -> Tensor:
+        return torch.cat([torch.nn.functional.pad(s, (0, width - s.shape[-1])) for s in samples])
+
+    return _Batch(
+        padded([part.x for part in parts]),
+        padded([part.y for part in parts]),
+        torch.cat([part.dimension for part in parts]),
+        torch.cat([part.items for part in parts]),
+    )

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.gauges.dimension import ridge_coordinates
+from fathometer.gauges.dimensions import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
 from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath

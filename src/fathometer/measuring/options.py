@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from fathometer.capture import Reduction, SiteFilter, Widths
-    from fathometer.gauges.registry import Gauge
+    from fathometer.gauges.gauge import Gauge
+    from fathometer.gauges.registry import GaugeChoice
 
 Leftover: TypeAlias = Literal["drop", "keep"]
 Call: TypeAlias = "Callable[[nn.Module, Any], object]"
@@ -95,7 +96,7 @@ class MeasureOptions:
         "Number of the first batch to measure. Earlier ones are counted but not run; the values are those of "
         "the same batches in a complete run.",
     )
-    gauges: tuple[str | Gauge, ...] = option(
+    gauges: tuple[GaugeChoice, ...] = option(
         ("standard",),
         "Gauges to compute: standard (all but affinity_sample), all, names such as affinity or stable_rank, "
         "and functions of your own.",
@@ -171,11 +172,7 @@ class MeasureOptions:
         """The gauges by name; `standard` and `all` stand for several."""
         from fathometer.gauges.registry import choose_gauges
 
-        wanted: list[str | Gauge] = []
-        for gauge in self.gauges:
-            several = choose_gauges(gauge) if gauge in ("standard", "all") else [gauge]
-            wanted += [each for each in several if each not in wanted]
-        return choose_gauges(wanted)
+        return choose_gauges(self.gauges)
 
     @property
     def counts_tokens(self) -> bool:
@@ -245,7 +242,11 @@ class MeasureOptions:
         from fathometer.gauges.registry import GAUGES
         from fathometer.measuring.identity import code_hash
 
-        own = [(f"gauge {name}", gauge) for name, gauge in self.chosen_gauges.items() if name not in GAUGES]
+        own: list[tuple[str, Callable[..., Any]]] = [
+            (f"gauge {name}", gauge.function or gauge.compute)
+            for name, gauge in self.chosen_gauges.items()
+            if name not in GAUGES
+        ]
         for place, site in enumerate(self.sites or ()):
             own += [(f"site {place} {_in_words(site)}", site)] if callable(site) else []
         own += [(f"activation {_in_words(activation)}", activation) for activation in self.activations]
@@ -302,9 +303,9 @@ def plain_options() -> dict[str, Option]:
     return found
 
 
-def _split(gauges: str | Gauge | Iterable[str | Gauge]) -> list[str | Gauge]:
+def _split(gauges: GaugeChoice | Iterable[GaugeChoice]) -> list[GaugeChoice]:
     """Return a list of gauges; names may be in one text, with commas."""
-    found: list[str | Gauge] = []
+    found: list[GaugeChoice] = []
     for each in _listed(gauges):
         found += [name.strip() for name in each.split(",")] if isinstance(each, str) else [each]
     return found

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError, first_line
 from fathometer.gauges import affinity_score, cost_of_identity, nonnegativity
-from fathometer.gauges.dimension import stable_rank_of
-from fathometer.gauges.registry import Gauge, GaugeValue
+from fathometer.gauges.dimensions import stable_rank_of
+from fathometer.gauges.gauge import GaugeFunction, GaugeValue
 from fathometer.residual.trace import Activation
 
 
@@ -33,7 +33,7 @@ class PathGauges:
         self._failures: dict[int, InputError | NumericalError] = {}
         self._numbers = count()  # of failures; gauges run in threads
 
-    def every(self) -> list[Gauge]:
+    def every(self) -> list[GaugeFunction]:
         """Return the gauges for `measure`; those of σ only if there is one."""
         of_sigma = [self.cost_of_identity, self.affinity] if self._sigmas else []
         return [stable_rank, *of_sigma[:1], speed, *of_sigma[1:], _nonnegativity, rms, carriers]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError, first_line
-from fathometer.gauges.ranges import fault_of
+from fathometer.gauges.registry import fault_of
 from fathometer.results.files import check_format, complete_file
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import KEYS, Sounding

@@ -1,44 +1,95 @@
-"""A gauge under test: pairs for it, its values, and what they are held to."""
+"""A gauge under test: what it promises, pairs for it, and its values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import FathometerError
-from fathometer.gauges.registry import Gauge, read_together
-from fathometer.testing.promises import GaugeError, Promises
+from fathometer.errors import FathometerError, InputError
+from fathometer.gauges.gauge import Gauge, GaugeValue, Range, bounds_of, values_of
+from fathometer.gauges.registry import Pairs, read_together
 
-Reader: TypeAlias = (
-    "Callable[[Mapping[str, Gauge], Mapping[str, tuple[Tensor, Tensor]]], list[dict[str, float]]]"
-)
+Sides: TypeAlias = Literal["neither", "both", "each"]
+"""Nothing is promised; the same change of both sides does not matter; nor does one of either alone."""
 
 _ROUNDING = 1e-12  # of a bound, by which a value may miss it
 
 
+class GaugeError(FathometerError, AssertionError):
+    """A gauge does not keep what it promises. It is an `AssertionError` too, as test runners expect."""
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What a gauge is held to by `check_gauge`, beyond the checks that are made of every gauge.
+
+    Args:
+        range: the least and the largest value, or such a range for each name that the gauge gives. A bound is
+            a number or a function of n and d, e.g. `(0, lambda n, d: min(n, d))` for a rank.
+        infinite: whether it may give inf where no finite number is right.
+        missing: whether it may give NaN where there is no number. It may then also pass on a NaN of its
+            input, which it must otherwise refuse with an `InputError`.
+        shift: whether one number, added to all entries, does not matter.
+        translate: whether a number of its own, added to each feature, does not matter.
+        scale: whether a factor above 0 does not matter.
+        rotate: whether a rotation of the features does not matter.
+        batches: whether it also takes `[batch, samples, features]` and gives `[batch]`.
+        gradients: whether it can be differentiated in X and Y.
+        tolerance: by which two values that should be equal may differ, relative to the larger of them and 1.
+
+    Example:
+        >>> Promises(range=(0, 1), scale="both").scale
+        'both'
+    """
+
+    range: Range | Mapping[str, Range] = (-math.inf, math.inf)
+    infinite: bool = False
+    missing: bool = False
+    shift: Sides = "neither"
+    translate: Sides = "neither"
+    scale: Sides = "neither"
+    rotate: Sides = "neither"
+    batches: bool = False
+    gradients: bool = False
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for change in ("shift", "translate", "scale", "rotate"):
+            given = getattr(self, change)
+            if given not in get_args(Sides):
+                raise InputError(
+                    f"expected one of {', '.join(get_args(Sides))}, got {given!r}", parameter=change
+                )
+        for low, high in self.range.values() if isinstance(self.range, Mapping) else [self.range]:
+            if not callable(low) and not callable(high) and not low <= high:
+                raise InputError(
+                    f"expected the least value, then the largest, got {low}, {high}", parameter="range"
+                )
+
+
 @dataclass(frozen=True)
 class Subject:
-    """A gauge, its promises, and the device that it is tried on."""
+    """A gauge, the function of X and Y that computes it, its promises, and the device to try it on."""
 
     gauge: Gauge
+    function: Callable[[Tensor, Tensor], GaugeValue]
     promises: Promises
     device: torch.device
 
     def pair(self, n: int = 40, d: int = 6, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-        """Correlated samples of uneven scale, each feature with a mean of its own, and their ReLU."""
-        x = samples(n, d, seed).to(self.device)
+        """Return correlated samples of uneven scale, each feature with a mean of its own, and their ReLU."""
+        x = draw_samples(n, d, seed).to(self.device)
         return x, x.relu()
 
     @torch.no_grad()
     def read(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """The values by name, each a number that was promised."""
-        found = self.gauge(x, y)
-        values = found if isinstance(found, Mapping) else {"": found}
+        """Return the values by name, each as promised. The gauge gets copies, as in `measure`."""
+        values = values_of(self.function(x.clone(), y.clone()))
         numbers = {name: _number(value, name) for name, value in values.items()}
         if not numbers:
             raise GaugeError("expected a number, or a mapping of them, got an empty one")
@@ -46,17 +97,20 @@ class Subject:
         return numbers
 
     def read_many(
-        self, pairs: Sequence[tuple[Tensor, Tensor]], how: Reader = read_together
+        self,
+        pairs: Sequence[tuple[Tensor, Tensor]],
+        how: Callable[[Mapping[str, Gauge], Pairs], list[dict[str, float]]] = read_together,
     ) -> list[dict[str, float]]:
-        """The values of many pairs, read in batches or `read_one_by_one`."""
+        """Return the values of many pairs, read in batches or `read_one_by_one`."""
         rows = how({"": self.gauge}, {str(place): pair for place, pair in enumerate(pairs)})
-        rows = [{column.removeprefix("_"): number for column, number in row.items()} for row in rows]
+        start = self.gauge.name
+        rows = [{name.removeprefix(start).removeprefix("_"): row[name] for name in row} for row in rows]
         for numbers, (x, _) in zip(rows, pairs, strict=True):
             self._hold_to_promises(numbers, x)
         return rows
 
     def read_unless_refused(self, x: Tensor, y: Tensor) -> dict[str, float] | None:
-        """The values; none where the gauge refuses the pair by a `FathometerError`."""
+        """Return the values; None where the gauge refuses the pair by a `FathometerError`."""
         try:
             return self.read(x, y)
         except GaugeError:
@@ -64,7 +118,7 @@ class Subject:
         except FathometerError:
             return None
 
-    def same(
+    def require_same(
         self,
         found: Mapping[str, float] | None,
         expected: Mapping[str, float] | None,
@@ -93,13 +147,16 @@ class Subject:
                 continue
             if math.isnan(number) or (math.isinf(number) and not self.promises.infinite):
                 raise GaugeError(f"expected a finite number {pair}, got {_named(name)}{number}")
-            low, high = self.promises.range_of(name, n, d)
+            ranges = self.promises.range
+            if isinstance(ranges, Mapping) and name not in ranges:
+                raise GaugeError(f"expected values named {', '.join(ranges)}, got {name!r}")
+            low, high = bounds_of(ranges[name] if isinstance(ranges, Mapping) else ranges, n, d)
             if not low - _slack(low) <= number <= high + _slack(high):
                 raise GaugeError(f"expected {_named(name)}{low:g} to {high:g} {pair}, got {number:.17g}")
 
 
-def samples(n: int, d: int, seed: int) -> Tensor:
-    """Seeded float64 samples that look like activations, on the CPU."""
+def draw_samples(n: int, d: int, seed: int) -> Tensor:
+    """Draw seeded float64 samples that look like activations, on the CPU."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:

@@ -1,8 +1,7 @@
 """How many dimensions a representation has: gauges from the mechanics of Leaky ResNets.
 
 Pairs are `[samples, features]` or `[batch, samples, features]`, not centred: the paper's A is Xᵀ and
-its σ(A) is Yᵀ, without the row of ones for the bias. A gauge returns a tensor, `[]` or `[batch]`, or
-several by name.
+its σ(A) is Yᵀ, without the row of ones for the bias.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
+from fathometer.gauges.gauge import Prepared
 from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
-from fathometer.transport.arrays import Array, as_pair, as_samples
+from fathometer.transport.arrays import Array, as_samples
 
 
 @torch.no_grad()
 def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
-    """The stable rank of inputs and outputs: `stable_rank_of` each.
+    """Compute the stable rank of inputs and outputs: `stable_rank_of` each.
 
     Example:
         >>> import torch
@@ -25,13 +25,18 @@ def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    of_x, of_y = _stable_rank(torch.stack(as_pair(x, y)))
+    return compute_stable_rank(Prepared(x, y))
+
+
+def compute_stable_rank(pair: Prepared) -> dict[str, Tensor]:
+    """Compute `stable_rank`."""
+    of_x, of_y = _stable_rank(torch.stack(pair.sides))
     return {"x": of_x, "y": of_y}
 
 
 @torch.no_grad()
 def stable_rank_of(a: Array) -> Tensor:
-    """‖A‖*² / ‖A‖²: the squared sum of singular values over the sum of their squares (Proposition 1).
+    """Compute ‖A‖*² / ‖A‖², the squared sum of singular values over the sum of their squares (Proposition 1).
 
     At most the rank, which it equals where all singular values but zeros are equal; 0 for A = 0. Singular
     values come from the smaller Gram matrix: those below some 1e-7 of the largest count as 0.
@@ -46,7 +51,7 @@ def stable_rank_of(a: Array) -> Tensor:
 
 @torch.no_grad()
 def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
-    """COI_γ = Tr A (K + γI)⁻¹ Aᵀ with A = Xᵀ and K = YYᵀ: what it costs to get the inputs back.
+    """Compute COI_γ = Tr A (K + γI)⁻¹ Aᵀ with A = Xᵀ and K = YYᵀ: what it costs to get the inputs back.
 
     It is the least of ‖W‖² + ‖X − YW‖² / γ over all W. Where Y = X, it is Σ s² / (s² + γ) over the singular
     values s of X, about their number, the rank. With γ = `gamma` · ‖K‖_op a common scale of both does not
@@ -66,19 +71,24 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
         8.99
     """
     if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < float("inf"):
-        raise InputError(f"gamma: expected a finite number > 0, got {gamma!r}")
-    (a, size_a), (b, size_b) = (to_unit(side) for side in as_pair(x, y))
+        raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
+    return compute_cost_of_identity(Prepared(x, y), gamma)
+
+
+def compute_cost_of_identity(pair: Prepared, gamma: float = 1e-3) -> Tensor:
+    """Compute `cost_of_identity`."""
+    (a, size_a), (b, size_b) = (to_unit(side) for side in pair.sides)
     gram = smaller_gram(b)
     largest = largest_eigenvalue(gram)
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
     cost = torch.stack([squares(part) for part in ridge_coordinates(a, b, ridge, gram)]).sum(0)
     scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
     cost = torch.where(size_a > 0, cost * scale.square(), 0.0)
-    vast = cost.isinf() & (size_b > 0)
-    if bool(vast.any()):
-        of_x, of_y = (float(size[vast].flatten()[0]) for size in (size_a, size_b))
+    overflowed = cost.isinf() & (size_b > 0)
+    if bool(overflowed.any()):
+        of_x, of_y = (float(size[overflowed].flatten()[0]) for size in (size_a, size_b))
         raise NumericalError(
-            f"the cost leaves float64: the largest entry of x is {of_x:g}, that of y {of_y:g}; "
+            f"the cost overflows float64: the largest entry of x is {of_x:g}, that of y {of_y:g}; "
             "rescale one side first"
         )
     return cost
@@ -86,7 +96,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
 
 @torch.no_grad()
 def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
-    """How non-negative the inputs are: the share of `entries` ≥ 0, and of `energy`, ‖X₊‖² / ‖X‖².
+    """Compute how non-negative the inputs are: the share of `entries` ≥ 0, and of `energy`, ‖X₊‖² / ‖X‖².
 
     Both are 1 where X ≥ 0, which is where the cost of identity of a ReLU is the rank. `y` is not used.
 
@@ -96,14 +106,19 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 3) for name, value in nonnegativity(x, x.relu()).items()}
         {'entries': 0.75, 'energy': 0.909}
     """
-    a, size = to_unit(as_pair(x, y)[0])
+    return compute_nonnegativity(Prepared(x, y))
+
+
+def compute_nonnegativity(pair: Prepared) -> dict[str, Tensor]:
+    """Compute `nonnegativity`."""
+    a, size = to_unit(pair.x)
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
 
 
 def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Coordinates of X in which ⟨A, A'⟩ = Tr A (K + γI)⁻¹ A'ᵀ is a plain sum of products, part by part.
+    """Return coordinates of X in which ⟨A, A'⟩ = Tr A (K + γI)⁻¹ A'ᵀ is a plain sum of products, by parts.
 
     With L Lᵀ = K + γI they are L⁻¹X. Where there are fewer features than samples, they are W and
     (X − YW) / √γ with W = (YᵀY + γI)⁻¹ YᵀX, whose squares add up to the same without an n × n matrix.

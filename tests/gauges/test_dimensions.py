@@ -6,7 +6,7 @@ import scipy.linalg
 import torch
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.dimension import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
+from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from tests.data import Matrix, correlated, relu
 
 SHAPES = [(80, 5), (40, 1), (30, 30), (20, 50), (2, 3)]

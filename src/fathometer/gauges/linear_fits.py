@@ -1,7 +1,7 @@
-"""What the best linear map between centred samples misses, in the sample and out of it.
+"""How well a linear map explains the outputs: R², R² on held-out samples, and linear CKA (appendix G).
 
-By Cholesky of the smaller Gram matrix; where that would cost digits, by singular values. Samples are
-`[items, n, d]`, float64 and centred.
+Fits use the Cholesky factor of the smaller Gram matrix; where that would cost digits, singular values.
+Inside, samples are `[items, n, d]`, float64 and centred.
 """
 
 from __future__ import annotations
@@ -12,24 +12,118 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from fathometer.errors import InputError, NumericalError
+from fathometer.gauges.gauge import Prepared
 from fathometer.gauges.spectrum import smaller_gram, squares
+from fathometer.transport.arrays import Array
 from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
 
+_FOLDS = 5
 _TRUSTED = 1e9  # inflation up to which a prediction is good to about 1e-8
 _FITTED = 1e10  # inflation up to which a fit is, in the sample, where its errors enter squared
 _FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
 _ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples of their epsilon
 _COARSE = 1e-10  # an epsilon above this is not that of float64
-_VANISHING = 1e-60  # of ‖X‖: a fit to less than this would leave float64
+_VANISHING = 1e-60  # of ‖X‖: a fit to less than this would overflow float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
 _Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 """From the rows held out to what a fit to the others misses there, and the inflation of its rounding."""
 
 
+@torch.no_grad()
+def r2(x: Array, y: Array) -> Tensor:
+    """Compute R² of the best affine map from `x` to `y` in the sample that it was fitted to (Remark 3.6).
+
+    1 − ‖Y − XW − b‖² / ‖Y − μ(Y)‖², over all features together; 1 where Y is constant, 0 where only X
+    is. With n ≤ d the fit is perfect whatever the function, and R² says nothing: see `r2_heldout`.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.linspace(-1, 1, 101)[:, None]
+        >>> round(r2(x, 2 * x + 1).item(), 6), round(r2(x, x**2).item(), 6)
+        (1.0, 0.0)
+    """
+    return compute_r2(Prepared(x, y))
+
+
+def compute_r2(pair: Prepared) -> Tensor:
+    """Compute `r2`."""
+    a, b, _, varies = pair.centred
+    missed = missed_in_sample(a, b, pair.resolution[0])
+    return pair.each(_explained(missed, squares(b), varies).clamp(min=0))
+
+
+@torch.no_grad()
+def r2_heldout(x: Array, y: Array, *, folds: int = _FOLDS, seed: int = 0) -> Tensor:
+    """Compute R² of the best affine map on samples that it was not fitted to, by cross-validation.
+
+    1 − Σ ‖y − ŷ‖² / Σ ‖y − μ(Y)‖², where ŷ and μ(Y) of each sample come from the other folds. The fit
+    is the least-norm one when samples are fewer than features. At most 1; below 0 when the fit
+    predicts worse than the mean; 1 where Y is constant.
+
+    Args:
+        x: inputs.
+        y: outputs.
+        folds: how many parts to hold out in turn.
+        seed: seed for the shuffle that assigns samples to folds.
+    """
+    pair = Prepared(x, y)
+    n = pair.x.shape[-2]
+    if not isinstance(folds, int) or not 2 <= folds <= n:
+        raise InputError(f"expected 2 to {n}, the number of samples, got {folds!r}", parameter="folds")
+    return compute_r2_heldout(pair, folds, seed)
+
+
+def compute_r2_heldout(pair: Prepared, folds: int = _FOLDS, seed: int = 0) -> Tensor:
+    """Compute `r2_heldout`, with fewer folds where there are fewer samples."""
+    a, b, _, varies = pair.centred
+    n = a.shape[-2]
+    folds = min(folds, n)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
+    held = [order[fold::folds] for fold in range(folds)]
+    found = _explained(*missed_held_out(a, b, held, pair.resolution[0]), varies)
+    if not bool(found.isfinite().all()):
+        raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
+    return pair.each(found)
+
+
+@torch.no_grad()
+def cka(x: Array, y: Array) -> Tensor:
+    """Compute linear CKA, from 0 to 1: how alike are the similarities of samples before and after.
+
+    ‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖) of the centred samples, Kornblith et al. (2019). As for `r2`, 1 where Y is
+    constant, 0 where only X is.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(100, 3))
+        >>> round(cka(x, 2 * x[:, ::-1] + 1).item(), 6)
+        1.0
+    """
+    return compute_cka(Prepared(x, y))
+
+
+def compute_cka(pair: Prepared) -> Tensor:
+    """Compute `cka`."""
+    a, b, moves, varies = pair.centred
+    of_a, of_b = smaller_gram(a), smaller_gram(b)
+    wide = a.shape[-2] <= a.shape[-1]  # ‖YᵀX‖² is the inner product of XXᵀ and YYᵀ
+    shared = (of_a * of_b).sum((-2, -1)) if wide else squares(b.mT @ a)
+    usable = moves & varies
+    scale = torch.linalg.matrix_norm(of_a) * torch.linalg.matrix_norm(of_b)
+    alike = (shared / torch.where(usable, scale, 1.0)).clamp(0, 1)
+    return pair.each(torch.where(usable, alike, (~varies).to(alike)))
+
+
+def _explained(missed: Tensor, total: Tensor, varies: Tensor) -> Tensor:
+    share = 1 - missed / torch.where(varies, total, 1.0)
+    return torch.where(varies, share.clamp(max=1), 1.0)
+
+
 def missed_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """min_W ‖Y − X W‖² of each item. `epsilon` is the relative spacing of numbers in what X came as."""
+    """Compute min_W ‖Y − X W‖² of each item; `epsilon` is the relative spacing of the numbers in X."""
     n, d = x.shape[-2:]
     if d < n - 1:
         basis, inflation = _orthonormal(x)
@@ -39,11 +133,11 @@ def missed_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
         missed = torch.zeros_like(squares(y))
         usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
     bad = (~usable).nonzero().flatten()
-    return missed.index_copy(0, bad, _missed_whatever(x[bad], y[bad], epsilon)) if bad.numel() else missed
+    return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else missed
 
 
 def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
-    """Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
+    """Compute Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
 
     ŷ is the fit of least norm. A fold is a list of rows.
     """
@@ -55,7 +149,7 @@ def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: floa
         left, inflation = errors(held)
         bad = (~(inflation <= _TRUSTED)).nonzero().flatten()  # NaN is bad
         if bad.numel():
-            left = left.index_copy(0, bad, _errors_whatever(x[bad], y[bad], held, epsilon))
+            left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
         mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
         missed, total = missed + squares(left), total + squares(y[:, held] - mean)
     return missed, total
@@ -153,8 +247,8 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     return root, torch.where((info == 0) & (spread <= _SPREAD), inflation, torch.inf)
 
 
-def _missed_whatever(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """The same as `missed_in_sample`, whatever the rank."""
+def _missed_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+    """Compute the same as `missed_in_sample`, for any rank."""
     if epsilon > _COARSE:
         return squares(y - _damped_fit(x, y, epsilon)(x))
     left, values, _ = svd(x)
@@ -162,8 +256,8 @@ def _missed_whatever(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
     return squares(y) - squares(kept.mT @ y)
 
 
-def _errors_whatever(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor:
-    """The same as all `_errors`, whatever the rank; the map itself is never formed."""
+def _errors_by_svd(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor:
+    """Compute the errors of a fold for any rank; the map itself is never formed."""
     known = _others(held, x)
     (mean_x, seen_x), (mean_y, seen_y) = centre(x[:, known]), centre(y[:, known])
     unseen_x, unseen_y = x[:, held] - mean_x[:, None], y[:, held] - mean_y[:, None]

@@ -1,0 +1,106 @@
+"""Statistics of the entries of a pair (appendix G): zeros, entropy, and the distance between both sides."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fathometer.errors import NumericalError, check_whole
+from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.spectrum import squares, to_unit
+from fathometer.transport.arrays import Array
+
+_HUGE = 1e300  # the difference of such numbers may overflow
+
+
+@torch.no_grad()
+def sparsity(x: Array, y: Array) -> dict[str, Tensor]:
+    """Compute the share of entries that are exactly 0, before and after, and its change (after − before).
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[-1.0, 2.0], [3.0, -4.0]])
+        >>> sparsity(x, x.relu())["change"].item()
+        0.5
+    """
+    return compute_sparsity(Prepared(x, y))
+
+
+def compute_sparsity(pair: Prepared) -> dict[str, Tensor]:
+    """Compute `sparsity`."""
+    before, after = (
+        (side == 0).sum((-2, -1)).to(side.dtype) / side.shape[-2:].numel() for side in pair.sides
+    )
+    return _change(before, after)
+
+
+@torch.no_grad()
+def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
+    """Compute Shannon's entropy of the entries, in nats, before and after, and its change (after − before).
+
+    −Σ p log p over the histogram of all entries of a matrix, in `bins` equal parts of the range from its
+    least to its largest: from 0 (constant up to the rounding of its dtype) to log(bins) (spread evenly).
+    Neither scale nor shift matters; a far outlier does, as it widens the range. The paper names
+    entropy without defining it.
+
+    Args:
+        x: inputs.
+        y: outputs.
+        bins: number of bins.
+
+    Example:
+        >>> import torch
+        >>> x = torch.linspace(-1, 1, 1000)[:, None]
+        >>> {name: round(value.item(), 2) for name, value in entropy(x, x.relu(), bins=8).items()}
+        {'before': 2.08, 'after': 1.54, 'change': -0.54}
+    """
+    return compute_entropy(Prepared(x, y), check_whole("bins", bins, 1))
+
+
+def compute_entropy(pair: Prepared, bins: int = 256) -> dict[str, Tensor]:
+    """Compute `entropy`."""
+    before, after = (
+        _entropy(side, bins, epsilon) for side, epsilon in zip(pair.sides, pair.resolution, strict=True)
+    )
+    return _change(before, after)
+
+
+@torch.no_grad()
+def norm(x: Array, y: Array) -> Tensor:
+    """Compute ‖Y − X‖, the root of the sum of the squares of all entries. It grows with scale, n and d.
+
+    Example:
+        >>> import torch
+        >>> norm(torch.zeros(2, 2), torch.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+        5.0
+    """
+    return compute_norm(Prepared(x, y))
+
+
+def compute_norm(pair: Prepared) -> Tensor:
+    """Compute `norm`."""
+    difference, size = to_unit(pair.y - pair.x)
+    length = squares(difference).sqrt() * size
+    if not bool(length.isfinite().all()):
+        raise NumericalError("‖Y − X‖ overflows float64; rescale both sides first")
+    return length
+
+
+def _change(before: Tensor, after: Tensor) -> dict[str, Tensor]:
+    return {"before": before, "after": after, "change": after - before}
+
+
+def _entropy(a: Tensor, bins: int, epsilon: float) -> Tensor:
+    """Compute the entropy of the entries of each item, by one count with bins of its own for each."""
+    entries = a.reshape(-1, a.shape[-2] * a.shape[-1])
+    huge = entries.abs().amax(-1, keepdim=True) > _HUGE
+    entries = torch.where(huge, entries / 4, entries)  # scale does not matter
+    least, largest = entries.amin(-1, keepdim=True), entries.amax(-1, keepdim=True)
+    width = largest - least
+    varies = width > epsilon * torch.maximum(least.abs(), largest.abs())
+    place = (entries - least).div_(torch.where(varies, width, torch.inf)).mul_(bins)
+    place = place.long().clamp_(max=bins - 1)
+    place += bins * torch.arange(len(entries), device=a.device)[:, None]
+    counts = torch.bincount(place.flatten(), minlength=bins * len(entries)).reshape(-1, bins)
+    found = torch.special.entr(counts.to(a.dtype) / entries.shape[-1]).sum(-1)
+    return found.reshape(a.shape[:-2])
