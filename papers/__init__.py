@@ -2,11 +2,11 @@
 
 from papers.catalogue import ITEMS, chosen_items
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Item, Seconds
 from papers.running import reproduce
 from papers.scales import SCALES, Scale
 from papers.verdict import Verdict, read_verdict
-from papers.workshop import Workshop
 
 __all__ = [
     "ITEMS",
@@ -14,10 +14,10 @@ __all__ = [
     "Answer",
     "Claim",
     "Item",
+    "RunContext",
     "Scale",
     "Seconds",
     "Verdict",
-    "Workshop",
     "chosen_items",
     "read_verdict",
     "reproduce",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Annotated
@@ -12,18 +13,15 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli import run_app
-from fathometer.cli.options import DeviceOption, out_option
-from fathometer.cli.outputs import check_writable
 from fathometer.errors import FathometerError, InputError, check_device
 from fathometer.progress import Terminal
 from fathometer.report import require_matplotlib
 from papers import SCALES, Item, Scale, Verdict, chosen_items, read_verdict
 from papers import reproduce as run_item
+from papers.context import Source
 from papers.page import write_page
-from papers.running import missing_sources, record_not_run, settle, verdict_file
+from papers.running import missing_sources, record_not_run, recover, verdict_file
 from papers.scales import time_in_words
-from papers.workshop import Source
 
 _COLOURS = {
     "holds": "green",
@@ -32,7 +30,7 @@ _COLOURS = {
     "not decided": "dim",
     "not run": "dim",
 }
-_SHARED = ", without what several items share and is not there yet"
+_SHARED = ", not counting what several items share"
 _MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
 
 
@@ -49,7 +47,16 @@ app = typer.Typer(
 ItemsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ITEM…]", help="Names or patterns of items, or `all`.")
 ]
-OutOption = Annotated[Path, out_option("FOLDER", "Folder of all results; each item gets SCALE/ITEM in it.")]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="Folder of all results; each item gets SCALE/ITEM in it."
+    ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Torch device: cpu, cuda, cuda:1; auto takes a GPU if there is one."),
+]
 OUT = Path("reproduction")
 
 
@@ -65,7 +72,6 @@ def page(
     out: OutOption = OUT,
 ) -> None:
     """Write all verdicts of a folder as one page."""
-    check_writable(file, force=True)
     write_page(out, file)
     Terminal().print(f"wrote {file}")
 
@@ -138,11 +144,11 @@ def run(
     sources = {name: path for name, path in named.items() if path is not None}
     for name, path in sources.items():
         if not path.exists():
-            raise InputError(f"--{name} {path}: there is no such file or folder")
+            raise InputError(f"--{name} {path}: no such file or folder")
     failed = 0
     for item in chosen:
         file = verdict_file(item, scale, out)
-        settle(item, scale, out)
+        recover(item, scale, out)
         if file.exists() and not force and not (there := read_verdict(file)).why:
             console.print(_view(there, file, again=True))
             continue
@@ -192,7 +198,7 @@ def _announcement(item: Item, scale: Scale) -> Panel:
         lines += [Text(f"\n{label}  {claim.words}"), Text(f"test   {claim.test}", "dim")]
     lines += [Text(f"\nchanged after numbers had been seen: {change}", "dim") for change in item.changes]
     setting = {
-        "smoke": "few of everything: whether it runs; decides nothing",
+        "smoke": "few of everything: shows that it runs, and decides nothing",
         "small": item.small,
         "paper": item.published + (", on a GPU" if item.device == "cuda" else ""),
     }[scale]
@@ -220,10 +226,20 @@ def _view(verdict: Verdict, file: Path, *, again: bool = False) -> Group:
     if verdict.scale == "smoke":
         head.append(" (a smoke run decides nothing)", "dim not bold")
     where = f"{file.parent}, {verdict.seconds:.0f} s" + (
-        "; it was there, --force runs it again" if again else ""
+        "; finished before, --force runs it again" if again else ""
     )
     return Group(head, table, *(Text(note, "dim") for note in verdict.notes), Text(where, "dim"), Text())
 
 
+def main() -> None:
+    """Run `python -m papers`; an expected error is one line on stderr and exit code 2."""
+    warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
+    try:
+        app()
+    except FathometerError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
 if __name__ == "__main__":
-    run_app(app)
+    main()

@@ -13,9 +13,9 @@ class Claim:
 
     Attributes:
         words: the claim, as the paper makes it.
-        test: the rule: which number, against which limit, over which networks and seeds.
-        ours: whether the paper does not make it: a wider or another reading, a correction, a check of what is
-            printed. It is decided and shown, but has no say in the outcome of the item.
+        test: the rule: which number, which limit, over which networks and seeds.
+        ours: whether the claim is ours and not the paper's: a wider or another reading, a correction, a check
+            of what is printed. It is decided and shown, but does not count towards the outcome of the item.
     """
 
     words: str
@@ -28,9 +28,9 @@ class Answer:
     """What the test of a claim found.
 
     Attributes:
-        holds: its result; None where it could not be applied, and `measured` says why.
+        holds: its result; None if it could not be applied, and `measured` says why.
         measured: what was measured, in words with numbers.
-        numbers: the same for machines; those that JSON has not (NaN, infinity) are left out.
+        numbers: the same for programs; NaN and infinity, which JSON does not have, are left out.
     """
 
     holds: bool | None

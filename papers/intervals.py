@@ -14,10 +14,10 @@ class Interval(NamedTuple):
     """A mean and its 95 % interval.
 
     Attributes:
-        mean: of the values.
-        low: of the interval.
-        high: of the interval.
-        number: of values, or of groups.
+        mean: mean of the values.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        number: number of values, or of groups.
     """
 
     mean: float
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 def mean_interval(values: npt.ArrayLike) -> Interval:
-    """Mean ± t s/√n with Student's t; of one value the interval is everything.
+    """Compute mean ± t s/√n with Student's t; for one value the interval is infinite.
 
     Example:
         >>> print(mean_interval([1.0, 2.0, 3.0]))
@@ -45,9 +45,9 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
 
 
 def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
-    """The mean of all values; its interval by 10,000 draws of whole groups (seeds) with replacement.
+    """Compute the mean of all values; its interval comes from 10,000 draws of whole groups (seeds).
 
-    Values of one seed are not independent of each other, seeds are.
+    Values of one seed are not independent of each other; seeds are.
 
     Example:
         >>> bootstrap_interval([[1.0, 1.0], [1.0, 1.0]])
@@ -62,7 +62,7 @@ def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
 
 
 def pm(values: npt.ArrayLike) -> str:
-    """Mean ± standard deviation, for words.
+    """Write mean ± standard deviation.
 
     Example:
         >>> pm([1.0, 2.0, 3.0])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from papers.claim import Answer, Claim
-from papers.workshop import Source, Workshop
+from papers.context import RunContext, Source
 
 Paper: TypeAlias = Literal["affinity", "leaky", "joined"]
-"""Which paper: on the affinity score, on Leaky ResNets, or a result that takes both."""
+"""Which paper: on the affinity score, on Leaky ResNets, or a result of both."""
 
 
 class Seconds(NamedTuple):
@@ -26,24 +26,24 @@ class Item:
     """A figure, table or statement.
 
     Attributes:
-        name: as `python -m papers run` takes it; begins with the paper.
-        title: as the paper numbers it, and what it shows.
-        claims: by a short name.
-        run: measures, leaves tables and figures with the workshop, and answers every claim.
-        seconds: how long it takes, about: `smoke` and `small` on two cores, `paper` on an H200, or on two
-            cores where it needs no GPU. What other items have measured already is not counted again.
-        small: what the scale `small` takes in place of the published setting, in words.
-        published: what the scale `paper` takes, in words.
+        name: its name for `python -m papers run`; begins with the paper.
+        title: its number in the paper, and what it shows.
+        claims: the claims, by a short name.
+        run: measures, writes tables and figures to the context, and answers every claim.
+        seconds: about how long it takes: `smoke` and `small` on two cores, `paper` on an H200, or on two
+            cores if it needs no GPU. What other items have measured already is not counted again.
+        small: what the scale `small` uses instead of the published setting, in words.
+        published: what the scale `paper` uses, in words.
         sources: what the user must name for the scale `paper`.
-        optional: what else it makes use of.
+        optional: further sources that it can use.
         device: what `paper` should run on.
-        changes: what of claims and tests was changed after numbers had been seen, and why; in sentences.
+        changes: which claims and tests were changed after numbers had been seen, and why; in sentences.
     """
 
     name: str
     title: str
     claims: Mapping[str, Claim]
-    run: Callable[[Workshop], Mapping[str, Answer]]
+    run: Callable[[RunContext], Mapping[str, Answer]]
     seconds: Seconds
     small: str
     published: str = "the published setting"
@@ -54,5 +54,5 @@ class Item:
 
     @property
     def paper(self) -> Paper:
-        """Which paper it is from."""
+        """The paper it is from."""
         return self.name.split("-", 1)[0]  # type: ignore[return-value]

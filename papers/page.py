@@ -1,4 +1,4 @@
-"""Verdicts as one page of Markdown."""
+"""Write all verdicts as one page of Markdown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 from fathometer.errors import InputError
-from fathometer.results.files import complete_file
 from papers.catalogue import ITEMS
 from papers.claim import Answer, Claim
+from papers.files import complete_file
 from papers.item import Item, Paper
 from papers.running import verdict_file
 from papers.scales import Scale, time_in_words
@@ -43,24 +43,24 @@ python -m papers run leaky-figure-1a                # minutes on two cores, no d
 python -m papers run "leaky-*" --scale paper --device cuda
 ```
 
-An item says beforehand what was published, by which test that will be decided, what it needs and how long it
-takes. It leaves its data, its figure and `verdict.json`. This page is written from these files by
-`python -m papers page`; no verdict was given by eye. Where a test was changed after numbers had been seen,
-the item says so.
+Before an item runs, it states what was published, the test that will decide it, what it needs and how long it
+takes. It writes its data, its figure and `verdict.json`. This page is written from these files by
+`python -m papers page`; no verdict was decided by eye. If a test was changed after numbers had been seen, the
+item says so.
 
-- Scales: `small` takes minutes on two cores and needs no download, `paper` is the published setting as far as
-  it can be had; `smoke`, which CI runs, decides nothing. Times leave out what an earlier item had trained or
-  measured. `--plan` was `examples/imagenet_networks.toml`.
-- *Holds in part*: of the paper's claims some hold, and some do not or could not be decided. *Does not hold*
-  also covers what the numbers do not show: most tests ask for an interval on one side of a limit. *Not
+- Scales: `small` takes minutes on two cores and needs no download; `paper` is the published setting, as far
+  as its data are available; `smoke`, which CI runs, decides nothing. Times do not include what an earlier
+  item had trained or measured. `--plan` was `examples/imagenet_networks.toml`.
+- *Holds in part*: some of the paper's claims hold, others do not or could not be decided. *Does not hold*
+  includes claims that the numbers do not show: most tests require an interval on one side of a limit. *Not
   decided*: it ran, but with random weights or too few networks.
-- *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, and does not
-  count. Which claims are ours was settled in review, after the first runs had been seen; all are shown.
+- *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, but does not
+  count. Which claims are ours was decided in review, after the first runs; all are shown.
 """
 
 
 def write_page(results: Path, page: Path) -> None:
-    """The page of all verdicts in a folder of results; pictures are linked from where it stands."""
+    """Write the page of all verdicts in a folder; pictures are linked relative to the page."""
     found = read_verdicts(results)
     if not any(found.values()):
         raise InputError(f"{results}: expected verdicts of the scales small or paper, found none")
@@ -70,7 +70,7 @@ def write_page(results: Path, page: Path) -> None:
 
 
 def read_verdicts(results: Path) -> Found:
-    """By item and scale; smoke runs are left out."""
+    """Read all verdicts by item and scale, without smoke runs."""
     return {
         item.name: {
             scale: read_verdict(file)
@@ -82,7 +82,7 @@ def read_verdicts(results: Path) -> Found:
 
 
 def page_of(found: Found, results: Path) -> str:
-    """The Markdown; `results` is where the folder of results lies, seen from the page."""
+    """Return the Markdown; `results` is the folder of results relative to the page."""
     return "\n".join(_lines(found, results)).rstrip() + "\n"
 
 
@@ -160,7 +160,7 @@ def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
 
 
 def _shown(verdicts: Mapping[Scale, Verdict]) -> Verdict | None:
-    """That of the larger scale at which it ran."""
+    """Choose the verdict of the larger scale at which it ran."""
     return next((verdicts[s] for s in _DECIDING if s in verdicts and not verdicts[s].why), None)
 
 
@@ -178,5 +178,5 @@ def _measured(answer: Answer) -> str:
 
 
 def _cell(text: str) -> str:
-    """Safe in a cell of a table."""
+    """Escape text for a cell of a table."""
     return " ".join(text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;").split())

@@ -15,11 +15,11 @@ _ORDERS = 10_000
 
 
 class Chance(NamedTuple):
-    """A statistic, and the share of orders in which it is as large.
+    """A statistic, and the share of orders in which it is at least as large.
 
     Attributes:
-        value: of the statistic.
-        p: one-sided; all orders are tried for up to eight values, 10,000 else (the own one counts).
+        value: value of the statistic.
+        p: one-sided; of all orders for up to eight values, else of 10,000, including the given one.
     """
 
     value: float
@@ -27,7 +27,7 @@ class Chance(NamedTuple):
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
-    """The rank correlation; 0 where one side does not vary and so says nothing.
+    """Compute Spearman's rank correlation; 0 if one side does not vary.
 
     Example:
         >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 4]), 3), spearman([1, 2], [5, 5])
@@ -40,7 +40,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def auc(score: ArrayLike, positive: ArrayLike) -> float:
-    """The chance that a positive has a higher score than a negative (Mann and Whitney); NaN without both.
+    """Compute the probability that a positive has a higher score than a negative; NaN without both kinds.
 
     Example:
         >>> auc([1, 2, 3, 4], [False, True, False, True])
@@ -54,7 +54,7 @@ def auc(score: ArrayLike, positive: ArrayLike) -> float:
 
 
 def rank_trend(x: Sequence[float], y: Sequence[float]) -> Chance:
-    """Spearman's rank correlation, and how often another order of y has one as large.
+    """Compute Spearman's rank correlation, and how often another order of y has one as large.
 
     Example:
         >>> found = rank_trend([1, 2, 3, 4, 5], [0.1, 0.2, 0.4, 0.5, 0.9])
@@ -69,7 +69,7 @@ def rank_trend(x: Sequence[float], y: Sequence[float]) -> Chance:
 
 
 def label_chance(labels: Sequence[object], statistic: Callable[[list[object]], float]) -> Chance:
-    """A statistic of labels, and how often the labels in another order have one as large.
+    """Compute a statistic of labels, and how often the labels in another order have one as large.
 
     Example:
         >>> label_chance(list("aab"), lambda of: float(of[0] == of[1])).value

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.capture.sites import Site
+from fathometer import Site
 
 _BLOCK = re.compile(r"layer\d+\.\d+(?=\.|$)")
 OTHERS = "others"
@@ -18,11 +18,11 @@ _MANY = 6  # kinds that colours still tell apart
 
 
 class BlockRoles(NamedTuple):
-    """Of every site, what it is in the blocks `layerN.M` of a ResNet; neither before and after them.
+    """The role of every site in the blocks `layerN.M` of a ResNet; none before and after them.
 
     Attributes:
-        ends: whether it is the last activation of its block, which sees the sum if there is one.
-        inside: whether it is another one of a block.
+        ends: whether it is the last activation of its block, after the sum if there is one.
+        inside: whether it is another activation of a block.
     """
 
     ends: NDArray[np.bool_]
@@ -30,7 +30,7 @@ class BlockRoles(NamedTuple):
 
 
 def block_roles(sites: Sequence[Site]) -> BlockRoles:
-    """By the names of the modules.
+    """Find the roles from the names of the modules.
 
     Example:
         >>> names = ["relu", "layer1.0.relu", "layer1.0.relu2"]
@@ -45,10 +45,10 @@ def block_roles(sites: Sequence[Site]) -> BlockRoles:
 
 
 def kinds_of(sites: Sequence[Site]) -> list[str]:
-    """What sites have in common that come back in every block: `relu#2`, `mlp.1`, `branch1`.
+    """Name the kinds of sites that every block has: `relu#2`, `mlp.1`, `branch1`.
 
-    From the last part of the module's path that has letters; what comes once is `others`. It is the operator,
-    where that gives one kind or too many.
+    The name is the last part of the module's path that has letters; a kind with one site is `others`. The
+    operator is taken if that gives one kind or too many.
 
     Example:
         >>> names = ["stem", "layer1.0.relu", "layer1.1.relu"]

@@ -12,7 +12,7 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 def time_in_words(seconds: float) -> str:
-    """How long something takes or took.
+    """Write a time in words.
 
     Example:
         >>> time_in_words(0.2), time_in_words(150), time_in_words(9000)

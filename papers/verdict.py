@@ -1,4 +1,4 @@
-"""The verdict on an item: every claim with its test and what it found, and how that came about."""
+"""The verdict on an item: every claim with its test and result, and how it was measured."""
 
 from __future__ import annotations
 
@@ -10,37 +10,36 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from fathometer.errors import InputError
-from fathometer.results.files import check_format, complete_file
-from fathometer.results.standard_json import strict_json
 from papers.claim import Answer, Claim
+from papers.files import complete_file
 from papers.scales import SCALES, Scale
 
 SCHEMA = "fathometer.verdict"
 VERSION = 1
 
 Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not decided", "not run"]
-"""Of the paper's claims: all hold; some do; none does of those that could be decided; none could be; or
+"""Of the paper's claims all hold; some hold; none holds of those that were decided; none could be decided; or
 nothing was run."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out.
+    """The result of an item.
 
     Attributes:
-        item: its name.
-        title: its title.
-        scale: how large.
-        claims: what was published, and the tests.
-        answers: what they found, by the same names; empty where nothing ran.
-        notes: what a reader should know beside them.
-        command: which gives this again, with words in place of the user's paths.
+        item: name of the item.
+        title: title of the item.
+        scale: `smoke`, `small` or `paper`.
+        claims: the claims and their tests.
+        answers: the results of the tests, by the same names; empty if nothing ran.
+        notes: what a reader should know besides.
+        command: the command that repeats it, with words instead of the user's paths.
         device: where it ran.
         date: when it was finished, UTC.
         seconds: how long it took.
-        versions: of Python and the packages.
-        figures: names of the pictures beside it.
-        why: the reason, where nothing ran.
+        versions: versions of Python and the packages.
+        figures: names of the pictures in the same folder.
+        why: the reason, if nothing ran.
     """
 
     item: str
@@ -59,7 +58,7 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """From the answers; a smoke run decides nothing."""
+        """The outcome, from the answers; a smoke run decides nothing."""
         found = self._of_the_paper
         if not self.answers:
             return "not run"
@@ -69,7 +68,7 @@ class Verdict:
 
     @property
     def summary(self) -> str:
-        """The outcome, and of how many of the paper's claims it speaks if not of all."""
+        """The outcome, with the number of decided claims if not all of the paper's were."""
         found = self._of_the_paper
         decided = sum(holds is not None for holds in found)
         partial = self.outcome not in ("not decided", "not run") and decided < len(found)
@@ -77,11 +76,11 @@ class Verdict:
 
     @property
     def _of_the_paper(self) -> list[bool | None]:
-        """What was found of the claims that have a say."""
+        """The results of the claims that count."""
         return [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
 
     def save(self, path: Path) -> None:
-        """As JSON; the file appears once it is complete."""
+        """Write JSON; the file appears when it is complete."""
         found: dict[str, Any] = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -116,18 +115,23 @@ class Verdict:
 
 
 def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
-    """To six digits, which is what a file holds."""
+    """Round to six digits, as in a file."""
     return {key: float(f"{value:.6g}") for key, value in numbers.items()}
 
 
 def read_verdict(path: str | Path) -> Verdict:
-    """A verdict from its file."""
+    """Read a verdict from its file."""
     path = Path(path)
     try:
-        found = strict_json(path.read_text("utf-8"))
+        head = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
-    head = check_format(found, SCHEMA, VERSION, path, "a verdict, as python -m papers writes it")
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        raise InputError(f"{path}: not a verdict, as python -m papers writes it")
+    if head.get("version") != VERSION:
+        raise InputError(
+            f"{path}: unknown format version {head.get('version')!r}, expected {VERSION}; update fathometer"
+        )
     try:
         claims = {
             name: Claim(each["claim"], each["test"], bool(each["ours"]))

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fathometer import Sounding
 from fathometer.compare import known_facts, statistics
-from fathometer.compare.soundings import has_random_weights
 from fathometer.report import note_below, print_style
-from fathometer.results.sounding import Sounding
 from papers.affinity.zoo import SMALL, network_soundings
 from papers.claim import Answer
+from papers.context import RunContext
 from papers.item import Item, Seconds
-from papers.workshop import Workshop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,17 +39,22 @@ REPRESENTATIVES = (
 """Nine networks for nine kinds, as in Figure 5 (B); the paper does not name its own."""
 
 
-def keep_figure(workshop: Workshop, census: Census, figure: Figure) -> None:
-    """Keep the figure of an item; one of random networks says so itself."""
+def has_random_weights(sounding: Sounding) -> bool:
+    """Say whether the weights are random."""
+    return sounding.provenance.model.get("weights") == "none"
+
+
+def keep_figure(context: RunContext, census: Census, figure: Figure) -> None:
+    """Write the figure of an item; a note says if the weights are random."""
     if len(census.trained.soundings) < len(census.soundings):
         with print_style():
             note_below(figure, [*filter(None, [figure.get_supxlabel()]), "random weights, noise"])
-    workshop.figure(figure)
+    context.figure(figure)
 
 
 @dataclass(frozen=True)
 class Census:
-    """Networks.
+    """The measured networks, and what is known about them.
 
     Attributes:
         soundings: by name.
@@ -62,29 +66,29 @@ class Census:
 
     @classmethod
     def of(cls, soundings: dict[str, Sounding]) -> Census:
-        """With what the soundings and torchvision say."""
+        """Collect what the soundings and torchvision say."""
         return cls(soundings, known_facts(soundings) if soundings else pd.DataFrame())
 
     @cached_property
     def families(self) -> dict[str, str]:
-        """Network → family, where it has one."""
+        """Network → family, if it has one."""
         known = self.facts["family"].dropna() if "family" in self.facts else pd.Series(dtype=object)
         return {str(name): str(family) for name, family in known.items() if family}
 
     @cached_property
     def statistics(self) -> pd.DataFrame:
-        """Of the signatures: network × min, max, median, spread, skewness, dip, p."""
+        """Statistics of the signatures: network × min, max, median, spread, skewness, dip, p."""
         return statistics(self.soundings)
 
     @cached_property
     def trained(self) -> Census:
-        """Without those whose weights are random."""
+        """The networks whose weights are not random."""
         return self.only(
             name for name, sounding in self.soundings.items() if not has_random_weights(sounding)
         )
 
     def by_architecture(self, numbers: pd.DataFrame) -> pd.DataFrame:
-        """Means over the networks of each family and year, which are variations of one thing; by year.
+        """Average over the networks of each family and year, which are variations of one; by year.
 
         Args:
             numbers: a row for each network; those of no known year are left out.
@@ -96,17 +100,17 @@ class Census:
         return means.sort_values("year").rename_axis("architecture")
 
     def members(self, *families: str) -> list[str]:
-        """The networks of some families, whatever their capitals."""
+        """Return the networks of some families; upper and lower case do not matter."""
         wanted = {family.casefold() for family in families}
         return [name for name in self.soundings if self.families.get(name, "").casefold() in wanted]
 
     def only(self, names: Iterable[str]) -> Census:
-        """Some of them."""
+        """Keep some of the networks."""
         kept = {name: self.soundings[name] for name in names}
         return Census(kept, self.facts.loc[[name for name in kept if name in self.facts.index]])
 
     def representatives(self) -> list[str]:
-        """The nine; where some are missing one of each family, the last unless it has one of the nine."""
+        """Choose the nine; if some are missing, one of each family: the last, or one of the nine."""
         nine = [name for name in REPRESENTATIVES if name in self.soundings]
         if len(nine) == len(REPRESENTATIVES):
             return nine
@@ -129,23 +133,23 @@ network_item = partial(
 """An item about these networks, which take their time once, in Figure 3."""
 
 
-def take_census(workshop: Workshop) -> Census:
-    """The networks of this scale on their own data, with their statistics as a table."""
-    census = Census.of(dict(network_soundings(workshop)))
-    workshop.table("networks", census.facts.join(census.statistics, how="right").reset_index())
+def take_census(context: RunContext) -> Census:
+    """Measure the networks of this scale on their own data, and write their statistics as a table."""
+    census = Census.of(dict(network_soundings(context)))
+    context.table("networks", census.facts.join(census.statistics, how="right").reset_index())
     count, trained = len(census), len(census.trained)
     if trained == 0:
-        workshop.note(
+        context.note(
             f"{count} networks with random weights on noise: numbers are there to show that the item is "
             "complete, and decide nothing about trained networks."
         )
     else:
-        workshop.note(f"{trained} trained networks: {', '.join(census.trained.soundings)}.")
+        context.note(f"{trained} trained networks: {', '.join(census.trained.soundings)}.")
     return census
 
 
 def judged(census: Census, lacking: Lacking, test: Test, beside: Test | None = None) -> Answer:
-    """The test on trained networks, if all that it needs are here; else what is missing.
+    """Apply a test to the trained networks if all that it needs are here; else say what is missing.
 
     Where all are here with random weights, what they give is said, and nothing is decided.
 
@@ -168,7 +172,7 @@ def judged(census: Census, lacking: Lacking, test: Test, beside: Test | None = N
 
 
 def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacking:
-    """Networks by name, and at least so many of each of some families.
+    """Require networks by name, and a least number of each of some families.
 
     Example:
         >>> needs("ViT", "Swin", networks=["alexnet"])(Census.of({}))
@@ -187,7 +191,7 @@ def needs(*families: str, least: int = 1, networks: Sequence[str] = ()) -> Lacki
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a, b and c`.
+    """Write `a, b and c`.
 
     Example:
         >>> listed(["a", "b", "c"]), listed(["a"])

@@ -10,8 +10,8 @@ import pandas as pd
 from papers.affinity.census import Census, judged, needs, network_item, take_census
 from papers.affinity.raw_signatures import keep_signatures
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.roles import block_roles
-from papers.workshop import Workshop
 
 STABLE = 0.05  # standard deviation over sites
 CLOSE = 0.9  # to 1
@@ -19,12 +19,12 @@ LOWER = 0.2  # "much"
 _TENTH = 0.05  # of a number given with one digit
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Representatives."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure the representatives."""
+    census = take_census(context)
     more = [name for name in ("googlenet",) if name in census.soundings]
     shown = list(dict.fromkeys([*census.representatives()[:2], *more, *census.representatives()[2:]]))
-    keep_signatures(workshop, census, shown)
+    keep_signatures(context, census, shown)
     return {
         "alexnet": judged(census, needs(networks=["alexnet"]), stable),
         "vgg": judged(census, needs("VGG", networks=["alexnet"]), vgg_lower),
@@ -37,7 +37,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def stable(census: Census) -> Answer:
-    """AlexNet's scores."""
+    """Check AlexNet's scores."""
     scores = census.soundings["alexnet"].signature
     return Answer(
         scores.std(ddof=0) <= STABLE,
@@ -47,7 +47,7 @@ def stable(census: Census) -> Answer:
 
 
 def vgg_lower(census: Census) -> Answer:
-    """VGGs against AlexNet."""
+    """Compare VGGs with AlexNet."""
     mean = census.statistics["mean"]
     vggs, alexnet = mean[census.members("VGG")], mean["alexnet"]
     words = ", ".join(f"{name} {value:.3f}" for name, value in vggs.items())
@@ -59,7 +59,7 @@ def vgg_lower(census: Census) -> Answer:
 
 
 def googlenet_range(census: Census) -> Answer:
-    """From .6 to .9."""
+    """Check the range from 0.6 to 0.9."""
     scores = census.soundings["googlenet"].signature
     low, high = scores.min(), scores.max()
     return Answer(
@@ -70,7 +70,7 @@ def googlenet_range(census: Census) -> Answer:
 
 
 def inception_max(census: Census) -> Answer:
-    """Inception v3 against GoogLeNet."""
+    """Compare Inception v3 with GoogLeNet."""
     largest = census.statistics["max"]
     spread = census.statistics["spread"]
     inception, googlenet = largest["inception_v3"], largest["googlenet"]
@@ -83,7 +83,7 @@ def inception_max(census: Census) -> Answer:
 
 
 def resnets(census: Census) -> pd.DataFrame:
-    """Of every ResNet with blocks `layerN.M`: the mean score after the sums, and inside the blocks."""
+    """Average the scores after the sums and inside the blocks `layerN.M` of every ResNet."""
     rows = {}
     for name in census.members("ResNet"):
         scores = census.soundings[name].signature.to_numpy(float)
@@ -94,12 +94,12 @@ def resnets(census: Census) -> pd.DataFrame:
 
 
 def lacking_blocks(census: Census) -> str:
-    """A ResNet whose blocks can be told from its names."""
+    """Require a ResNet whose blocks are known from its names."""
     return "" if len(resnets(census)) else "a trained ResNet with blocks layer1.0, layer1.1 …"
 
 
 def close_to_one(census: Census) -> Answer:
-    """After the sum."""
+    """Check the scores after the sum."""
     after = resnets(census)["after"]
     words = ", ".join(f"{name} {value:.3f}" for name, value in after.items())
     return Answer(
@@ -110,7 +110,7 @@ def close_to_one(census: Census) -> Answer:
 
 
 def much_lower(census: Census) -> Answer:
-    """Inside the blocks."""
+    """Check the scores inside the blocks."""
     table = resnets(census)
     gap = table["after"] - table["inside"]
     words = ", ".join(
@@ -121,7 +121,7 @@ def much_lower(census: Census) -> Answer:
 
 
 def linearizers(census: Census) -> Answer:
-    """Transitions of DenseNets."""
+    """Check the transitions of DenseNets."""
     words, numbers = [], {}
     for name in census.members("DenseNet"):
         scores = census.soundings[name].signature.to_numpy()

@@ -17,18 +17,18 @@ from papers.affinity.census import (
 )
 from papers.affinity.raw_signatures import keep_signatures
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.ranks import rank_trend
-from papers.workshop import Workshop
 
 LEVEL = 0.05
 VITS = ("vit_l_16", "vit_l_32", "vit_h_14")
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Three ViTs."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure three ViTs."""
+    census = take_census(context)
     keep_signatures(
-        workshop, census, [name for name in VITS if name in census.soundings] or census.representatives()
+        context, census, [name for name in VITS if name in census.soundings] or census.representatives()
     )
     return {
         "unseen": judged(census, needs(*EARLY, *LATER, networks=VITS), unseen),
@@ -38,7 +38,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def unseen(census: Census) -> Answer:
-    """Three ViTs against all convnets before."""
+    """Compare three ViTs with all earlier convnets."""
     median = census.statistics["median"]
     before = median[census.members(*EARLY, *LATER)]
     words = ", ".join(f"{name} {median[name]:.3f}" for name in VITS)
@@ -50,7 +50,7 @@ def unseen(census: Census) -> Answer:
 
 
 def rising(census: Census) -> Answer:
-    """Scores of ViT-L/16 along depth."""
+    """Check the scores of ViT-L/16 along depth."""
     scores = census.soundings["vit_l_16"].signature.to_numpy()
     found = rank_trend(range(len(scores)), scores.tolist())
     third = len(scores) // 3
@@ -64,7 +64,7 @@ def rising(census: Census) -> Answer:
 
 
 def plateau(census: Census) -> Answer:
-    """Scores of ViT-L/32: the last one against those between."""
+    """Compare the last score of ViT-L/32 with those between."""
     scores = census.soundings["vit_l_32"].signature.to_numpy()
     between = scores[1:-1]
     steps = np.diff(scores)

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fathometer.compare import signatures
-from fathometer.compare.soundings import Array
 from fathometer.report import plot_overlay, relative_depth
 from papers.affinity.census import Census, judged, keep_figure, needs, network_item, take_census
 from papers.affinity.raw_signatures import site_rows
 from papers.claim import Answer, Claim
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 SAME = 0.05  # mean difference between two signatures that are called one
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """VGGs over each other."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw the VGGs over each other."""
+    census = take_census(context)
     shown = census.members("VGG") or census.representatives()
-    workshop.table("signatures", site_rows(census, shown))
-    keep_figure(workshop, census, plot_overlay({name: census.soundings[name] for name in shown}))
+    context.table("signatures", site_rows(census, shown))
+    keep_figure(context, census, plot_overlay({name: census.soundings[name] for name in shown}))
     return {
         "depth": judged(census, needs("VGG", least=3), unchanged),
         "resnets": judged(census, needs("VGG", "ResNet", least=3), less_than_resnets),
     }
 
 
-def differences(series: Mapping[str, Array]) -> dict[str, float]:
-    """Of each pair, the mean difference between two signatures at the same relative depth.
+def differences(series: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Compute the mean difference of each pair of signatures at the same relative depth.
 
     Example:
         >>> differences({"a": np.array([0.5, 0.6]), "b": np.array([0.5, 0.6, 0.7])})
@@ -45,7 +45,7 @@ def differences(series: Mapping[str, Array]) -> dict[str, float]:
 
 
 def unchanged(census: Census) -> Answer:
-    """Differences between VGGs."""
+    """Check the differences between VGGs."""
     found = differences(signatures(census.only(census.members("VGG")).soundings))
     worst = max(found, key=lambda pair: found[pair])
     return Answer(
@@ -57,7 +57,7 @@ def unchanged(census: Census) -> Answer:
 
 
 def less_than_resnets(census: Census) -> Answer:
-    """VGGs differ less among each other than ResNets."""
+    """Check that VGGs differ less from each other than ResNets."""
     vggs, others = (
         float(np.mean(list(differences(signatures(census.only(census.members(family)).soundings)).values())))
         for family in ("VGG", "ResNet")

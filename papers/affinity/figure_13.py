@@ -11,6 +11,7 @@ import pandas as pd
 
 from papers.affinity.trained_figures import plot_depth
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import (
     Ensemble,
     Scores,
@@ -25,28 +26,27 @@ from papers.images.trained import measured
 from papers.intervals import mean_interval, pm
 from papers.item import Seconds
 from papers.ranks import spearman
-from papers.workshop import Workshop
 
 DEPTHS = (20, 32, 44, 56, 110)
 NEAR_ONE = 0.95
 LEAST = 3  # published networks that a trend needs
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Train several of each depth; measure the published ones beside them."""
-    depths = workshop.pick(smoke=(8, 14), small=DEPTHS[:4], paper=DEPTHS)
-    seeds = range(workshop.pick(smoke=2, small=3, paper=3))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Train several networks of each depth; measure the published ones too."""
+    depths = context.pick(smoke=(8, 14), small=DEPTHS[:4], paper=DEPTHS)
+    seeds = range(context.pick(smoke=2, small=3, paper=3))
     kinds = [f"resnet{depth}" for depth in depths]
-    train_ensembles(workshop, kinds, seeds)
-    groups = {depth: ensemble(workshop, f"resnet{depth}", seeds) for depth in depths}
-    others = published(workshop)
+    train_ensembles(context, kinds, seeds)
+    groups = {depth: ensemble(context, f"resnet{depth}", seeds) for depth in depths}
+    others = published(context)
     named = {group.title: group for group in groups.values()}
     named |= {f"{group.title}, published": group for group in others.values()}
-    workshop.table("signatures", scores_table(named))
-    workshop.table("depths", depth_table(named))
-    workshop.figure(plot_depth(groups, others))
-    note_accuracy(workshop, dict.fromkeys(kinds, seeds))
-    workshop.note(
+    context.table("signatures", scores_table(named))
+    context.table("depths", depth_table(named))
+    context.figure(plot_depth(groups, others))
+    note_accuracy(context, dict.fromkeys(kinds, seeds))
+    context.note(
         "The paper's are ResNet-18, 34, 50, 101 and 152, trained on ImageNet; these are He et al.'s for "
         "small images."
     )
@@ -58,28 +58,28 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def published(workshop: Workshop) -> dict[int, Ensemble]:
-    """The networks of `--resnets`, on CIFAR-10, by depth; none below the scale `paper`."""
-    if workshop.scale != "paper" or "resnets" not in workshop.sources:
+def published(context: RunContext) -> dict[int, Ensemble]:
+    """Measure the networks of `--resnets` on CIFAR-10, by depth; none below the scale `paper`."""
+    if context.scale != "paper" or "resnets" not in context.sources:
         return {}
     return {
         depth: Ensemble(
             f"resnet{depth}",
             {
                 0: measured(
-                    workshop,
+                    context,
                     f"resnet{depth} published",
                     file.stem,
                     partial(published_network, depth, file),
                 )
             },
         )
-        for depth, file in published_files(workshop).items()
+        for depth, file in published_files(context).items()
     }
 
 
 def depth_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
-    """Means of both kinds of sites, of each training."""
+    """Tabulate the means of both kinds of sites, for each training."""
     rows = [
         {
             "of": name,
@@ -95,7 +95,7 @@ def depth_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
 
 
 def growth(values: Mapping[int, Scores], what: str) -> Answer:
-    """Whether values (depth → one for each seed) rise with the logarithm of the depth."""
+    """Check whether values (depth → one for each seed) rise with the logarithm of the depth."""
     depths, rows = list(values), np.array(list(values.values()))  # [depths, seeds]
     slopes = mean_interval([float(np.polyfit(np.log2(depths), row, 1)[0]) for row in rows.T])
     ranks = [spearman(depths, row) for row in rows.T]
@@ -108,17 +108,17 @@ def growth(values: Mapping[int, Scores], what: str) -> Answer:
 
 
 def separation(groups: Mapping[int, Ensemble]) -> Answer:
-    """Between the two kinds of sites."""
+    """Check the distance between the two kinds of sites."""
     return growth({depth: group.gaps for depth, group in groups.items()}, "difference of the means")
 
 
 def post_residual(groups: Mapping[int, Ensemble]) -> Answer:
-    """Of the sites after the sum."""
+    """Check the sites after the sum."""
     return growth({depth: group.ends for depth, group in groups.items()}, "mean score after the sum")
 
 
 def near_one(groups: Mapping[int, Ensemble]) -> Answer:
-    """In the deepest network."""
+    """Check the deepest network."""
     deepest = groups[max(groups)]
     found = mean_interval(deepest.ends)
     highest = deepest.scores[:, deepest.roles.ends].max(1)
@@ -130,7 +130,7 @@ def near_one(groups: Mapping[int, Ensemble]) -> Answer:
 
 
 def grows_strictly(groups: Mapping[int, Ensemble]) -> Answer:
-    """Of networks of which there is one for each depth."""
+    """Check networks of which there is one for each depth."""
     if len(groups) < LEAST:
         return Answer(
             None, f"not decided: needs --resnets with published ResNets of {LEAST} depths, at scale paper"

@@ -13,17 +13,17 @@ from papers.affinity.census import Census, judged, keep_figure, network_item, ta
 from papers.affinity.figure_5a import LEVEL, lacking_relatives
 from papers.affinity.network_figures import plot_matrix
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.ranks import auc, label_chance
-from papers.workshop import Workshop
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The matrix."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw the matrix of distances."""
+    census = take_census(context)
     near = distances(census.soundings)
-    workshop.table("distances", near.frame.rename_axis("network").reset_index())
+    context.table("distances", near.frame.rename_axis("network").reset_index())
     families = {name: census.families.get(name, name) for name in near.names}
-    keep_figure(workshop, census, plot_matrix(near.frame, families))
+    keep_figure(context, census, plot_matrix(near.frame, families))
     return {
         "within": judged(census, lacking_relatives, nearer_within),
         "every": judged(census, lacking_relatives, every_network),
@@ -31,7 +31,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def separation(near: Distances, families: Sequence[object]) -> float:
-    """How often two networks of one family are nearer to each other than two of different ones; ½ by chance.
+    """Compute how often networks of one family are nearer than those of different ones; ½ by chance.
 
     Example:
         >>> from fathometer.compare import signature_distances
@@ -44,14 +44,14 @@ def separation(near: Distances, families: Sequence[object]) -> float:
 
 
 def same_family(families: Sequence[object]) -> NDArray[np.bool_]:
-    """Of every pair, in the order of condensed distances, whether both are of one family."""
+    """Say for every pair, in the order of condensed distances, whether both are of one family."""
     first, second = np.triu_indices(len(families), 1)
     labels = pd.factorize(np.array(families, dtype=object))[0]
     return np.asarray(labels[first] == labels[second])
 
 
 def nearer_within(census: Census) -> Answer:
-    """Are distances within families smaller?"""
+    """Check whether distances within families are smaller."""
     near = distances(census.only(census.families).soundings)
     families = [census.families[name] for name in near.names]
     found = label_chance(families, lambda order: separation(near, order))
@@ -66,7 +66,7 @@ def nearer_within(census: Census) -> Answer:
 
 
 def every_network(census: Census) -> Answer:
-    """Is every network nearer to its own family than to any other?"""
+    """Check whether every network is nearer to its own family than to any other."""
     table = family_agreement(distances(census.soundings), census.families).dropna(subset="silhouette")
     inside = table["silhouette"] > 0
     odd = table.loc[~inside, "network"].to_list()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import pandas as pd
 
+from fathometer import Sounding
 from fathometer.compare import signature_distances
-from fathometer.compare.distance import Metric
-from fathometer.compare.soundings import has_random_weights
 from fathometer.errors import InputError
-from fathometer.results.sounding import Sounding
+from papers.affinity.census import has_random_weights
 from papers.affinity.trained_figures import plot_deviation
 from papers.affinity.zoo import network_soundings
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import note_accuracy, title_of, train_ensembles, trained_item
 from papers.images.other_pictures import (
     noise_like,
@@ -25,27 +26,25 @@ from papers.images.pictures import pictures, size_of
 from papers.images.trained import Data, Pixels, samples_of, sounding
 from papers.intervals import mean_interval
 from papers.item import Seconds
-from papers.workshop import Workshop
 
 CONTROL, GAUSSIAN, UNIFORM = "training images", "Gaussian noise", "uniform noise"
 NOISES = (GAUSSIAN, UNIFORM)
+Metric: TypeAlias = Literal["euclidean", "dtw"]
 METRICS: tuple[Metric, ...] = ("euclidean", "dtw")
 _COLUMNS = ["network", "seed", "data", "metric", "distance"]
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Networks trained here, and networks of ImageNet where there are any."""
-    kinds = workshop.pick(
-        smoke=("vgg16", "resnet8"), small=("vgg16", "resnet20"), paper=("vgg16", "resnet20")
-    )
-    seeds = range(workshop.pick(smoke=2, small=3, paper=3))
-    train_ensembles(workshop, kinds, seeds)
-    table = workshop.table("deviations", trained_deviations(workshop, kinds, seeds))
-    zoo, why = zoo_deviations(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure networks trained here, and networks of ImageNet if there are any."""
+    kinds = context.pick(smoke=("vgg16", "resnet8"), small=("vgg16", "resnet20"), paper=("vgg16", "resnet20"))
+    seeds = range(context.pick(smoke=2, small=3, paper=3))
+    train_ensembles(context, kinds, seeds)
+    table = context.table("deviations", trained_deviations(context, kinds, seeds))
+    zoo, why = zoo_deviations(context)
     if len(zoo):
-        workshop.table("imagenet", zoo)
-    workshop.figure(plot_deviation(table, zoo))
-    note_accuracy(workshop, dict.fromkeys(kinds, seeds))
+        context.table("imagenet", zoo)
+    context.figure(plot_deviation(table, zoo))
+    note_accuracy(context, dict.fromkeys(kinds, seeds))
     return {
         "images": nearer_than_noise(table, "euclidean"),
         "dtw": nearer_than_noise(table, "dtw"),
@@ -53,30 +52,30 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def trained_deviations(workshop: Workshop, kinds: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
-    """Of each training: distances from its signature on held-out images to that on other data."""
-    others = other_data(workshop)
-    samples = samples_of(workshop)
+def trained_deviations(context: RunContext, kinds: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
+    """Measure how far the signature on other data is from that on held-out images, for each training."""
+    others = other_data(context)
+    samples = samples_of(context)
     batches = len(next(iter(others.values())).tensor) // samples
     data: dict[str, Data] = {CONTROL: "train", **others}
     rows = []
     for kind in kinds:
         for seed in seeds:
-            held_out = sounding(workshop, kind, seed)
+            held_out = sounding(context, kind, seed)
             found = {
-                name: sounding(workshop, kind, seed, data=of, batches=batches, gauges="affinity")
+                name: sounding(context, kind, seed, data=of, batches=batches, gauges="affinity")
                 for name, of in data.items()
             }
             rows += [{"network": title_of(kind), "seed": seed, **row} for row in deviations(held_out, found)]
     return pd.DataFrame(rows)[_COLUMNS]
 
 
-def other_data(workshop: Workshop) -> dict[str, Pixels]:
-    """Other images, and as much noise of two kinds."""
-    size, samples = size_of(workshop), samples_of(workshop)
-    count = samples * workshop.pick(smoke=1, small=4, paper=4)
-    if workshop.scale == "paper" and "imagenet" in workshop.sources:
-        name, images = "ImageNet", shrunk_images(workshop.source("imagenet"), count, size)
+def other_data(context: RunContext) -> dict[str, Pixels]:
+    """Collect other images, and as many samples of two kinds of noise."""
+    size, samples = size_of(context), samples_of(context)
+    count = samples * context.pick(smoke=1, small=4, paper=4)
+    if context.scale == "paper" and "imagenet" in context.sources:
+        name, images = "ImageNet", shrunk_images(context.source("imagenet"), count, size)
         if len(images) < samples:
             raise InputError(f"--imagenet: expected at least {samples} images, got {len(images)}")
         words = f"{len(images)} images of ImageNet, made small"
@@ -84,23 +83,23 @@ def other_data(workshop: Workshop) -> dict[str, Pixels]:
         name, images = "photographs", photographs(count, size)
         words = f"{count} pieces of the two photographs that come with scikit-learn"
     count = len(images) // samples * samples
-    if workshop.scale != "paper":
-        workshop.note(
+    if context.scale != "paper":
+        context.note(
             "Networks of digits have never seen a photograph; in the paper the images of the training are "
             "photographs, as the others are."
         )
-    workshop.note(
+    context.note(
         f"Other images: {words}. As many of each kind of noise, and of training images as a control."
     )
     return {
         name: Pixels(name, images[:count]),
-        GAUSSIAN: Pixels("gaussian", noise_like(pictures(workshop, "test"), count)),
+        GAUSSIAN: Pixels("gaussian", noise_like(pictures(context, "test"), count)),
         UNIFORM: Pixels("uniform", uniform_pixels(count, size)),
     }
 
 
 def deviations(reference: Sounding, others: Mapping[str, Sounding]) -> Iterable[dict[str, object]]:
-    """Distances from the reference, by data and metric."""
+    """Compute distances from the reference, by data and metric."""
     series = {name: each.signature.to_numpy(float) for name, each in {"": reference, **others}.items()}
     for metric in METRICS:
         row = signature_distances(series, metric).frame.loc[""]
@@ -108,7 +107,7 @@ def deviations(reference: Sounding, others: Mapping[str, Sounding]) -> Iterable[
 
 
 def nearer_than_noise(table: pd.DataFrame, metric: Metric) -> Answer:
-    """In every training: are other images nearer than either noise?"""
+    """Check in every training whether other images are nearer than both kinds of noise."""
     wide = table[table["metric"] == metric].pivot(
         index=["network", "seed"], columns="data", values="distance"
     )
@@ -131,20 +130,20 @@ def nearer_than_noise(table: pd.DataFrame, metric: Metric) -> Answer:
     )
 
 
-def zoo_deviations(workshop: Workshop) -> tuple[pd.DataFrame, str]:
-    """Of trained networks of ImageNet: how far CIFAR-10 and noise are from ImageNet; or why none."""
+def zoo_deviations(context: RunContext) -> tuple[pd.DataFrame, str]:
+    """Measure how far CIFAR-10 and noise are from ImageNet in trained networks; or say why not."""
     nothing = pd.DataFrame(columns=_COLUMNS)
-    if workshop.scale != "paper" or not {"imagenet", "plan"} & set(workshop.sources):
+    if context.scale != "paper" or not {"imagenet", "plan"} & set(context.sources):
         return nothing, "needs trained networks of ImageNet: scale paper with --imagenet or --plan"
     try:
         reference = {
             name: each
-            for name, each in network_soundings(workshop, "imagenet").items()
+            for name, each in network_soundings(context, "imagenet").items()
             if not has_random_weights(each)
         }
         others = {
-            "CIFAR-10": network_soundings(workshop, "cifar10"),
-            "noise": network_soundings(workshop, "noise"),
+            "CIFAR-10": network_soundings(context, "cifar10"),
+            "noise": network_soundings(context, "noise"),
         }
     except InputError as error:
         return nothing, f"needs trained networks of ImageNet ({error})"
@@ -159,7 +158,7 @@ def zoo_deviations(workshop: Workshop) -> tuple[pd.DataFrame, str]:
 
 
 def zoo_nearer(table: pd.DataFrame) -> Answer:
-    """In every network: is CIFAR-10 nearer than noise?"""
+    """Check in every network whether CIFAR-10 is nearer than noise."""
     wide = table.pivot(index="network", columns=["metric", "data"], values="distance")
     nearer = wide["euclidean", "CIFAR-10"] < wide["euclidean", "noise"]
     by_dtw = wide["dtw", "CIFAR-10"] < wide["dtw", "noise"]

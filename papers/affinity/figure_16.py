@@ -6,38 +6,38 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fathometer import Sounding
 from fathometer.compare import Distances, cluster, distances, family_agreement, stability_of
 from fathometer.report import plot_dendrogram
-from fathometer.results.sounding import Sounding
 from papers.affinity.figure_5a import tree_agreement
 from papers.affinity.ways import LEVEL, kind_of, seeds_of, way_item, way_soundings
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import ensemble, title_of, train_ensembles
 from papers.item import Seconds
-from papers.workshop import Workshop
 
 SMALL_SHARE = 0.5  # of the distance to other architectures
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The tree of all ways of training, and other architectures beside."""
-    ways, others = way_soundings(workshop), _others(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw the tree of all ways of training, with other architectures."""
+    ways, others = way_soundings(context), _others(context)
     methods = {name: name.rpartition(" ")[0] for name in ways}
     near = distances(ways)
     tree = cluster(near)
-    draws = workshop.pick(smoke=10, small=100, paper=100)
+    draws = context.pick(smoke=10, small=100, paper=100)
     stable = stability_of(tree, ways, clusters=len(set(methods.values())), draws=draws)
-    workshop.table("distances", near.frame.reset_index(names="network"))
-    workshop.table("merges", stable.merges)
-    workshop.figure(plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))
+    context.table("distances", near.frame.reset_index(names="network"))
+    context.table("merges", stable.merges)
+    context.figure(plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))
     every = distances({**ways, **others})
-    workshop.table("architectures", every.frame.reset_index(names="network"))
-    workshop.note(
+    context.table("architectures", every.frame.reset_index(names="network"))
+    context.note(
         "The paper's are 17 ResNet-50 of ImageNet, supervised and self-supervised in three families; these "
         "are all supervised, and differ in one thing each. The numbers at the merges say how often a "
         "cluster comes back when the batches are drawn anew."
     )
-    kinds = {name: kind_of(workshop) for name in ways} | {name: name.split()[0] for name in others}
+    kinds = {name: kind_of(context) for name in ways} | {name: name.split()[0] for name in others}
     return {
         "groups": in_groups(near, methods),
         "neighbour": own_neighbours(near, methods),
@@ -47,7 +47,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def in_groups(near: Distances, methods: Mapping[str, str]) -> Answer:
-    """Does a cut into as many clusters as there are methods find them?"""
+    """Check whether a cut into as many clusters as methods finds the methods."""
     found = tree_agreement(near, methods)
     return Answer(
         found.value > 0 and found.p < LEVEL,
@@ -58,7 +58,7 @@ def in_groups(near: Distances, methods: Mapping[str, str]) -> Answer:
 
 
 def own_neighbours(near: Distances, groups: Mapping[str, str]) -> Answer:
-    """Is every network's nearest neighbour one of its own group?"""
+    """Check whether the nearest neighbour of every network is of its own group."""
     table = family_agreement(near, groups)
     same = table["same"].astype(bool)
     by_group = same.groupby(table["family"], sort=False).sum()
@@ -72,7 +72,7 @@ def own_neighbours(near: Distances, groups: Mapping[str, str]) -> Answer:
 
 
 def small_distances(every: Distances, kinds: Mapping[str, str]) -> Answer:
-    """Within the first architecture against those to the others."""
+    """Compare distances within the first architecture with those to the others."""
     frame = every.frame
     first = kinds[every.names[0]]
     own = [name for name in every.names if kinds[name] == first]
@@ -94,17 +94,17 @@ def small_distances(every: Distances, kinds: Mapping[str, str]) -> Answer:
     )
 
 
-def _others(workshop: Workshop) -> dict[str, Sounding]:
-    """Other architectures, by kind and seed."""
+def _others(context: RunContext) -> dict[str, Sounding]:
+    """Measure other architectures, by kind and seed."""
     kinds, seeds = (
-        workshop.pick(smoke=("plain8", "vgg16"), small=("plain20", "vgg16"), paper=("plain20", "vgg16")),
-        seeds_of(workshop),
+        context.pick(smoke=("plain8", "vgg16"), small=("plain20", "vgg16"), paper=("plain20", "vgg16")),
+        seeds_of(context),
     )
-    train_ensembles(workshop, kinds, seeds)
+    train_ensembles(context, kinds, seeds)
     return {
         f"{kind} {seed}": each
         for kind in kinds
-        for seed, each in ensemble(workshop, kind, seeds).soundings.items()
+        for seed, each in ensemble(context, kind, seeds).soundings.items()
     }
 
 

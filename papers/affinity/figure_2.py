@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from fathometer.activations import activation, polynomial_scores, range_scores
-from fathometer.activations.curves import PAPER_DEGREES
 from fathometer.gauges import affinity_score
 from fathometer.report import plot_polynomials, plot_ranges
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Item, Seconds
-from papers.workshop import Workshop
 
 RANGES = ((0.0, 2.0), (-0.5, 2.0), (-1.0, 2.0), (-2.0, 2.0))  # more and more of the bend
+PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
 SAME = 0.01  # scores that differ by less are the same
 COMMON = (-2.0, 2.0)
 SMALL = "the published setting; it needs no data"
@@ -26,26 +26,26 @@ _SECONDS = Seconds(1, 1, 1)
 
 
 def drawn_scores(
-    workshop: Workshop, name: str, function: Callable[[Tensor], Tensor], low: float, high: float
+    context: RunContext, name: str, function: Callable[[Tensor], Tensor], low: float, high: float
 ) -> list[float]:
-    """Scores on uniform random inputs, one for each seed: the error bar of a score from a sample."""
+    """Compute scores on uniform random inputs, one for each seed: the error bar of a score."""
     scores = []
-    for seed in range(workshop.pick(smoke=3, small=20, paper=20)):
+    for seed in range(context.pick(smoke=3, small=20, paper=20)):
         generator = torch.Generator().manual_seed(seed)
-        samples = workshop.pick(smoke=100, small=1000, paper=1000)
+        samples = context.pick(smoke=100, small=1000, paper=1000)
         x = low + (high - low) * torch.rand(samples, 1, generator=generator, dtype=torch.float64)
         scores.append(float(affinity_score(x, function(x), covariance="sample")))
     keep = pd.DataFrame({"function": name, "low": low, "high": high, "score": scores})
-    workshop.table(f"draws-{name}-{low:g}-{high:g}", keep)
+    context.table(f"draws-{name}-{low:g}-{high:g}", keep)
     return scores
 
 
-def run_a(workshop: Workshop) -> Mapping[str, Answer]:
-    """ReLU by the range of its inputs."""
-    scores = workshop.table("ranges", range_scores(["ReLU"], ranges=RANGES))
-    workshop.figure(plot_ranges(scores))
+def run_a(context: RunContext) -> Mapping[str, Answer]:
+    """Measure ReLU by the range of its inputs."""
+    scores = context.table("ranges", range_scores(["ReLU"], ranges=RANGES))
+    context.figure(plot_ranges(scores))
     relu = activation("ReLU")
-    draws = [drawn_scores(workshop, "ReLU", relu, *limits) for limits in RANGES]
+    draws = [drawn_scores(context, "ReLU", relu, *limits) for limits in RANGES]
     values = scores["score"].to_list()
     laws = law_scores(relu)
     words = ", ".join(
@@ -67,7 +67,7 @@ def run_a(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def law_scores(function: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """Scores on [−2, 2] of inputs that are spread in three ways, at their quantiles."""
+    """Compute scores on [−2, 2] for three distributions of the inputs, at their quantiles."""
     u = (torch.arange(1000, dtype=torch.float64)[:, None] + 0.5) / 1000
     laws = {
         "uniform": 4 * u - 2,
@@ -77,13 +77,13 @@ def law_scores(function: Callable[[Tensor], Tensor]) -> dict[str, float]:
     return {name: float(affinity_score(x, function(x), covariance="sample")) for name, x in laws.items()}
 
 
-def run_b(workshop: Workshop) -> Mapping[str, Answer]:
-    """ReLU, Tanh and Sigmoid on the same inputs."""
+def run_b(context: RunContext) -> Mapping[str, Answer]:
+    """Measure ReLU, Tanh and Sigmoid on the same inputs."""
     ranges = [COMMON, (-1.0, 1.0), (-4.0, 4.0), (-8.0, 8.0)]
-    scores = workshop.table("activations", range_scores(ranges=ranges))
-    workshop.figure(plot_ranges(scores))
+    scores = context.table("activations", range_scores(ranges=ranges))
+    context.figure(plot_ranges(scores))
     table = scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
-    draws = {name: drawn_scores(workshop, name, activation(name), *COMMON) for name in table.columns}
+    draws = {name: drawn_scores(context, name, activation(name), *COMMON) for name in table.columns}
     lowest = table["ReLU"] < table[["Tanh", "Sigmoid"]].min(axis=1)
     seeds = all(
         relu < min(rest) for relu, *rest in _by_seed([draws["ReLU"], draws["Tanh"], draws["Sigmoid"]])
@@ -102,19 +102,19 @@ def run_b(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def run_c(workshop: Workshop) -> Mapping[str, Answer]:
-    """Odd polynomials."""
-    scores = workshop.table("polynomials", polynomial_scores())
-    workshop.figure(plot_polynomials(scores))
+def run_c(context: RunContext) -> Mapping[str, Answer]:
+    """Measure odd polynomials."""
+    scores = context.table("polynomials", polynomial_scores())
+    context.figure(plot_polynomials(scores))
     values = scores["score"].to_list()
     exact = [1 - (1 - (2 * k + 1) ** 0.5 * 3**0.5 / (k + 2)) ** 0.5 for k in PAPER_DEGREES]
     worst = max(abs(a - b) for a, b in zip(values, exact, strict=True))
-    workshop.note(
+    context.note(
         "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on "
         f"[−1, 1]; 1000 even points agree to {worst:.0e}."
     )
-    every = workshop.table("all-degrees", polynomial_scores(range(1, 12)))["score"].to_list()
-    draws = [drawn_scores(workshop, f"x^{k}", lambda x, k=k: x**k, -1.0, 1.0) for k in PAPER_DEGREES]  # type: ignore[misc]
+    every = context.table("all-degrees", polynomial_scores(range(1, 12)))["score"].to_list()
+    draws = [drawn_scores(context, f"x^{k}", lambda x, k=k: x**k, -1.0, 1.0) for k in PAPER_DEGREES]  # type: ignore[misc]
     words = ", ".join(f"{pm(of)} (k = {k})" for of, k in zip(draws, PAPER_DEGREES, strict=True))
     return {
         "degree": Answer(

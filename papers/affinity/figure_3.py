@@ -21,22 +21,22 @@ from papers.affinity.census import (
     take_census,
 )
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.ranks import rank_trend
-from papers.workshop import Workshop
 
 VIT_YEAR = 2020
 LEAST = 5  # architectures, of which the order is one of 120
 LEVEL = 0.05
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """All networks by year."""
-    census = take_census(workshop)
-    if len(dated := workshop.table("architectures", architectures(census).reset_index())):
-        keep_figure(workshop, census, plot_years(census.soundings, census.facts))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw all networks by year."""
+    census = take_census(context)
+    if len(dated := context.table("architectures", architectures(census).reset_index())):
+        keep_figure(context, census, plot_years(census.soundings, census.facts))
     if dated["year"].nunique() < 2:
-        workshop.note("Years of publication are known for torchvision's networks, or from [facts] in a plan.")
+        context.note("Years of publication are known for torchvision's networks, or from [facts] in a plan.")
     return {
         "spread": judged(census, lacking_years, lambda of: trend(of, ("max", "spread"))),
         "median": judged(census, lacking_years, lambda of: trend(of, ("median",))),
@@ -47,19 +47,19 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def architectures(census: Census) -> pd.DataFrame:
-    """Statistics of the signatures, by architecture."""
+    """Compute statistics of the signatures, by architecture."""
     return census.by_architecture(census.statistics[["min", "median", "max", "spread"]])
 
 
 def lacking_years(census: Census) -> str:
-    """Enough architectures before ViT for a trend."""
+    """Require enough architectures before ViT for a trend."""
     there = int((architectures(census)["year"] < VIT_YEAR).sum()) if len(census) else 0
     wanted = f"trained networks of {LEAST} architectures from before {VIT_YEAR} (here {there})"
     return "" if there >= LEAST else wanted
 
 
 def trend(census: Census, columns: tuple[str, ...]) -> Answer:
-    """Do these rise with the year, before ViT?"""
+    """Check whether values rise with the year, before ViT."""
     table = architectures(census)
     table = table[table["year"] < VIT_YEAR]
     found = {column: rank_trend(table["year"].to_list(), table[column].to_list()) for column in columns}
@@ -74,7 +74,7 @@ def trend(census: Census, columns: tuple[str, ...]) -> Answer:
 
 
 def early_spread(census: Census) -> Answer:
-    """Is every early convnet narrower than every one after it?"""
+    """Check whether every early convnet has a smaller spread than every later one."""
     spread = census.statistics["spread"]
     early, later = spread[census.members(*EARLY)], spread[census.members(*LATER)]
     return Answer(
@@ -86,7 +86,7 @@ def early_spread(census: Census) -> Answer:
 
 
 def vit_median(census: Census) -> Answer:
-    """Is every ViT below every convnet before it?"""
+    """Check whether every ViT is below every earlier convnet."""
     median = census.statistics["median"]
     vits, before = median[census.members("ViT")], median[census.members(*EARLY, *LATER)]
     return Answer(
@@ -98,7 +98,7 @@ def vit_median(census: Census) -> Answer:
 
 
 def near_early(census: Census) -> Answer:
-    """Are Swins and ConvNeXts nearer to the early convnets than to ViTs?"""
+    """Check whether Swins and ConvNeXts are nearer to the early convnets than to ViTs."""
     frame = distances(census.soundings).frame
     new = census.members(*PRIORS)
     to_early = frame.loc[new, census.members(*EARLY)].mean(axis=1)

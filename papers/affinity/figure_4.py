@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
-from fathometer.compare import best_predictors, predictors
-from fathometer.models.torchvision_facts import torchvision_facts
+from fathometer import Sounding
+from fathometer.compare import best_predictors, predictors, torchvision_facts
 from fathometer.report import plot_predictors
 from papers.affinity.census import (
     Census,
     Lacking,
+    has_random_weights,
     judged,
     keep_figure,
     listed,
@@ -19,7 +21,7 @@ from papers.affinity.census import (
     take_census,
 )
 from papers.claim import Answer, Claim
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 GROUPS = {
     "Pre-residual": ("AlexNet", "VGG", "Inception"),
@@ -33,26 +35,26 @@ LEAST = 4  # networks of a group; through three points the best of seven lines i
 SIMILAR = 0.1  # of R²
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Lines through the networks of each group."""
-    census = with_accuracies(take_census(workshop))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Fit lines through the networks of each group."""
+    census = with_accuracies(take_census(context))
     groups = groups_of(census)
     if not len(census.trained):
-        workshop.note(
+        context.note(
             "Networks with random weights have no accuracy: here their signatures are held against the "
             "accuracy that torchvision states for the trained network of the same architecture."
         )
     if "vit_h_14" in census.soundings:
-        workshop.note(
+        context.note(
             "torchvision's default ViT-H/14 was trained on more data than ImageNet (SWAG), and takes larger "
             "images; its accuracy is not due to the architecture alone."
         )
     if there := [group for group in GROUPS if not needs_groups(group)(census)]:
         chosen = {name: group for name, group in groups.items() if group in there}
-        workshop.table("predictors", predictors(census.statistics, census.facts, chosen))
+        context.table("predictors", predictors(census.statistics, census.facts, chosen))
         best = best_predictors(census.statistics, census.facts, chosen)
-        workshop.table("best", best)
-        keep_figure(workshop, census, plot_predictors(best, census.statistics, census.facts, chosen))
+        context.table("best", best)
+        keep_figure(context, census, plot_predictors(best, census.statistics, census.facts, chosen))
     signature = ("Residual", "ViTs", "Post-ViT")
     return {
         "signature": judged(census, needs_groups(*signature), lambda of: better(of, signature, "r2")),
@@ -64,22 +66,22 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def with_accuracies(census: Census) -> Census:
-    """Networks with random weights get the accuracy of torchvision's default ones, for want of their own."""
+    """Give networks with random weights the accuracy of torchvision's default weights."""
     facts = census.facts.reindex(columns=list(dict.fromkeys([*census.facts.columns, "accuracy"])))
-    for name in set(census.soundings) - set(census.trained.soundings):
-        stated = torchvision_facts(f"torchvision:{name}", "default") if _is_torchvisions(name) else {}
-        facts.loc[name, "accuracy"] = stated.get("accuracy", float("nan"))
+    random = {name: each for name, each in census.soundings.items() if has_random_weights(each)}
+    stated = torchvision_facts({name: _with_default_weights(name, each) for name, each in random.items()})
+    for name in random:
+        facts.loc[name, "accuracy"] = stated["accuracy"].get(name, float("nan"))
     return Census(census.soundings, facts)
 
 
-def _is_torchvisions(name: str) -> bool:
-    from fathometer.models import list_models
-
-    return f"torchvision:{name}" in list_models(f"torchvision:{name}")
+def _with_default_weights(name: str, sounding: Sounding) -> Sounding:
+    model = {**sounding.provenance.model, "name": f"torchvision:{name}", "weights": "default"}
+    return replace(sounding, provenance=replace(sounding.provenance, model=model))
 
 
 def groups_of(census: Census) -> dict[str, str]:
-    """Network → group, of those whose accuracy is known."""
+    """Map networks of known accuracy to their group."""
     known = census.facts.reindex(columns=["accuracy"])["accuracy"].dropna().index
     return {
         name: group
@@ -90,7 +92,7 @@ def groups_of(census: Census) -> dict[str, str]:
 
 
 def needs_groups(*groups: str) -> Lacking:
-    """Groups with enough networks of known accuracy."""
+    """Require groups with enough networks of known accuracy."""
 
     def lacking(census: Census) -> str:
         there = list(groups_of(census).values())
@@ -102,13 +104,13 @@ def needs_groups(*groups: str) -> Lacking:
 
 
 def lines_of(census: Census, group: str) -> pd.DataFrame:
-    """All predictors of a group."""
+    """Fit all predictors of a group."""
     names = {name: of for name, of in groups_of(census).items() if of == group}
     return predictors(census.statistics, census.facts, names).dropna(subset="r2")
 
 
 def better(census: Census, groups: tuple[str, ...], by: str) -> Answer:
-    """Is the best statistic better than the best characteristic, in every group?"""
+    """Check in every group whether the best statistic is better than the best characteristic."""
     words: list[str] = []
     numbers: dict[str, float] = {}
     holds = True
@@ -128,7 +130,7 @@ def better(census: Census, groups: tuple[str, ...], by: str) -> Answer:
 
 
 def parameters_best(census: Census) -> Answer:
-    """Is the number of parameters the best of all predictors of NAS-based networks?"""
+    """Check whether the number of parameters is the best predictor of NAS-based networks."""
     lines = lines_of(census, "NAS-based").set_index("predictor")
     first, own = str(lines["r2"].idxmax()), lines.loc["parameters"]
     return Answer(
@@ -140,7 +142,7 @@ def parameters_best(census: Census) -> Answer:
 
 
 def spread_like_depth(census: Census) -> Answer:
-    """Does the spread explain as much as depth?"""
+    """Check whether the spread explains as much as depth."""
     lines = lines_of(census, "Pre-residual").set_index("predictor")
     spread, depth = lines.loc["spread"], lines.loc["depth"]
     return Answer(
@@ -152,7 +154,7 @@ def spread_like_depth(census: Census) -> Answer:
 
 
 def shift(census: Census) -> Answer:
-    """Is the best statistic of each group the one that was said?"""
+    """Check whether the best statistic of each group is the published one."""
     best, right = {}, {}
     for group, wanted in BEST.items():
         lines = lines_of(census, group)

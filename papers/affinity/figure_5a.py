@@ -21,21 +21,21 @@ from papers.affinity.census import (
     take_census,
 )
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.ranks import Chance, label_chance
-from papers.workshop import Workshop
 
 LEVEL = 0.01  # of the agreement between clusters and families
 LEAST = 3  # families with relatives
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The tree of all networks."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw the tree of all networks."""
+    census = take_census(context)
     near = distances(census.soundings)
     tree = cluster(near)
-    workshop.table("merges", _merges(tree))
-    workshop.table("neighbours", family_agreement(near, census.families))
-    keep_figure(workshop, census, plot_dendrogram(tree, census.families))
+    context.table("merges", _merges(tree))
+    context.table("neighbours", family_agreement(near, census.families))
+    keep_figure(context, census, plot_dendrogram(tree, census.families))
     return {
         "families": judged(census, lacking_relatives, agreement),
         "all": judged(census, lacking_relatives, own_clusters),
@@ -44,14 +44,14 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def lacking_relatives(census: Census) -> str:
-    """Enough families of two networks or more."""
+    """Require enough families of two networks or more."""
     counts = pd.Series(census.families).value_counts()
     there = int((counts > 1).sum())
     return "" if there >= LEAST else f"{LEAST} families of two trained networks or more (here {there})"
 
 
 def agreement(census: Census) -> Answer:
-    """Does the tree, cut into as many clusters as there are families, agree with them?"""
+    """Check whether the tree, cut into as many clusters as families, agrees with them."""
     near = distances(census.only(census.families).soundings)
     found = tree_agreement(near, census.families)
     same = family_agreement(near, census.families)["same"].dropna().astype(bool)
@@ -64,7 +64,7 @@ def agreement(census: Census) -> Answer:
 
 
 def tree_agreement(near: Distances, groups: Mapping[str, str]) -> Chance:
-    """The adjusted Rand index of groups with the tree, cut into as many clusters; by chance it is 0."""
+    """Compute the adjusted Rand index of groups and the tree, cut into as many clusters; 0 by chance."""
     names = list(near.names)
     labels = [groups[name] for name in names]
     cut = cluster(near).cut(len(set(labels)))[names].to_list()
@@ -72,7 +72,7 @@ def tree_agreement(near: Distances, groups: Mapping[str, str]) -> Chance:
 
 
 def own_clusters(census: Census) -> Answer:
-    """Is every family one cluster of the tree?"""
+    """Check whether every family is one cluster of the tree."""
     kept = census.only(census.families)
     merges = cluster(distances(kept.soundings)).merges
     members = {family: frozenset(kept.members(family)) for family in dict.fromkeys(kept.families.values())}
@@ -84,7 +84,7 @@ def own_clusters(census: Census) -> Answer:
 
 
 def swin_neighbours(census: Census) -> Answer:
-    """Which other family is nearest to the Swins?"""
+    """Find the family that is nearest to the Swins."""
     frame = distances(census.only(census.families).soundings).frame
     swins = census.members("Swin")
     others = [name for name in frame.columns if name not in swins]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import pandas as pd
 
 from fathometer.compare import distances
-from fathometer.compare.distance import Metric
 from papers.affinity.census import (
     EARLY,
     Census,
@@ -19,25 +19,25 @@ from papers.affinity.census import (
 )
 from papers.affinity.network_figures import plot_matrix
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.ranks import rank_trend
-from papers.workshop import Workshop
 
 TREND_LEVEL = 0.05
 SEVERAL = 5  # architectures after the early ones, until ViT
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Distances from the early convnets, over the years."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure distances from the early convnets, over the years."""
+    census = take_census(context)
     near = distances(census.soundings)
     shown = census.representatives()
-    workshop.table("distances", near.frame.rename_axis("network").reset_index())
+    context.table("distances", near.frame.rename_axis("network").reset_index())
     families = {name: census.families.get(name, name) for name in shown}
-    keep_figure(workshop, census, plot_matrix(near.frame.loc[shown, shown], families))
+    keep_figure(context, census, plot_matrix(near.frame.loc[shown, shown], families))
     found = from_early(census) if census.members(*EARLY) else pd.DataFrame()
     if len(found):
-        workshop.table("from-early", found.reset_index())
-        workshop.note(
+        context.table("from-early", found.reset_index())
+        context.note(
             "DTW sums along the alignment, and so grows with the number of sites; from-early.csv has W₁ "
             "beside it, which does not."
         )
@@ -48,17 +48,17 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def from_early(census: Census) -> pd.DataFrame:
-    """Mean distance of each later architecture (a family of one year) from AlexNet and the VGGs, by year."""
+    """Average the distance of each later architecture (a family of one year) from AlexNet and the VGGs."""
     early = census.members(*EARLY)
     later = [name for name in census.soundings if name not in early and name in census.families]
-    metrics: tuple[Metric, ...] = ("dtw", "wasserstein")
+    metrics: tuple[Literal["dtw", "wasserstein"], ...] = ("dtw", "wasserstein")
     frames = {metric: distances(census.soundings, metric=metric).frame for metric in metrics}
     far = {metric: frame.loc[later, early].mean(axis=1) for metric, frame in frames.items()}
     return census.by_architecture(pd.DataFrame(far))
 
 
 def lacking_years(census: Census) -> str:
-    """Early convnets, and enough architectures after them, until ViT."""
+    """Require early convnets, and enough later architectures, until ViT."""
     if missing := needs(*EARLY, "ViT")(census):
         return missing
     there = int((from_early(census)["year"] <= 2020).sum())
@@ -68,7 +68,7 @@ def lacking_years(census: Census) -> str:
 
 
 def moving_away(census: Census) -> Answer:
-    """Does the distance from the early convnets grow with the year?"""
+    """Check whether the distance from the early convnets grows with the year."""
     table = from_early(census)
     table = table[table["year"] <= 2020]
     found = rank_trend(table["year"].to_list(), table["dtw"].to_list())
@@ -82,7 +82,7 @@ def moving_away(census: Census) -> Answer:
 
 
 def coming_back(census: Census) -> Answer:
-    """Are the Swins nearer to the early convnets than the ViTs are?"""
+    """Check whether the Swins are nearer to the early convnets than the ViTs are."""
     frame = distances(census.soundings).frame
     early = census.members(*EARLY)
     swin, vit = (frame.loc[census.members(family), early].to_numpy().mean() for family in ("Swin", "ViT"))

@@ -18,15 +18,15 @@ from papers.affinity.census import (
     take_census,
 )
 from papers.claim import Answer, Claim
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Distributions of the scores."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Draw the distributions of the scores."""
+    census = take_census(context)
     shown = census.only(census.representatives())
     keep_figure(
-        workshop, census, plot_distributions(signatures(shown.soundings), "affinity", shown.statistics)
+        context, census, plot_distributions(signatures(shown.soundings), "affinity", shown.statistics)
     )
     return {
         "wide": judged(census, needs(*EARLY, *LATER, "ViT", *PRIORS), wider),
@@ -36,7 +36,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def wider(census: Census) -> Answer:
-    """Do most networks have a larger spread than every early convnet?"""
+    """Check whether most networks have a larger spread than every early convnet."""
     spread = census.statistics["spread"]
     early = spread[census.members(*EARLY)]
     later = spread.drop(early.index)
@@ -49,7 +49,7 @@ def wider(census: Census) -> Answer:
 
 
 def bimodal(census: Census) -> Answer:
-    """Has every ResNet two modes?"""
+    """Check whether every ResNet has two modes."""
     table = census.statistics.loc[census.members("ResNet")]
     words = ", ".join(f"{name} p = {p:.3g}" for name, p in table["p"].items())
     return Answer(
@@ -60,7 +60,7 @@ def bimodal(census: Census) -> Answer:
 
 
 def skewed(census: Census) -> Answer:
-    """ViTs to the one side, DenseNets and EfficientNets to the other."""
+    """Check that ViTs are skewed to one side, DenseNets and EfficientNets to the other."""
     skewness = census.statistics["skewness"]
     vits = skewness[census.members("ViT")]
     others = skewness[census.members("DenseNet", "EfficientNet")]

@@ -10,6 +10,7 @@ import pandas as pd
 from fathometer.compare import dip_test, two_modes
 from papers.affinity.trained_figures import plot_residual
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import (
     Ensemble,
     Scores,
@@ -21,42 +22,41 @@ from papers.images.ensembles import (
 )
 from papers.intervals import mean_interval, pm
 from papers.item import Seconds
-from papers.workshop import Workshop
 
 LEVEL = 0.05
 LINEAR = 0.9  # a score that is called highly linear
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Train both, and a deeper one; measure all on held-out images."""
-    residual_kind, plain_kind, deep_kind = workshop.pick(
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Train both networks, and a deeper one; measure all on held-out images."""
+    residual_kind, plain_kind, deep_kind = context.pick(
         smoke=("resnet8", "plain8", "resnet14"),
         small=("resnet20", "plain20", "resnet56"),
         paper=("resnet20", "plain20", "resnet56"),
     )
-    seeds = range(workshop.pick(smoke=2, small=3, paper=5))
-    few = range(workshop.pick(smoke=1, small=3, paper=3))
-    train_ensembles(workshop, [residual_kind, plain_kind], seeds)
-    residual, plain = (ensemble(workshop, kind, seeds) for kind in (residual_kind, plain_kind))
-    deep = ensemble(workshop, deep_kind, few)
+    seeds = range(context.pick(smoke=2, small=3, paper=5))
+    few = range(context.pick(smoke=1, small=3, paper=3))
+    train_ensembles(context, [residual_kind, plain_kind], seeds)
+    residual, plain = (ensemble(context, kind, seeds) for kind in (residual_kind, plain_kind))
+    deep = ensemble(context, deep_kind, few)
     groups = {
         f"plain, {plain_kind[5:]} layers": plain,
         f"residual, {residual_kind[6:]} layers": residual,
         f"residual, {deep_kind[6:]} layers": deep,
     }
-    workshop.table("signatures", scores_table(groups))
-    workshop.table("modes", modes_table(groups))
-    workshop.figure(plot_residual(groups))
-    note_accuracy(workshop, {plain_kind: seeds, residual_kind: seeds, deep_kind: few})
-    workshop.note(
+    context.table("signatures", scores_table(groups))
+    context.table("modes", modes_table(groups))
+    context.figure(plot_residual(groups))
+    note_accuracy(context, {plain_kind: seeds, residual_kind: seeds, deep_kind: few})
+    context.note(
         "The dip finds two heaps of equal size four standard deviations apart in 24 % of samples of 19 "
         "values, and in 59 % of 55: that it finds nothing among 19 sites does not say that there is one "
         "heap."
     )
-    workshop.note(
+    context.note(
         "The paper's bottom row (ResNet-18 and 34, ImageNet) needs weights that were not at hand; networks "
         "are trained here, on "
-        + workshop.pick(smoke="digits", small="digits, at half their width", paper="CIFAR-10, as the paper's")
+        + context.pick(smoke="digits", small="digits, at half their width", paper="CIFAR-10, as the paper's")
         + "."
     )
     return {
@@ -69,7 +69,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def modes_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
-    """Of each training: the means of both kinds of sites, the dip, and two modes fitted to the scores."""
+    """Tabulate for each training the means of both kinds of sites, the dip, and two fitted modes."""
     rows = []
     for name, group in groups.items():
         for seed, scores in zip(group.soundings, group.scores, strict=True):
@@ -93,7 +93,7 @@ def modes_table(groups: Mapping[str, Ensemble]) -> pd.DataFrame:
 
 
 def trend(residual: Scores, plain: Scores) -> Answer:
-    """Do the two kinds of sites stand further apart in the residual network? Gaps, by seed."""
+    """Check whether the two kinds of sites are further apart in the residual network. Gaps, by seed."""
     more = mean_interval(residual - plain)
     return Answer(
         more.low > 0,
@@ -104,7 +104,7 @@ def trend(residual: Scores, plain: Scores) -> Answer:
 
 
 def bimodal(residual: Scores, plain: Scores) -> Answer:
-    """By the dip, one network at a time."""
+    """Apply the dip test to one network at a time."""
     with_, without = _levels(residual), _levels(plain)
     return Answer(
         max(with_) < LEVEL and min(without) >= LEVEL,
@@ -119,7 +119,7 @@ def bimodal(residual: Scores, plain: Scores) -> Answer:
 
 
 def pooled(residual: Scores, plain: Scores) -> Answer:
-    """By the dip, all networks together."""
+    """Apply the dip test to all networks together."""
     (with_,), (without,) = _levels(residual.reshape(1, -1)), _levels(plain.reshape(1, -1))
     return Answer(
         with_ < LEVEL <= without,
@@ -129,7 +129,7 @@ def pooled(residual: Scores, plain: Scores) -> Answer:
 
 
 def linear(residual: Ensemble, deep: Ensemble) -> Answer:
-    """Where the upper mode stands."""
+    """Find where the upper mode is."""
     upper, deeper_upper = ([two_modes(scores).high for scores in group.scores] for group in (residual, deep))
     ends = [group.ends for group in (residual, deep)]
     found = mean_interval(upper)
@@ -148,7 +148,7 @@ def linear(residual: Ensemble, deep: Ensemble) -> Answer:
 
 
 def deeper(deep: Ensemble) -> Answer:
-    """By the dip, in a deeper network."""
+    """Apply the dip test to a deeper network."""
     found = _levels(deep.scores)
     gap = f"the ends of blocks score higher by {pm(deep.gaps)}"
     return Answer(max(found) < LEVEL, f"{deep.title}: p = {_listed(found)}; {gap}", {"p_max": max(found)})

@@ -14,9 +14,9 @@ from fathometer.gauges import affinity_scores
 from fathometer.progress import progress_bar
 from fathometer.report import plot_atlas
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Item, Seconds
-from papers.workshop import Workshop
 
 NEAR_ZERO = 0.1
 CURVED = 0.9  # a median below is non-linear
@@ -27,22 +27,22 @@ RELUS = ("ReLU", "ReLU6", "LeakyReLU")
 FALLING = ("SiLU", "Hardswish", "GELU")  # left of their minimum
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The atlas over several seeds."""
-    samples, features = workshop.pick(smoke=(60, 10), small=(1000, 300), paper=(1000, 300))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure the atlas over several seeds."""
+    samples, features = context.pick(smoke=(60, 10), small=(1000, 300), paper=(1000, 300))
     tables, turned = [], []
-    for seed in range(workshop.pick(smoke=2, small=2, paper=5)):
+    for seed in range(context.pick(smoke=2, small=2, paper=5)):
         settings = AtlasSettings(samples=samples, features=features, seed=seed)
         with progress_bar(f"activations, seed {seed}") as show:
-            atlas = activation_atlas(settings=settings, device=workshop.device, progress=show)
+            atlas = activation_atlas(settings=settings, device=context.device, progress=show)
         if seed == 0:
-            workshop.figure(plot_atlas(atlas))
+            context.figure(plot_atlas(atlas))
         tables.append(atlas.table.assign(seed=seed))
-        turned.append(turned_scores(settings, workshop.device).assign(seed=seed))
-    scores = workshop.table("scores", pd.concat(tables, ignore_index=True))
-    mirrored = workshop.table("mirrored", pd.concat(turned, ignore_index=True))
-    workshop.table("widths", width_table(scores))
-    _notes(workshop, scores, mirrored)
+        turned.append(turned_scores(settings, context.device).assign(seed=seed))
+    scores = context.table("scores", pd.concat(tables, ignore_index=True))
+    mirrored = context.table("mirrored", pd.concat(turned, ignore_index=True))
+    context.table("widths", width_table(scores))
+    _notes(context, scores, mirrored)
     return {
         "zero": answer_zero(scores),
         "wide": answer_wide(scores),
@@ -54,27 +54,27 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def _notes(workshop: Workshop, scores: pd.DataFrame, mirrored: pd.DataFrame) -> None:
+def _notes(context: RunContext, scores: pd.DataFrame, mirrored: pd.DataFrame) -> None:
     either = better_way(scores, mirrored)
     left = [medians(of).query("mean < -2").mean() for of in (scores, either)]
-    workshop.note(
+    context.note(
         "Left of −2 the median scores are, in the mean, "
         + ", ".join(f"{left[0][name]:.2f} for {name} ({left[1][name]:.2f})" for name in FALLING)
         + "; in brackets with −f where that is higher. What is gained is no bend: the function falls there."
     )
-    workshop.note(
+    context.note(
         "GELU left of −8.3 is 0 in float64 as torch computes it (1 + erf loses all digits), and a constant "
         "scores 1: how far its low stretch goes is a matter of precision. Widths at other limits are in "
         "widths.csv."
     )
-    workshop.note(
+    context.note(
         "The test of Tanh was changed once: at first it asked for a difference of 0.2, which nothing can "
         "have where the lowest score of Sigmoid is below 0.2 itself."
     )
 
 
 def turned_scores(settings: AtlasSettings, device: str = "cpu") -> pd.DataFrame:
-    """Scores of −f for functions that fall somewhere, on the inputs of the atlas with means below 0."""
+    """Score −f for functions that decrease somewhere, on the inputs of the atlas with means below 0."""
     generator = torch.Generator().manual_seed(settings.seed)
     rows = []
     for mean in np.linspace(*settings.interval, settings.means).tolist():
@@ -91,19 +91,19 @@ def turned_scores(settings: AtlasSettings, device: str = "cpu") -> pd.DataFrame:
 
 
 def better_way(scores: pd.DataFrame, mirrored: pd.DataFrame) -> pd.DataFrame:
-    """Each score, or that of −f where it is higher: a falling straight line then counts as straight."""
+    """Take each score, or that of −f if it is higher: a decreasing straight line then counts as straight."""
     keys = ["seed", "activation", "mean", "std"]
     both = scores[[*keys, "score"]].merge(mirrored, on=keys, how="left", suffixes=("", "_turned"))
     return both.assign(score=both[["score", "score_turned"]].max(axis=1)).drop(columns="score_turned")
 
 
 def medians(scores: pd.DataFrame) -> pd.DataFrame:
-    """The median over stds: a row for each seed and mean, a column for each activation."""
+    """Compute the median over stds: a row for each seed and mean, a column for each activation."""
     return scores.pivot_table("score", ["seed", "mean"], "activation", "median", sort=False)
 
 
 def widths(scores: pd.DataFrame, below: float) -> pd.DataFrame:
-    """By seed and activation: over how wide a range of means the median score is below a limit."""
+    """Measure by seed and activation the range of means with a median score below a limit."""
     found = medians(scores)
     means = found.index.unique("mean")
     step = (means.max() - means.min()) / (len(means) - 1)
@@ -111,13 +111,13 @@ def widths(scores: pd.DataFrame, below: float) -> pd.DataFrame:
 
 
 def width_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean widths by activation for several limits."""
+    """Tabulate mean widths by activation for several limits."""
     found = {f"below_{limit:g}": widths(scores, limit).mean() for limit in (0.5, 0.8, 0.9, 0.95)}
     return pd.DataFrame(found).rename_axis("activation").reset_index()
 
 
 def answer_zero(scores: pd.DataFrame) -> Answer:
-    """The lowest score of each."""
+    """Compare the lowest score of each activation."""
     least = _least(scores)
     near = (least[["GELU", "ReLU"]] < NEAR_ZERO).all(axis=None)
     return Answer(
@@ -128,7 +128,7 @@ def answer_zero(scores: pd.DataFrame) -> Answer:
 
 
 def answer_wide(scores: pd.DataFrame) -> Answer:
-    """A wider range than ReLU's."""
+    """Check for a wider range than ReLU's."""
     found, names = widths(scores, CURVED), ["Sigmoid", "GELU"]
     return Answer(
         bool(found[names].ge(WIDER * found["ReLU"], axis=0).all(axis=None)),
@@ -139,7 +139,7 @@ def answer_wide(scores: pd.DataFrame) -> Answer:
 
 
 def answer_modern(scores: pd.DataFrame) -> Answer:
-    """A lower mean than ReLU's, and a wider range."""
+    """Check for a lower mean than ReLU's, and a wider range."""
     found, names = widths(scores, CURVED), ["SiLU", "Hardswish"]
     means = scores.pivot_table("score", "seed", "activation", "mean")
     lower = means[names].lt(means["ReLU"], axis=0).all(axis=None)
@@ -155,7 +155,7 @@ def answer_modern(scores: pd.DataFrame) -> Answer:
 
 
 def answer_tanh(scores: pd.DataFrame) -> Answer:
-    """The lowest scores of two functions of one shape."""
+    """Compare the lowest scores of two functions of one shape."""
     least = _least(scores)
     median = medians(scores).groupby("seed").mean()
     return Answer(
@@ -168,7 +168,7 @@ def answer_tanh(scores: pd.DataFrame) -> Answer:
 
 
 def answer_alike(scores: pd.DataFrame) -> Answer:
-    """Correlations of the medians of ReLU and its variants."""
+    """Correlate the medians of ReLU and its variants."""
     found = medians(scores)
     pairs = {
         f"{a}, {b}": [float(of[a].corr(of[b])) for _, of in found.groupby("seed")]
@@ -182,7 +182,7 @@ def answer_alike(scores: pd.DataFrame) -> Answer:
 
 
 def answer_leaky(scores: pd.DataFrame) -> Answer:
-    """Mean scores of ReLU and its variants."""
+    """Compare the mean scores of ReLU and its variants."""
     means = scores.pivot_table("score", "seed", "activation", "mean")
     return Answer(
         bool((means["LeakyReLU"] > means[["ReLU", "ReLU6"]].max(axis=1)).all()),

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from fathometer import measure
 from fathometer.capture import Reduction
 from fathometer.errors import InputError
 from fathometer.gauges import affinity_score
-from fathometer.measuring.measure import measure
 from fathometer.progress import progress_bar
 from fathometer.report import column_figure, for_print, legend_above, look, note_below
-from fathometer.transport.moments import CovarianceKind
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.pictures import pictures
 from papers.images.published import published_files, published_network
 from papers.images.trained import trained
 from papers.intervals import mean_interval, pm
 from papers.item import Item, Seconds
 from papers.ranks import spearman
-from papers.workshop import Workshop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 EQUAL, CONSTANT, LACK = 1e-6, 0.05, 0.2
 ORDER = 0.8
 PAPER_REGIME = 4  # d / n, beyond the widths of the paper's networks at batches of 512
-COVARIANCES: tuple[CovarianceKind, ...] = ("sample", "ledoit-wolf")
+COVARIANCES: tuple[Literal["sample", "ledoit-wolf"], ...] = ("sample", "ledoit-wolf")
 REDUCTIONS = {
     "mean": Reduction("mean"),
     "sum": Reduction("sum"),
@@ -40,12 +39,12 @@ REDUCTIONS = {
 }
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Reductions on a convolutional network, covariances on normal samples."""
-    seeds = range(workshop.pick(smoke=2, small=5, paper=5))
-    sites = workshop.table("reductions", _reductions(workshop, seeds))
-    widths = workshop.table("widths", _widths(workshop, seeds))
-    workshop.figure(plot(sites, widths))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Compare reductions on a convolutional network, and covariances on normal samples."""
+    seeds = range(context.pick(smoke=2, small=5, paper=5))
+    sites = context.table("reductions", _reductions(context, seeds))
+    widths = context.table("widths", _widths(context, seeds))
+    context.figure(plot(sites, widths))
     return {
         "sum": answer_sum(sites),
         "flatten": answer_flatten(sites),
@@ -56,10 +55,10 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def _reductions(workshop: Workshop, seeds: Sequence[int]) -> pd.DataFrame:
-    """A row for each repetition and ReLU, a column for each reduction."""
+def _reductions(context: RunContext, seeds: Sequence[int]) -> pd.DataFrame:
+    """Tabulate a row for each repetition and ReLU, a column for each reduction."""
     rows = []
-    for seed, (network, images) in enumerate(_networks(workshop, seeds)):
+    for seed, (network, images) in enumerate(_networks(context, seeds)):
         signatures = {
             name: measure(
                 network, images, samples=len(images), batch_size=100, gauges="affinity", reduction=reduction
@@ -71,34 +70,34 @@ def _reductions(workshop: Workshop, seeds: Sequence[int]) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def _networks(workshop: Workshop, seeds: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
-    """Trained networks, each with the images it is measured on."""
-    images = pictures(workshop, "test").normalised().to(workshop.device)
-    if workshop.scale == "paper":
-        files = published_files(workshop)
+def _networks(context: RunContext, seeds: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
+    """Yield trained networks, each with the images that it is measured on."""
+    images = pictures(context, "test").normalised().to(context.device)
+    if context.scale == "paper":
+        files = published_files(context)
         if 20 not in files:
-            raise InputError(f"--resnets {workshop.source('resnets')}: expected a file resnet20-….th")
-        network = published_network(20, files[20]).eval().to(workshop.device)
-        workshop.note("Reductions: the ResNet-20 of --resnets, on five times 500 test images of CIFAR-10.")
+            raise InputError(f"--resnets {context.source('resnets')}: expected a file resnet20-….th")
+        network = published_network(20, files[20]).eval().to(context.device)
+        context.note("Reductions: the ResNet-20 of --resnets, on five times 500 test images of CIFAR-10.")
         for part in images.split(500)[: len(seeds)]:
             yield network, part
         return
-    kind = workshop.pick(smoke="plain8", small="plain20", paper="")
-    workshop.note(f"Reductions: {kind}, trained here on digits, on {len(images)} held-out ones.")
-    for seed in seeds[: workshop.pick(smoke=2, small=3, paper=5)]:
-        yield trained(workshop, kind, seed).module, images
+    kind = context.pick(smoke="plain8", small="plain20", paper="")
+    context.note(f"Reductions: {kind}, trained here on digits, on {len(images)} held-out ones.")
+    for seed in seeds[: context.pick(smoke=2, small=3, paper=5)]:
+        yield trained(context, kind, seed).module, images
 
 
-def _widths(workshop: Workshop, seeds: Sequence[int]) -> pd.DataFrame:
-    """A row for each seed, width and covariance: ReLU on normal samples of that width."""
-    samples = workshop.pick(smoke=16, small=64, paper=256)
+def _widths(context: RunContext, seeds: Sequence[int]) -> pd.DataFrame:
+    """Measure ReLU on normal samples: a row for each seed, width and covariance."""
+    samples = context.pick(smoke=16, small=64, paper=256)
     widths = [samples // 8 << place for place in range(100) if samples // 8 << place <= 2 * samples**2]
     rows = []
     with progress_bar("wider and wider") as show:
         for done, width in enumerate(widths):
             for seed in seeds:
                 generator = torch.Generator().manual_seed(seed)
-                x = torch.randn(samples, width, generator=generator, dtype=torch.float64).to(workshop.device)
+                x = torch.randn(samples, width, generator=generator, dtype=torch.float64).to(context.device)
                 for covariance in COVARIANCES:
                     score = float(affinity_score(x, x.relu(), covariance=covariance))
                     row = {"samples": samples, "features": width, "seed": seed}
@@ -108,7 +107,7 @@ def _widths(workshop: Workshop, seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def answer_sum(sites: pd.DataFrame) -> Answer:
-    """Sums are means times a constant."""
+    """Check that sums are means times a constant."""
     apart = (sites["sum"] - sites["mean"]).abs().max()
     return Answer(
         bool(apart <= EQUAL),
@@ -118,7 +117,7 @@ def answer_sum(sites: pd.DataFrame) -> Answer:
 
 
 def answer_flatten(sites: pd.DataFrame) -> Answer:
-    """The values themselves."""
+    """Check the values without pooling."""
     difference = sites["flatten"] - sites["mean"]
     apart = mean_interval(difference.abs().groupby(sites["seed"]).mean())
     first = (sites["flatten"] - sites["mean, pooled first"]).abs().mean()
@@ -132,7 +131,7 @@ def answer_flatten(sites: pd.DataFrame) -> Answer:
 
 
 def answer_order(sites: pd.DataFrame) -> Answer:
-    """The order of the sites."""
+    """Check the order of the sites."""
     found = [spearman(of["mean"], of["flatten"]) for _, of in sites.groupby("seed")]
     return Answer(
         sum(found) / len(found) >= ORDER,
@@ -143,7 +142,7 @@ def answer_order(sites: pd.DataFrame) -> Answer:
 
 
 def answer_sample(widths: pd.DataFrame) -> Answer:
-    """Scores with the sample covariance below and above d = n."""
+    """Compare scores with the sample covariance below and above d = n."""
     of = widths[widths["covariance"] == "sample"].pivot_table("score", "seed", "ratio")
     narrow, wide = of[0.25], of[float(PAPER_REGIME)]
     return Answer(
@@ -154,7 +153,7 @@ def answer_sample(widths: pd.DataFrame) -> Answer:
 
 
 def answer_constant(widths: pd.DataFrame, most: float | None) -> Answer:
-    """The spread of mean scores with the shrunk covariance, over d up to `most` times n."""
+    """Check the spread of mean scores with the shrunk covariance, over d up to `most` times n."""
     of = widths[widths["covariance"] == "ledoit-wolf"].pivot_table("score", "seed", "ratio")
     kept = of.loc[:, of.columns <= (of.columns.max() if most is None else most)]
     means = kept.mean()
@@ -174,7 +173,7 @@ def _course(of: pd.DataFrame, ratios: Sequence[float]) -> str:
 
 @for_print
 def plot(sites: pd.DataFrame, widths: pd.DataFrame) -> Figure:
-    """The signature by reduction, and the score by width for both covariances."""
+    """Draw the signature by reduction, and the score by width for both covariances."""
     figure = column_figure(2, 2.4)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     for place, name in enumerate(("mean", "sum", "flatten")):

@@ -10,10 +10,10 @@ from scipy.stats import binomtest
 from fathometer.compare import robustness
 from papers.affinity.trained_figures import plot_robustness
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from papers.intervals import mean_interval
 from papers.item import Seconds
-from papers.workshop import Workshop
 
 SIZES = (128, 256, 384, 512, 640, 768, 896, 1024)
 SEEDS = 9
@@ -23,21 +23,21 @@ MOVED = 0.05  # by the batch size, at a site
 LEVEL = 0.05
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Nine trainings; three of them with all batch sizes."""
-    seeds = range(workshop.pick(smoke=2, small=SEEDS, paper=SEEDS))
-    few = seeds[: workshop.pick(smoke=2, small=3, paper=3)]
-    sizes = workshop.pick(smoke=(125, 250), small=(62, 125, 250, 500), paper=SIZES)
-    trainings = ensemble(workshop, "vgg16", seeds)
-    by_size = {size: ensemble(workshop, "vgg16", few, samples=size, gauges="affinity") for size in sizes}
-    workshop.table("seeds", scores_table({"vgg16": trainings}))
-    workshop.table("sizes", scores_table({str(size): group for size, group in by_size.items()}))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Train nine networks; measure three of them with all batch sizes."""
+    seeds = range(context.pick(smoke=2, small=SEEDS, paper=SEEDS))
+    few = seeds[: context.pick(smoke=2, small=3, paper=3)]
+    sizes = context.pick(smoke=(125, 250), small=(62, 125, 250, 500), paper=SIZES)
+    trainings = ensemble(context, "vgg16", seeds)
+    by_size = {size: ensemble(context, "vgg16", few, samples=size, gauges="affinity") for size in sizes}
+    context.table("seeds", scores_table({"vgg16": trainings}))
+    context.table("sizes", scores_table({str(size): group for size, group in by_size.items()}))
     every = [sounding for group in by_size.values() for sounding in group.soundings.values()]
-    workshop.table("robustness", robustness(every, "samples").reset_index())
+    context.table("robustness", robustness(every, "samples").reset_index())
     scores = {size: group.scores for size, group in by_size.items()}
-    workshop.figure(plot_robustness(scores, trainings.scores))
-    note_accuracy(workshop, {"vgg16": seeds})
-    workshop.note(
+    context.figure(plot_robustness(scores, trainings.scores))
+    note_accuracy(context, {"vgg16": seeds})
+    context.note(
         "All batch sizes see the same images, up to those that do not fill the last batch. With few samples "
         "for many features the covariances are shrunk more, which moves the score."
     )
@@ -49,7 +49,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def steady_over_seeds(scores: Scores) -> Answer:
-    """The standard deviation over trainings at each site, and against that over sites."""
+    """Check the standard deviation over trainings at each site, compared with that over sites."""
     std = scores.std(0, ddof=1)
     over_sites = float(scores.mean(0).std(ddof=1))
     return Answer(
@@ -62,7 +62,7 @@ def steady_over_seeds(scores: Scores) -> Answer:
 
 
 def steady_over_sizes(by_size: Mapping[int, Scores]) -> Answer:
-    """The largest difference between two batch sizes at a site."""
+    """Check the largest difference between two batch sizes at a site."""
     stacked = np.array(list(by_size.values()))  # [sizes, seeds, sites]
     moved = stacked.max(0) - stacked.min(0)
     words = ", ".join(f"{row.max():.3f}" for row in moved)
@@ -75,7 +75,7 @@ def steady_over_sizes(by_size: Mapping[int, Scores]) -> Answer:
 
 
 def no_trend(by_size: Mapping[int, Scores]) -> Answer:
-    """Whether sites move the same way from the smallest batch to the largest."""
+    """Check whether sites move the same way from the smallest batch to the largest."""
     change = by_size[max(by_size)] - by_size[min(by_size)]
     falling = (change < 0).sum(1)
     levels = [binomtest(int(fall), change.shape[1]).pvalue for fall in falling]

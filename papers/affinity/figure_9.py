@@ -10,6 +10,7 @@ import torch
 
 from papers.affinity.trained_figures import plot_training
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from papers.images.networks import CifarVGG16
 from papers.images.pictures import size_of
@@ -17,7 +18,6 @@ from papers.images.trained import measured, width_of
 from papers.intervals import mean_interval, pm
 from papers.item import Seconds
 from papers.ranks import spearman
-from papers.workshop import Workshop
 
 SEEDS = 9
 RISING = 0.5  # rank correlation with depth
@@ -25,34 +25,34 @@ LINEAR = 0.95
 LAST = 3  # sites that are called the last layers
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Nine trainings, each against its own beginning."""
-    seeds = range(workshop.pick(smoke=2, small=SEEDS, paper=SEEDS))
-    after = ensemble(workshop, "vgg16", seeds)
-    before = ensemble(workshop, "vgg16", seeds, state="initial", gauges="affinity")
-    workshop.table("signatures", scores_table({"initial": before, "trained": after}))
-    workshop.figure(plot_training(before.scores, after.scores))
-    note_accuracy(workshop, {"vgg16": seeds})
-    _note_initialisation(workshop, seeds[: workshop.pick(smoke=1, small=3, paper=3)])
-    workshop.note(
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Compare nine trainings, each with its own initialisation."""
+    seeds = range(context.pick(smoke=2, small=SEEDS, paper=SEEDS))
+    after = ensemble(context, "vgg16", seeds)
+    before = ensemble(context, "vgg16", seeds, state="initial", gauges="affinity")
+    context.table("signatures", scores_table({"initial": before, "trained": after}))
+    context.figure(plot_training(before.scores, after.scores))
+    note_accuracy(context, {"vgg16": seeds})
+    _note_initialisation(context, seeds[: context.pick(smoke=1, small=3, paper=3)])
+    context.note(
         "The paper's VGG-16 was trained on ImageNet and measured on CIFAR-10; this one was trained on the "
         "images that it is measured on. Its batch norms are the identity before training, in eval mode."
     )
     return {
         "rising": rising(before.scores),
         "last": last_layers(before.scores),
-        "training": more_bent(before.scores, after.scores),
+        "training": more_nonlinear(before.scores, after.scores),
         "monotone": not_monotone(before.scores, after.scores),
     }
 
 
 def rank_correlations(scores: Scores) -> list[float]:
-    """Of score and depth, for each seed."""
+    """Correlate score and depth, for each seed."""
     return [spearman(np.arange(len(row)), row) for row in scores]
 
 
 def rising(before: Scores) -> Answer:
-    """Does the score rise along depth at initialisation?"""
+    """Check whether the score rises along depth at initialisation."""
     found = mean_interval(rank_correlations(before))
     means = before.mean(0)
     return Answer(
@@ -64,7 +64,7 @@ def rising(before: Scores) -> Answer:
 
 
 def last_layers(before: Scores) -> Answer:
-    """Are the last sites nearly linear at initialisation?"""
+    """Check whether the last sites are nearly linear at initialisation."""
     found = mean_interval(before[:, -LAST:].mean(1))
     return Answer(
         found.low > LINEAR,
@@ -73,8 +73,8 @@ def last_layers(before: Scores) -> Answer:
     )
 
 
-def more_bent(before: Scores, after: Scores) -> Answer:
-    """Does training lower the scores?"""
+def more_nonlinear(before: Scores, after: Scores) -> Answer:
+    """Check whether training lowers the scores."""
     change = after - before
     found = mean_interval(change.mean(1))
     falling = (change < 0).mean(1)
@@ -88,7 +88,7 @@ def more_bent(before: Scores, after: Scores) -> Answer:
 
 
 def not_monotone(before: Scores, after: Scores) -> Answer:
-    """Does the change go up and down along depth, the same way in every seed?"""
+    """Check whether the change goes up and down along depth, in the same way in every seed."""
     change = after - before
     steps = np.diff(change, axis=1)
     down, up = (steps < 0).all(0), (steps > 0).all(0)
@@ -102,20 +102,20 @@ def not_monotone(before: Scores, after: Scores) -> Answer:
     )
 
 
-def _note_initialisation(workshop: Workshop, seeds: range) -> None:
-    """The same with the weights that PyTorch's layers give themselves."""
+def _note_initialisation(context: RunContext, seeds: range) -> None:
+    """Note the same for PyTorch's default initialisation."""
 
     def network(seed: int) -> torch.nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return CifarVGG16(round(64 * width_of(workshop, "vgg16")), size_of(workshop))
+            return CifarVGG16(round(64 * width_of(context, "vgg16")), size_of(context))
 
     found = [
-        measured(workshop, f"vgg16 default {seed}", "initial", partial(network, seed), gauges="affinity")
+        measured(context, f"vgg16 default {seed}", "initial", partial(network, seed), gauges="affinity")
         for seed in seeds
     ]
     scores = np.array([each.signature.to_numpy(float) for each in found])
-    workshop.note(
+    context.note(
         "The paper does not name its initialisation; this is He et al.'s, without biases. With that of "
         "PyTorch's layers, whose biases are not 0, the rank correlation is "
         f"{pm(rank_correlations(scores))}, and the mean score of the last {LAST} sites "

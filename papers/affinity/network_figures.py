@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from fathometer import Sounding
 from fathometer.report import (
     DARK,
     GREY,
@@ -24,7 +25,6 @@ from fathometer.report import (
     reach_one,
     signature_table,
 )
-from fathometer.results.sounding import Sounding
 from papers.roles import kinds_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _HEADS = {"cka": "CKA", "r2": "R²"}
 
 @for_print
 def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
-    """Distances in the order of the rows, with families apart; numbers where they fit.
+    """Draw distances in the order of the rows, with families apart; numbers if they fit.
 
     Args:
         frame: symmetric, names on both sides.
@@ -79,7 +79,7 @@ def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
 
 @for_print
 def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
-    """A panel for each network: its scores along depth, coloured by what comes back in every block.
+    """Draw a panel for each network: its scores along depth, coloured by kind of site.
 
     The title has the mean standard deviation over batches (Figures 10 and 11).
     """
@@ -120,7 +120,7 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
 
 @for_print
 def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Network × metric for each table, side by side, from −1 to 1 (Table 2)."""
+    """Draw network × metric for each table, side by side, from −1 to 1 (Table 2)."""
     rows = max(len(table) for table in tables.values())
     figure = column_figure(2, min(0.16 * rows + 1.2, 8.5))
     grid = figure.subplots(1, len(tables), squeeze=False)[0]
@@ -148,7 +148,7 @@ def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 @for_print
 def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Mean ± std by family, a panel for each metric, the tables beside each other (Table 1).
+    """Draw mean ± std by family, a panel for each metric, the tables side by side (Table 1).
 
     Args:
         tables: by what they are; family × (metric, `mean` or `std`).
@@ -183,7 +183,7 @@ def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def _legend_between(axes: Axes, names: Sequence[str]) -> int:
-    """A small legend between axes and title, which the layout need not know of; how many lines it has."""
+    """Draw a small legend between axes and title, outside the layout; return its number of lines."""
     from matplotlib.lines import Line2D
 
     handles = [

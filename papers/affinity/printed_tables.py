@@ -68,7 +68,7 @@ convnext_large,Convnexts,0.75,0.23,0.35,-0.10,0.84
 
 
 def table_1() -> pd.DataFrame:
-    """Family × (metric, `mean` or `std`); the last row is the average over all networks.
+    """Return family × (metric, `mean` or `std`); the last row is the average over all networks.
 
     Example:
         >>> float(table_1().loc["VGGs", ("cka", "std")])
@@ -80,7 +80,7 @@ def table_1() -> pd.DataFrame:
 
 
 def table_2() -> pd.DataFrame:
-    """Network × metric, by torchvision's names of the networks; without the average.
+    """Return network × metric, by torchvision's names of the networks; without the average.
 
     Example:
         >>> table_2().shape
@@ -90,6 +90,6 @@ def table_2() -> pd.DataFrame:
 
 
 def table_2_families() -> dict[str, str]:
-    """Network → row of Table 1, for those that belong to one."""
+    """Map networks to rows of Table 1, if they belong to one."""
     families = pd.read_csv(StringIO(_TWO)).set_index("network")["family"].dropna()
     return {str(network): str(family) for network, family in families.items()}

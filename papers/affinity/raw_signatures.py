@@ -6,24 +6,24 @@ import pandas as pd
 
 from papers.affinity.census import Census, keep_figure, listed
 from papers.affinity.network_figures import plot_raw
+from papers.context import RunContext
 from papers.roles import kinds_of
-from papers.workshop import Workshop
 
 
-def keep_signatures(workshop: Workshop, census: Census, shown: list[str]) -> None:
-    """The signatures with their standard deviations, as a table and a figure."""
-    table = workshop.table("signatures", site_rows(census, shown))
+def keep_signatures(context: RunContext, census: Census, shown: list[str]) -> None:
+    """Write the signatures with their standard deviations, as a table and a figure."""
+    table = context.table("signatures", site_rows(census, shown))
     noise = table.groupby("network", sort=False)["std"].mean()
-    workshop.note(
+    context.note(
         "Mean standard deviation over batches: "
         + listed([f"{name} {value:.4f}" for name, value in noise.items()])
         + "."
     )
-    keep_figure(workshop, census, plot_raw({name: census.soundings[name] for name in shown}))
+    keep_figure(context, census, plot_raw({name: census.soundings[name] for name in shown}))
 
 
 def site_rows(census: Census, names: list[str]) -> pd.DataFrame:
-    """A row for each network and site: operator, kind, score, and its standard deviation over batches."""
+    """Make a row for each network and site: operator, kind, score, its standard deviation over batches."""
     parts = [
         pd.DataFrame(
             {

@@ -19,7 +19,7 @@ from papers.affinity.table_2 import (
     measured_correlations,
 )
 from papers.claim import Answer, Claim
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 _MEMBERS = {
     "VGG": 4,
@@ -34,16 +34,16 @@ _MEMBERS = {
 _ROWS = {family: f"{family}s" for family in _MEMBERS} | {"ConvNeXt": "Convnexts"}  # as they are printed
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Families."""
-    census = take_census(workshop)
-    workshop.note("MNASNets are in the printed Table 1, and not in Table 2.")
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Average over families."""
+    census = take_census(context)
+    context.note("MNASNets are in the printed Table 1, and not in Table 2.")
     ours, again = family_means(census), from_table_2()
-    workshop.table("families", _flat(ours))
-    workshop.table("from-table-2", _flat(again))
+    context.table("families", _flat(ours))
+    context.table("from-table-2", _flat(again))
     measured = "measured" if len(census.trained) else "measured, random weights"
     shown = {"printed": table_1(), "from the printed Table 2": again, measured: ours.rename(index=_ROWS)}
-    workshop.figure(plot_family_means(shown))
+    context.figure(plot_family_means(shown))
     return {
         "follows": follows(again, table_1()),
         "printed": different(table_1().drop("Average").xs("mean", axis=1, level=1)),
@@ -53,17 +53,17 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def family_means(census: Census) -> pd.DataFrame:
-    """Mean ± population std by family, and over all networks."""
+    """Compute mean ± population std by family, and over all networks."""
     return family_table(measured_correlations(census), census.families, overall="Average")
 
 
 def from_table_2() -> pd.DataFrame:
-    """What the printed Table 2 gives for the rows of Table 1, by the population standard deviation."""
+    """Compute the rows of Table 1 from the printed Table 2, with the population standard deviation."""
     return family_table(table_2(), table_2_families(), overall="Average")
 
 
 def follows(ours: pd.DataFrame, printed: pd.DataFrame) -> Answer:
-    """Is every number of Table 1 what Table 2 gives? The averages are over other networks."""
+    """Check whether every number of Table 1 follows from Table 2. The averages are over other networks."""
     rows = [row for row in printed.index if row in ours.index and row != "Average"]
     off = (ours.loc[rows, printed.columns] - printed.loc[rows]).abs()
     agree = off <= ROUNDING + 1e-9
@@ -81,7 +81,7 @@ def follows(ours: pd.DataFrame, printed: pd.DataFrame) -> Answer:
 
 
 def different(means: pd.DataFrame) -> Answer:
-    """Is the metric with the largest |r| another one from family to family?"""
+    """Check whether the metric with the largest |r| differs between families."""
     known = means.dropna(how="all").abs()
     top = known.idxmax(axis=1)
     counts = top.value_counts()
@@ -94,14 +94,14 @@ def different(means: pd.DataFrame) -> Answer:
 
 
 def lacking_rows(census: Census) -> str:
-    """A family with as many networks as the paper has."""
+    """Require a family with as many networks as in the paper."""
     return (
         "" if _whole(census) else "all networks of a family of the printed table, with torchvision's weights"
     )
 
 
 def near_rows(census: Census) -> Answer:
-    """Our family means against the printed ones."""
+    """Compare our family means with the printed ones."""
     ours = family_means(census).xs("mean", axis=1, level=1)
     printed = table_1().xs("mean", axis=1, level=1)
     off = {
@@ -117,7 +117,7 @@ def near_rows(census: Census) -> Answer:
 
 
 def _whole(census: Census) -> list[str]:
-    """Families with all networks that the paper has, and weights of torchvision's own."""
+    """Select families with all networks of the paper, and torchvision's own weights."""
     found = []
     for family, count in _MEMBERS.items():
         members = census.members(family)

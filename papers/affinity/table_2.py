@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fathometer.compare import correlations
-from fathometer.models.torchvision_facts import torchvision_facts
+from fathometer.compare import correlations, torchvision_facts
 from papers.affinity.census import Census, judged, network_item, take_census
 from papers.affinity.network_figures import plot_correlations
 from papers.affinity.printed_tables import METRICS, table_2
 from papers.claim import Answer, Claim
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 STRONG = 0.7  # |r|
 CONSISTENT = 0.75  # share of networks
@@ -22,17 +21,17 @@ LEAST = 4  # families of trained networks
 SIGNS = 8  # networks: of four, three or more have one sign by chance, too, in five of eight cases
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Networks."""
-    census = take_census(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Correlate the metrics of each network."""
+    census = take_census(context)
     ours = measured_correlations(census)
-    workshop.table("correlations", ours.reset_index())
-    workshop.note(
+    context.table("correlations", ours.reset_index())
+    context.note(
         "The rows of densenet161 and densenet169 are one in the printed table; and the paper does not say "
         "which of torchvision's weights it took."
     )
     kind = "measured" if len(census.trained) else "measured, random weights"
-    workshop.figure(plot_correlations({"printed": table_2(), kind: ours}))
+    context.figure(plot_correlations({"printed": table_2(), kind: ours}))
     return {
         "printed": reliable(table_2()),
         "measured": judged(census, lacking_families, lambda of: reliable(measured_correlations(of))),
@@ -43,13 +42,13 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def measured_correlations(census: Census) -> pd.DataFrame:
-    """Network × metric, by the names of the printed tables."""
+    """Compute network × metric, by the names of the printed tables."""
     found = correlations(census.soundings, companions=list(METRICS.values()))
     return found.set_axis(list(METRICS), axis=1)
 
 
 def reliable(table: pd.DataFrame) -> Answer:
-    """Has any metric a strong correlation of one sign in most networks?"""
+    """Check whether any metric has a strong correlation of one sign in most networks."""
     shares = {}
     for metric in table.columns:
         values = table[metric].dropna()
@@ -66,7 +65,7 @@ def reliable(table: pd.DataFrame) -> Answer:
 
 
 def one_sign(values: pd.Series[float]) -> Answer:
-    """Is the correlation with R² of one sign in most networks?"""
+    """Check whether the correlation with R² has one sign in most networks."""
     known = values.dropna()
     up = float((known > 0).mean())
     return Answer(
@@ -78,29 +77,29 @@ def one_sign(values: pd.Series[float]) -> Answer:
 
 
 def lacking_families(census: Census) -> str:
-    """Enough families."""
+    """Require enough families."""
     there = len(set(census.families.values()))
     return "" if there >= LEAST else f"trained networks of {LEAST} families or more (here {there})"
 
 
 def lacking_signs(census: Census) -> str:
-    """Enough networks for a count of signs to mean something."""
+    """Require enough networks to count signs."""
     wanted = f"{SIGNS} trained networks or more (here {len(census)})"
     return lacking_families(census) if len(census) >= SIGNS else wanted
 
 
 def measured_signs(census: Census) -> Answer:
-    """Signs of the correlation with R² that was measured."""
+    """Count the signs of the measured correlation with R²."""
     return one_sign(measured_correlations(census)["r2"])
 
 
 def lacking_printed(census: Census) -> str:
-    """A network of the printed table, with torchvision's own weights."""
+    """Require a network of the printed table, with torchvision's own weights."""
     return "" if _shared(census) else "networks of the printed table with torchvision's weights"
 
 
 def near_printed(census: Census) -> Answer:
-    """Our numbers against the printed ones."""
+    """Compare our numbers with the printed ones."""
     names = _shared(census)
     ours, printed = measured_correlations(census).loc[names], table_2().loc[names]
     off = (ours - printed).abs().to_numpy()
@@ -114,16 +113,15 @@ def near_printed(census: Census) -> Answer:
 
 
 def _shared(census: Census) -> list[str]:
-    """The networks of Table 2 that are here with weights of torchvision's own."""
+    """Select the networks of Table 2 that are here with torchvision's own weights."""
     return [
         name for name in table_2().index if name in census.soundings and has_published_weights(census, name)
     ]
 
 
 def has_published_weights(census: Census, name: str) -> bool:
-    """Whether it is torchvision's network with weights of torchvision's own."""
-    model = census.soundings[name].provenance.model
-    return "accuracy" in torchvision_facts(str(model.get("name", "")), str(model.get("weights", "")))
+    """Say whether it is torchvision's network with torchvision's own weights."""
+    return bool(torchvision_facts({name: census.soundings[name]})["accuracy"].notna().any())
 
 
 TABLE_2 = network_item(

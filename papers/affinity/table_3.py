@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from fathometer.results.sounding import Sounding
+from fathometer import Sounding
 from papers.affinity.trained_figures import plot_criteria
 from papers.affinity.ways import LEVEL, way_item, way_soundings
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
-from papers.workshop import Workshop
 
 CRITERIA = {
     "affinity": "affinity",
@@ -40,19 +40,19 @@ LEFT_OUT = {
 """What the paper has not in its table, or may have meant by its names."""
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Means over sites of five criteria."""
-    values = workshop.table("values", criteria_of(way_soundings(workshop)))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Average five criteria over sites."""
+    values = context.table("values", criteria_of(way_soundings(context)))
     spread = spread_table(values)
-    workshop.table("table", spread.reset_index())
+    context.table("table", spread.reset_index())
     titles = {**CRITERIA, **LEFT_OUT}
     panels = [("affinity", "cka", "r2"), ("norm", "sparsity_change", "entropy_change")]
-    workshop.figure(plot_criteria(values, [{name: titles[name] for name in names} for names in panels]))
+    context.figure(plot_criteria(values, [{name: titles[name] for name in names} for names in panels]))
     rest = ", ".join(
         f"{LEFT_OUT[str(row.Index)]} {row.mean:.3f} ± {row.std:.3f} ({row.relative:.1%})"
         for row in spread.loc[list(LEFT_OUT)].itertuples()
     )
-    workshop.note(
+    context.note(
         f"Not in Table 3: {rest}. The paper leaves R² out here, which it has in Tables 1 and 2. Sparsity and "
         "entropy are the changes from input to output, as its Appendix G has them for those; of means over "
         "positions hardly any is exactly 0: this sparsity is small, and its relative spread says little."
@@ -61,7 +61,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def criteria_of(ways: Mapping[str, Sounding]) -> pd.DataFrame:
-    """Of each training the mean of each criterion over sites and batches."""
+    """Average each criterion over sites and batches, for each training."""
     rows = []
     for name, sounding in ways.items():
         method, _, seed = name.rpartition(" ")
@@ -71,7 +71,7 @@ def criteria_of(ways: Mapping[str, Sounding]) -> pd.DataFrame:
 
 
 def spread_table(values: pd.DataFrame) -> pd.DataFrame:
-    """Of each criterion, over ways of training: mean, population std, std / |mean|; and the paper's."""
+    """Tabulate each criterion over ways of training: mean, population std, std / |mean|; and the paper's."""
     gauges = [name for name in values.columns if name not in ("method", "seed")]
     by_method = values.groupby("method", sort=False)[gauges].mean()
     mean, std = by_method.mean(), by_method.std(ddof=0)
@@ -83,7 +83,7 @@ def spread_table(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def steadiest(values: pd.DataFrame, *, relative: bool) -> Answer:
-    """How often the affinity score spreads least, over all choices of one training for each way."""
+    """Count how often the affinity score varies least, over all choices of one training for each way."""
     gauges = list(CRITERIA)
     spreads = choices_of(values, gauges, relative=relative)
     first = spreads["affinity"] < spreads[gauges[1:]].min(axis=1)
@@ -105,7 +105,7 @@ def steadiest(values: pd.DataFrame, *, relative: bool) -> Answer:
 
 
 def choices_of(values: pd.DataFrame, gauges: Sequence[str], *, relative: bool) -> pd.DataFrame:
-    """A row for each choice of one seed a method: the std of each criterion over methods (over |mean|)."""
+    """Tabulate for each choice of one seed per method the std of each criterion over methods."""
     groups = [own[list(gauges)].to_numpy(float) for _, own in values.groupby("method", sort=False)]
     chosen = np.array(
         [

@@ -33,7 +33,7 @@ _ROLES = {"end of a block": RED, "inside a block": BLUE, "before the blocks": DA
 
 @for_print
 def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
-    """A column for each architecture: how its scores are distributed, and where they stand along depth.
+    """Draw a column for each architecture: the distribution of its scores, and the scores along depth.
 
     Args:
         groups: by title.
@@ -65,7 +65,7 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
 
 @for_print
 def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
-    """Signatures by batch size (of the first training), their means, and those of all trainings (Figure 8).
+    """Draw signatures by batch size (of the first training), their means, and all trainings (Figure 8).
 
     Args:
         by_size: samples in a batch → scores of several trainings.
@@ -99,7 +99,7 @@ def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
 
 @for_print
 def plot_training(before: Scores, after: Scores) -> Figure:
-    """Signatures at initialisation and after training, and the change at each site (Figure 9)."""
+    """Draw signatures at initialisation and after training, and the change at each site (Figure 9)."""
     figure = column_figure(2, 2.5)
     left, right = figure.subplots(1, 2)
     for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
@@ -121,7 +121,7 @@ def plot_training(before: Scores, after: Scores) -> Figure:
 
 @for_print
 def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]) -> Figure:
-    """Signatures of ResNets of several depths, and the means of their two kinds of sites (Figure 13).
+    """Draw signatures of ResNets of several depths, and the means of both kinds of sites (Figure 13).
 
     Args:
         groups: by depth, several trainings each.
@@ -166,7 +166,7 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
 
 @for_print
 def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
-    """How far signatures on other data are from those on the reference (Figure 15).
+    """Draw how far signatures on other data are from those on the reference (Figure 15).
 
     Args:
         table: of networks trained here: network, seed, data, metric and distance.
@@ -207,7 +207,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
 
 @for_print
 def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> Figure:
-    """Each criterion by way of training, as its deviation from the mean over all ways (Table 3).
+    """Draw each criterion by way of training, as its deviation from the mean over all ways (Table 3).
 
     Args:
         values: method, seed, and a column for each criterion.
@@ -240,7 +240,7 @@ def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
 
 
 def _along(axes: Axes, group: Ensemble) -> None:
-    """Mean ± std over seeds at every site, coloured by its role."""
+    """Draw mean ± std over seeds at every site, coloured by its role."""
     places, mean, std = _sites(group.scores), group.scores.mean(0), _std(group.scores)
     axes.plot(places, mean, color=GREY, linewidth=0.5, zorder=1)
     size = 3.0 if len(places) < 40 else 1.8
@@ -271,12 +271,12 @@ def _sites(scores: Scores) -> np.ndarray[Any, np.dtype[np.int_]]:
 
 
 def _std(scores: Scores) -> Scores:
-    """Over the first axis; 0 where there is one."""
+    """Compute the standard deviation over the first axis; 0 if it has one entry."""
     return scores.std(0, ddof=1) if len(scores) > 1 else np.zeros(scores.shape[1])
 
 
 def shades(number: int) -> list[tuple[float, float, float, float]]:
-    """From dark to light along the scale; not so light that it is lost on paper."""
+    """Return colours from dark to light; the lightest are left out."""
     import matplotlib
 
     return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]

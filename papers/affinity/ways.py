@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from fathometer.results.sounding import Sounding
+from fathometer import Sounding
+from papers.context import RunContext
 from papers.images.ensembles import (
     ensemble,
     note_accuracy,
@@ -13,7 +14,6 @@ from papers.images.ensembles import (
     way_of,
 )
 from papers.images.training import METHODS
-from papers.workshop import Workshop
 
 LEVEL = 0.05
 
@@ -25,24 +25,24 @@ way_item = partial(
 """An item about these networks."""
 
 
-def kind_of(workshop: Workshop) -> str:
-    """The architecture."""
-    return workshop.pick(smoke="resnet8", small="resnet20", paper="resnet20")
+def kind_of(context: RunContext) -> str:
+    """Return the architecture."""
+    return context.pick(smoke="resnet8", small="resnet20", paper="resnet20")
 
 
-def seeds_of(workshop: Workshop) -> range:
-    """Of each way of training."""
-    return range(workshop.pick(smoke=2, small=3, paper=3))
+def seeds_of(context: RunContext) -> range:
+    """Return the seeds of each way of training."""
+    return range(context.pick(smoke=2, small=3, paper=3))
 
 
-def way_soundings(workshop: Workshop) -> dict[str, Sounding]:
-    """By method and seed."""
-    kind, seeds = kind_of(workshop), seeds_of(workshop)
-    methods = METHODS[: workshop.pick(smoke=3, small=None, paper=None)]
-    train_ensembles(workshop, [kind], seeds, methods)
-    note_accuracy(workshop, {kind: seeds}, methods)
+def way_soundings(context: RunContext) -> dict[str, Sounding]:
+    """Measure by method and seed."""
+    kind, seeds = kind_of(context), seeds_of(context)
+    methods = METHODS[: context.pick(smoke=3, small=None, paper=None)]
+    train_ensembles(context, [kind], seeds, methods)
+    note_accuracy(context, {kind: seeds}, methods)
     return {
         f"{way_of(method)} {seed}": each
         for method in methods
-        for seed, each in ensemble(workshop, kind, seeds, method).soundings.items()
+        for seed, each in ensemble(context, kind, seeds, method).soundings.items()
     }

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.results.sounding import Sounding
-from papers.images.trained import State, Wanted, sounding, train_all, trained
+from fathometer import Sounding
+from papers.context import RunContext
+from papers.images.trained import State, TrainingKey, sounding, train_all, trained
 from papers.images.training import Method
 from papers.item import Item
 from papers.roles import BlockRoles, block_roles
-from papers.workshop import Workshop
 
 Scores = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Ensemble:
 
     @cached_property
     def roles(self) -> BlockRoles:
-        """Of each site of a ResNet, or of one without its shortcuts."""
+        """The role of each site of a ResNet, or of one without its shortcuts."""
         return block_roles(next(iter(self.soundings.values())).sites)
 
     @property
@@ -56,17 +56,17 @@ class Ensemble:
 
     @property
     def gaps(self) -> Scores:
-        """For each seed, the mean score at the ends of blocks less that inside them."""
+        """For each seed, the mean score at the ends of blocks minus that inside them."""
         return self.ends - self.scores[:, self.roles.inside].mean(1)
 
     @property
     def title(self) -> str:
-        """As it is written."""
+        """Its title."""
         return title_of(self.kind)
 
 
 def title_of(kind: str) -> str:
-    """A kind of network as it is written.
+    """Write a kind of network.
 
     Example:
         >>> title_of("resnet20"), title_of("plain20"), title_of("vgg16")
@@ -77,7 +77,7 @@ def title_of(kind: str) -> str:
 
 
 def way_of(method: Method) -> str:
-    """A way of training as it is written.
+    """Write a way of training.
 
     Example:
         >>> way_of("sgd"), way_of("no_decay")
@@ -87,15 +87,15 @@ def way_of(method: Method) -> str:
 
 
 def train_ensembles(
-    workshop: Workshop, kinds: Iterable[str], seeds: Sequence[int], methods: Iterable[Method] = ("sgd",)
+    context: RunContext, kinds: Iterable[str], seeds: Sequence[int], methods: Iterable[Method] = ("sgd",)
 ) -> None:
-    """All trainings that are not there yet, in one go."""
+    """Train all networks that are not on disk yet."""
     ways = list(methods)
-    train_all(workshop, [Wanted(kind, seed, way) for kind in kinds for way in ways for seed in seeds])
+    train_all(context, [TrainingKey(kind, seed, way) for kind in kinds for way in ways for seed in seeds])
 
 
 def ensemble(
-    workshop: Workshop,
+    context: RunContext,
     kind: str,
     seeds: Sequence[int],
     method: Method = "sgd",
@@ -104,18 +104,18 @@ def ensemble(
     samples: int | None = None,
     gauges: str = "standard",
 ) -> Ensemble:
-    """The soundings of one architecture over seeds, on the test images; arguments as those of `sounding`."""
+    """Measure one architecture over seeds, on the test images; arguments as those of `sounding`."""
     if state == "trained":
-        train_ensembles(workshop, [kind], seeds, [method])
+        train_ensembles(context, [kind], seeds, [method])
     found = {
-        seed: sounding(workshop, kind, seed, method, state=state, samples=samples, gauges=gauges)
+        seed: sounding(context, kind, seed, method, state=state, samples=samples, gauges=gauges)
         for seed in seeds
     }
     return Ensemble(kind, found)
 
 
 def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:
-    """A row for each site of each training, with its standard deviation over batches.
+    """Make a row for each site of each training, with its standard deviation over batches.
 
     `of` is the name that the ensemble has here.
     """
@@ -137,17 +137,17 @@ def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:
 
 
 def note_accuracy(
-    workshop: Workshop, seeds_of: Mapping[str, Sequence[int]], methods: Sequence[Method] = ("sgd",)
+    context: RunContext, seeds_of: Mapping[str, Sequence[int]], methods: Sequence[Method] = ("sgd",)
 ) -> None:
-    """Say how good the networks are: kind → seeds."""
+    """Note the accuracy of the networks: kind → seeds."""
     words = []
     for kind, seeds in seeds_of.items():
         for method in methods:
-            found = [trained(workshop, kind, seed, method).accuracy for seed in seeds]
+            found = [trained(context, kind, seed, method).accuracy for seed in seeds]
             way = f" ({way_of(method)})" if len(methods) > 1 else ""
             words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)})")
-    data = workshop.pick(smoke="held-out digits", small="held-out digits", paper="the test set of CIFAR-10")
-    workshop.note(
+    data = context.pick(smoke="held-out digits", small="held-out digits", paper="the test set of CIFAR-10")
+    context.note(
         f"Networks trained here, with their accuracy on {data} in per cent (and seeds): {', '.join(words)}."
     )
 

@@ -14,7 +14,7 @@ from fathometer.errors import InputError
 
 
 class OptionAShortcut(nn.Module):
-    """Every other pixel, and channels of zeros on both sides: He et al.'s shortcut without weights."""
+    """Every other pixel, with channels of zeros on both sides: He et al.'s shortcut without weights."""
 
     def __init__(self, planes: int) -> None:
         super().__init__()

@@ -5,28 +5,23 @@ Pixels are uint8, `[n, 3, size, size]`; noise like a data set is float32, as a n
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fathometer.data.image_folder import ImageFolder
-from fathometer.data.inputs import Inputs
-from fathometer.data.source import Sample
 from fathometer.errors import InputError, MissingExtraError
 from papers.images.pictures import Pictures
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
+_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")
 _SHRUNK = (2, 4)  # times that a photograph is made smaller before it is cut
 
 
 def photographs(count: int, size: int) -> Tensor:
-    """Pieces at random places of the two photographs that come with scikit-learn, made smaller.
+    """Cut pieces at random places of scikit-learn's two photographs, reduced in size.
 
     Example:
         >>> photographs(8, 16).shape
@@ -48,27 +43,30 @@ def photographs(count: int, size: int) -> Tensor:
 
 
 def shrunk_images(folder: Path, count: int, size: int) -> Tensor:
-    """At most so many images of a folder, evenly from all of them: the centre, made small."""
+    """Read at most `count` images of a folder, evenly from all of them: the centre, reduced in size."""
+    from PIL import Image, UnidentifiedImageError
 
-    def crop(image: Image) -> Tensor:
-        from PIL.Image import Resampling
-
+    def crop(image: Image.Image) -> Tensor:
         side = min(image.size)
         left, top = ((length - side) // 2 for length in image.size)
         centre = image.crop((left, top, left + side, top + side))
-        return torch.from_numpy(np.array(centre.resize((size, size), Resampling.BICUBIC))).permute(2, 0, 1)
+        return torch.from_numpy(np.array(centre.resize((size, size), Image.Resampling.BICUBIC))).permute(
+            2, 0, 1
+        )
 
-    images = ImageFolder(folder, Inputs("image", (3, size, size), preprocess=crop))
-    chosen = np.unique(np.linspace(0, len(images) - 1, min(count, len(images))).round().astype(int))
-    samples = [images[int(place)] for place in chosen]
-    read = [sample.values for sample in samples if isinstance(sample, Sample)]
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _SUFFIXES)
+    chosen = np.unique(np.linspace(0, len(files) - 1, min(count, len(files))).round().astype(int))
+    read = []
+    for place in chosen:
+        with suppress(OSError, UnidentifiedImageError), Image.open(files[place]) as image:
+            read.append(crop(image.convert("RGB")))
     if not read:
-        raise InputError(f"{folder}: expected images, none of {len(samples)} can be read")
+        raise InputError(f"{folder}: expected images, none of {len(chosen)} can be read")
     return torch.stack(read)
 
 
 def noise_like(data: Pictures, count: int) -> Tensor:
-    """Gaussian noise with the mean and standard deviation of each channel, as the network takes it."""
+    """Draw Gaussian noise with the mean and standard deviation of each channel."""
     images = data.normalised()
     mean, std = (images.mean((0, 2, 3)), images.std((0, 2, 3)))
     generator = torch.Generator().manual_seed(0)
@@ -77,6 +75,6 @@ def noise_like(data: Pictures, count: int) -> Tensor:
 
 
 def uniform_pixels(count: int, size: int) -> Tensor:
-    """Every pixel any value, independently."""
+    """Draw every pixel uniformly and independently."""
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (count, 3, size, size), generator=generator, dtype=torch.uint8)

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fathometer.data.arrays import load_arrays
-from fathometer.data.cifar import Cifar
-from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.inputs import IMAGENET_MEAN, IMAGENET_STD
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 Split: TypeAlias = Literal["train", "test"]
 
 HELD_OUT = 500  # of the 1797 digits
 DIGITS = 16  # pixels that they are enlarged to
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_RECORD = 1 + 3 * 32 * 32  # bytes of a label and an image in CIFAR-10's binaries
 
 
 class Pictures(NamedTuple):
@@ -50,20 +49,20 @@ def normalised(pixels: Tensor) -> Tensor:
     return (pixels.float() / 255 - mean) / std
 
 
-def size_of(workshop: Workshop) -> int:
-    """Of the images at this scale: 32 pixels, and 16 where there is little time."""
-    return workshop.pick(smoke=DIGITS, small=DIGITS, paper=32)
+def size_of(context: RunContext) -> int:
+    """Return the size of the images at this scale: 32 pixels, or 16 to save time."""
+    return context.pick(smoke=DIGITS, small=DIGITS, paper=32)
 
 
-def pictures(workshop: Workshop, split: Split) -> Pictures:
-    """What networks are trained and measured on at this scale."""
-    if workshop.scale == "paper":
-        return cifar10(workshop.source("cifar10"), split)
+def pictures(context: RunContext, split: Split) -> Pictures:
+    """Load the images that networks are trained and measured on at this scale."""
+    if context.scale == "paper":
+        return cifar10(context.source("cifar10"), split)
     return digits(split)
 
 
 def digits(split: Split) -> Pictures:
-    """scikit-learn's 8 × 8 digits, enlarged: 1297 to train with, 500 held out.
+    """Load scikit-learn's 8 × 8 digits, enlarged: 1297 for training, 500 held out.
 
     Example:
         >>> digits("test").pixels.shape
@@ -83,10 +82,14 @@ def digits(split: Split) -> Pictures:
 
 
 def cifar10(folder: Path, split: Split) -> Pictures:
-    """From `cifar10_train.npz` and `cifar10_test.npz` (`x` and `y`), or from the binary version."""
+    """Read `cifar10_train.npz` and `cifar10_test.npz` (`x` and `y`), or the binary version."""
     file = folder / f"cifar10_{split}.npz"
     if file.is_file():
-        pixels, labels = load_arrays(file)
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                pixels, labels = arrays["x"], arrays.get("y")
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise InputError(f"{file}: expected arrays x and y ({error})") from error
         if pixels.shape[1:] != (32, 32, 3) or pixels.dtype != np.uint8:
             raise InputError(
                 f"{file}: expected x of uint8, [n, 32, 32, 3], got {pixels.dtype}, {list(pixels.shape)}"
@@ -108,6 +111,10 @@ def _from_binaries(folder: Path, split: Split) -> tuple[np.ndarray, np.ndarray]:
             f"--cifar10 {folder}: expected {names[split]} or cifar10_{split}.npz, found neither; the binary "
             "version of CIFAR-10 has the former"
         )
-    inputs = Inputs("image", (3, 32, 32))
-    parts = [Cifar(file, inputs) for file in files]
-    return np.concatenate([p.pixels for p in parts]), np.concatenate([p.labels for p in parts])
+    records = np.concatenate([np.frombuffer(file.read_bytes(), np.uint8) for file in files])
+    if len(records) % _RECORD:
+        raise InputError(
+            f"{folder}: expected records of {_RECORD} bytes in {names[split]}, got {len(records)} bytes"
+        )
+    records = records.reshape(-1, _RECORD)
+    return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]

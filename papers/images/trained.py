@@ -12,17 +12,14 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.leaky.run_files import read_tensors, write_tensors
-from fathometer.measuring.measure import measure
+from fathometer import Sounding, load, measure
 from fathometer.progress import progress_bar
-from fathometer.results.provenance import tensor_hash
-from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import load
+from papers.context import RunContext
+from papers.files import read_tensors, write_tensors
 from papers.images.networks import build
 from papers.images.pictures import Split, normalised, pictures, size_of
-from papers.images.training import Method, Regimen, Training, accuracy, train
+from papers.images.training import Method, Training, TrainingConfig, accuracy, train
 from papers.scales import Scale
-from papers.workshop import Workshop
 
 State: TypeAlias = Literal["trained", "initial"]
 """`initial`: as it was before its training."""
@@ -34,14 +31,14 @@ TOGETHER = 6  # trainings side by side on a GPU
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images of another kind to measure on: uint8, or float32 as the network takes them."""
+    """Other images to measure on: uint8, or float32 as the network takes them."""
 
     name: str
     tensor: Tensor
 
 
-class Wanted(NamedTuple):
-    """Which training of which network."""
+class TrainingKey(NamedTuple):
+    """The architecture, seed and method of a training."""
 
     kind: str
     seed: int = 0
@@ -63,52 +60,52 @@ class Trained(NamedTuple):
     accuracy: float
 
 
-def samples_of(workshop: Workshop) -> int:
-    """In a batch that is measured, where nothing else is asked for."""
-    return workshop.pick(smoke=250, small=125, paper=500)
+def samples_of(context: RunContext) -> int:
+    """Return the default number of samples in a measured batch."""
+    return context.pick(smoke=250, small=125, paper=500)
 
 
-def regimen_of(workshop: Workshop, kind: str, method: Method = "sgd") -> Regimen:
-    """How networks of a kind are trained at this scale."""
+def training_config(context: RunContext, kind: str, method: Method = "sgd") -> TrainingConfig:
+    """Return how networks of a kind are trained at this scale."""
     rate = 0.1 if kind == "vgg16" else 0.3 if kind.startswith("plain") else 0.5
-    return workshop.pick(
-        smoke=Regimen(1, 64, rate / 8, flips=False),
-        small=Regimen(15, 64, rate / 8, flips=False),
-        paper=Regimen(24, 512, rate),
+    return context.pick(
+        smoke=TrainingConfig(1, 64, rate / 8, flips=False),
+        small=TrainingConfig(15, 64, rate / 8, flips=False),
+        paper=TrainingConfig(24, 512, rate),
     ).by(method)
 
 
-def width_of(workshop: Workshop, kind: str) -> float:
-    """As a share of the original's: all of it at scale `paper`, a half or an eighth at `small`."""
+def width_of(context: RunContext, kind: str) -> float:
+    """Return the share of the original width: 1 at scale `paper`, a half or an eighth at `small`."""
     narrow = 1 / 8 if kind == "vgg16" else 1 / 2
-    return workshop.pick(smoke=narrow / 2, small=narrow, paper=1.0)
+    return context.pick(smoke=narrow / 2, small=narrow, paper=1.0)
 
 
-def untrained(workshop: Workshop, kind: str, seed: int) -> nn.Module:
-    """As it is before training."""
-    return build(kind, seed, width_of(workshop, kind), size_of(workshop))
+def untrained(context: RunContext, kind: str, seed: int) -> nn.Module:
+    """Build a network as it is before training."""
+    return build(kind, seed, width_of(context, kind), size_of(context))
 
 
-def train_all(workshop: Workshop, wanted: Iterable[Wanted]) -> None:
-    """Train and keep all that are not there yet; on a GPU several side by side."""
-    missing = [each for each in dict.fromkeys(wanted) if not _network_file(workshop, each).exists()]
-    size = TOGETHER if workshop.device.startswith("cuda") else 1
+def train_all(context: RunContext, keys: Iterable[TrainingKey]) -> None:
+    """Train all networks that are not on disk yet; on a GPU several side by side."""
+    missing = [each for each in dict.fromkeys(keys) if not _network_file(context, each).exists()]
+    size = TOGETHER if context.device.startswith("cuda") else 1
     for start in range(0, len(missing), size):
-        _train(workshop, missing[start : start + size], f"network {start + 1} of {len(missing)}")
+        _train(context, missing[start : start + size], f"network {start + 1} of {len(missing)}")
 
 
-def trained(workshop: Workshop, kind: str, seed: int = 0, method: Method = "sgd") -> Trained:
-    """A network after training: loaded if it is there, else trained and kept."""
-    each = Wanted(kind, seed, method)
-    train_all(workshop, [each])
-    kept = read_tensors(_network_file(workshop, each), {"accuracy": float})
-    network = untrained(workshop, kind, seed)
+def trained(context: RunContext, kind: str, seed: int = 0, method: Method = "sgd") -> Trained:
+    """Load a trained network, or train it first."""
+    each = TrainingKey(kind, seed, method)
+    train_all(context, [each])
+    kept = read_tensors(_network_file(context, each))
+    network = untrained(context, kind, seed)
     network.load_state_dict(kept.tensors)
-    return Trained(network.eval().to(workshop.device), kept.facts["accuracy"])
+    return Trained(network.eval().to(context.device), kept.facts["accuracy"])
 
 
 def sounding(
-    workshop: Workshop,
+    context: RunContext,
     kind: str,
     seed: int = 0,
     method: Method = "sgd",
@@ -119,21 +116,19 @@ def sounding(
     batches: int | None = None,
     gauges: str = "standard",
 ) -> Sounding:
-    """The sounding of a network before or after its training; the rest as in `measured`."""
+    """Measure a network before or after its training; the rest as in `measured`."""
 
     def network() -> nn.Module:
         if state == "initial":
-            return untrained(workshop, kind, seed)
-        return trained(workshop, kind, seed, method).module
+            return untrained(context, kind, seed)
+        return trained(context, kind, seed, method).module
 
-    each = Wanted(kind, seed, method)
-    return measured(
-        workshop, each, state, network, data=data, samples=samples, batches=batches, gauges=gauges
-    )
+    each = TrainingKey(kind, seed, method)
+    return measured(context, each, state, network, data=data, samples=samples, batches=batches, gauges=gauges)
 
 
 def measured(
-    workshop: Workshop,
+    context: RunContext,
     name: object,
     weights: str,
     network: Callable[[], nn.Module],
@@ -143,10 +138,10 @@ def measured(
     batches: int | None = None,
     gauges: str = "standard",
 ) -> Sounding:
-    """The sounding of any network on images: loaded if it is there, else measured and kept.
+    """Load the sounding of a network on images, or measure it first.
 
     Args:
-        workshop: where.
+        context: where.
         name: of the network.
         weights: which it has; with the name it tells the network from all others.
         network: gives it, if need be.
@@ -155,15 +150,15 @@ def measured(
         batches: how many; all that the data give if left out.
         gauges: which.
     """
-    count = samples or samples_of(workshop)
+    count = samples or samples_of(context)
     what = data if isinstance(data, str) else data.name
     parts = [name, weights, what, count, batches or "all", *([gauges] if gauges != "standard" else [])]
-    file = _store(workshop) / "soundings" / f"{'-'.join(map(str, parts)).replace(' ', '_')}.json"
+    file = _store(context) / "soundings" / f"{'-'.join(map(str, parts)).replace(' ', '_')}.json"
     if file.exists():
         return load(file)
     found = measure(
-        network().eval().to(workshop.device),
-        _inputs(workshop, data),
+        network().eval().to(context.device),
+        _inputs(context, data),
         samples=count,
         batches=batches,
         gauges=gauges,
@@ -177,48 +172,51 @@ def measured(
     return found
 
 
-def _inputs(workshop: Workshop, data: Data) -> Tensor:
-    tensor = data.tensor if isinstance(data, Pixels) else pictures(workshop, data).pixels
-    tensor = tensor.to(workshop.device)
+def _inputs(context: RunContext, data: Data) -> Tensor:
+    tensor = data.tensor if isinstance(data, Pixels) else pictures(context, data).pixels
+    tensor = tensor.to(context.device)
     return normalised(tensor) if tensor.dtype == torch.uint8 else tensor
 
 
-def _network_file(workshop: Workshop, wanted: Wanted) -> Path:
-    name = f"{wanted.kind}-{wanted.method}-{wanted.seed}.safetensors"
-    return _store(workshop) / "networks" / name
+def _network_file(context: RunContext, key: TrainingKey) -> Path:
+    name = f"{key.kind}-{key.method}-{key.seed}.safetensors"
+    return _store(context) / "networks" / name
 
 
-def _store(workshop: Workshop) -> Path:
-    """Where networks and soundings of these images and these regimens are kept, and no others."""
-    return workshop.shared / "images" / _fingerprint(workshop.scale, workshop.sources.get("cifar10"))
+def _store(context: RunContext) -> Path:
+    """Return the folder for networks and soundings of these images and these configurations."""
+    return context.shared / "images" / _fingerprint(context.scale, context.sources.get("cifar10"))
 
 
 @cache
 def _fingerprint(scale: Scale, cifar10: Path | None) -> str:
-    """Of the images, and of the regimens of all architectures."""
-    of_scale = Workshop(scale, "cpu", Path(), Path(), {} if cifar10 is None else {"cifar10": cifar10})
-    regimens = [regimen_of(of_scale, kind) for kind in ("vgg16", "plain20", "resnet20")]
-    images = tensor_hash(pictures(of_scale, "test").pixels)
-    return hashlib.sha256(f"{regimens} {images}".encode()).hexdigest()[:12]
+    """Hash the images and the configurations of all architectures."""
+    of_scale = RunContext(scale, "cpu", Path(), Path(), {} if cifar10 is None else {"cifar10": cifar10})
+    configs = [training_config(of_scale, kind) for kind in ("vgg16", "plain20", "resnet20")]
+    pixels = pictures(of_scale, "test").pixels.contiguous()
+    images = hashlib.sha256(f" {pixels.dtype} {list(pixels.shape)}\n".encode())
+    images.update(pixels.numpy().data)
+    named = str(configs).replace("TrainingConfig", "Regimen")  # its first name: networks on disk stay valid
+    return hashlib.sha256(f"{named} {images.hexdigest()}".encode()).hexdigest()[:12]
 
 
-def _train(workshop: Workshop, wanted: Sequence[Wanted], place: str) -> None:
-    data, test = pictures(workshop, "train"), pictures(workshop, "test")
+def _train(context: RunContext, keys: Sequence[TrainingKey], place: str) -> None:
+    data, test = pictures(context, "train"), pictures(context, "test")
     trainings = [
         Training(
-            untrained(workshop, each.kind, each.seed),
+            untrained(context, each.kind, each.seed),
             data,
-            regimen_of(workshop, each.kind, each.method),
+            training_config(context, each.kind, each.method),
             each.seed + 1000,
-            workshop.device,
+            context.device,
         )
-        for each in wanted
+        for each in keys
     ]
-    with progress_bar(f"training {place}: {', '.join(map(str, wanted))}") as show:
+    with progress_bar(f"training {place}: {', '.join(map(str, keys))}") as show:
         train(trainings, show)
-    for each, training in zip(wanted, trainings, strict=True):
-        found = accuracy(training.network, test, workshop.device)
-        file = _network_file(workshop, each)
+    for each, training in zip(keys, trainings, strict=True):
+        found = accuracy(training.network, test, context.device)
+        file = _network_file(context, each)
         file.parent.mkdir(parents=True, exist_ok=True)
         tensors = {name: value.cpu() for name, value in training.network.state_dict().items()}
         write_tensors(file, tensors, {"accuracy": found})

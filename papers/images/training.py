@@ -1,4 +1,4 @@
-"""Training a classifier of small images: one cycle, crops and flips; on a GPU as one CUDA graph.
+"""Train a classifier of small images: one cycle, crops and flips; on a GPU as one CUDA graph.
 
 The order of the images, their crops and flips come from a generator on the CPU and are the same on every
 device; dropout draws from torch's own.
@@ -6,8 +6,7 @@ device; dropout draws from torch's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.progress import Show
+from papers.files import one_torch_thread
 from papers.images.pictures import Pictures, normalised
 
 Method: TypeAlias = Literal["sgd", "adam", "mixup", "no_augmentation", "label_smoothing", "no_decay"]
@@ -28,19 +28,19 @@ PAD = 4
 
 
 @dataclass(frozen=True)
-class Regimen:
+class TrainingConfig:
     """How to train.
 
     Attributes:
         epochs: passes over the data.
         batch: images in a step.
         learning_rate: the highest of the cycle.
-        decay: of the weights.
-        method: which way.
-        smoothing: of the labels.
+        decay: weight decay.
+        method: which of the ways.
+        smoothing: label smoothing.
         mixing: α of Beta(α, α), by which images and labels are mixed; 0 for none.
-        augment: random crops and flips; flips only where `flips`.
-        flips: whether a mirrored image keeps its label, as a digit does not.
+        augment: whether to crop at random, and to flip if `flips`.
+        flips: whether a mirrored image keeps its label; a digit does not.
     """
 
     epochs: int = 24
@@ -53,14 +53,14 @@ class Regimen:
     augment: bool = True
     flips: bool = True
 
-    def by(self, method: Method) -> Regimen:
-        """The same with one thing changed.
+    def by(self, method: Method) -> TrainingConfig:
+        """Return the same configuration with one thing changed.
 
         Example:
-            >>> Regimen().by("label_smoothing").smoothing
+            >>> TrainingConfig().by("label_smoothing").smoothing
             0.1
         """
-        changes: dict[Method, Regimen] = {
+        changes: dict[Method, TrainingConfig] = {
             "sgd": self,
             "adam": replace(self, learning_rate=2e-3, decay=5e-2),
             "mixup": replace(self, mixing=0.8),
@@ -74,20 +74,20 @@ class Regimen:
 
 
 class Draws:
-    """What is random in an epoch: `[steps, batch]` each, on the device, drawn anew in place."""
+    """The random numbers of an epoch, `[steps, batch]` each, on the device; redrawn in place."""
 
-    def __init__(self, images: int, regimen: Regimen, seed: int, device: torch.device) -> None:
-        self.steps = max(images // regimen.batch, 1)
-        self._images, self._regimen = images, regimen
+    def __init__(self, images: int, config: TrainingConfig, seed: int, device: torch.device) -> None:
+        self.steps = max(images // config.batch, 1)
+        self._images, self._regimen = images, config
         self._generator = torch.Generator().manual_seed(seed)
-        size = (self.steps, min(regimen.batch, images))
+        size = (self.steps, min(config.batch, images))
         self.order, self.partners = (torch.zeros(size, dtype=torch.long, device=device) for _ in range(2))
         self.shifts = torch.zeros(*size, 2, dtype=torch.long, device=device)
         self.flips = torch.zeros(size, dtype=torch.bool, device=device)
         self.shares = torch.ones(self.steps, device=device)
 
     def draw(self) -> None:
-        """For the next epoch."""
+        """Draw for the next epoch."""
         generator, size = self._generator, self.order.shape
         order = torch.randperm(self._images, generator=generator)[: size.numel()]
         self.order.copy_(order.reshape(size))
@@ -102,28 +102,28 @@ class Draws:
 
 
 class Training:
-    """A network under way: its next step can be taken at any time, beside those of others.
+    """A training whose next step can be taken at any time, alternating with others.
 
     On a GPU each has a stream of its own and its step is a CUDA graph, in bfloat16 autocast: small networks
     leave most of a GPU idle, and several side by side fill it.
 
     Args:
-        network: trained in place; moved to the device.
-        data: images and labels. Those that do not fill a batch at the end of an epoch wait for another.
-        regimen: how.
-        seed: of the order of the images, of crops, flips and mixing.
-        device: where.
+        network: the network, trained in place and moved to the device.
+        data: images and labels. Those that do not fill a batch at the end of an epoch are left out.
+        config: how to train.
+        seed: seed for the order of the images, crops, flips and mixing.
+        device: torch device.
     """
 
     def __init__(
-        self, network: nn.Module, data: Pictures, regimen: Regimen, seed: int, device: str = "cpu"
+        self, network: nn.Module, data: Pictures, config: TrainingConfig, seed: int, device: str = "cpu"
     ) -> None:
         where = torch.device(device)
         self.network = network.to(where).train()
         _lay_out(network, torch.channels_last)
-        self._step, self._draws = _step(network, data, regimen, seed, where)
+        self._step, self._draws = _step(network, data, config, seed, where)
         self._take = self._step
-        self._done, self.steps = 0, regimen.epochs * self._draws.steps
+        self._done, self.steps = 0, config.epochs * self._draws.steps
         self._stream = torch.cuda.Stream(where) if where.type == "cuda" else None
         if self._stream is not None:
             torch.cuda.synchronize()  # what the step reads was made on another stream
@@ -142,7 +142,7 @@ class Training:
         self._done += 1
 
     def finish(self) -> nn.Module:
-        """The network, in eval mode, once all steps are taken."""
+        """Return the network in eval mode, when all steps are taken."""
         if self._stream is not None:
             self._stream.synchronize()
         _lay_out(self.network, torch.contiguous_format)
@@ -152,7 +152,7 @@ class Training:
 def train(trainings: Sequence[Training], progress: Show | None = None) -> None:
     """Take all steps of several trainings, in turn."""
     total = max((training.steps for training in trainings), default=0)
-    with _one_thread():
+    with one_torch_thread():
         for step in range(total):
             for training in trainings:
                 training.advance()
@@ -163,26 +163,15 @@ def train(trainings: Sequence[Training], progress: Show | None = None) -> None:
 
 
 def _lay_out(network: nn.Module, order: torch.memory_format) -> None:
-    """Convolutions are fastest with channels last."""
+    """Set the memory format of convolutions, which are fastest with channels last."""
     for parameter in network.parameters():
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=order)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """On a CPU these layers are too small to share."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 @torch.no_grad()
 def accuracy(network: nn.Module, data: Pictures, device: str = "cpu") -> float:
-    """In per cent."""
+    """Compute the accuracy in per cent."""
     network.eval()
     right = 0
     for pixels, labels in zip(data.pixels.split(500), data.labels.split(500), strict=True):
@@ -192,16 +181,16 @@ def accuracy(network: nn.Module, data: Pictures, device: str = "cpu") -> float:
 
 
 def _step(
-    network: nn.Module, data: Pictures, regimen: Regimen, seed: int, device: torch.device
+    network: nn.Module, data: Pictures, config: TrainingConfig, seed: int, device: torch.device
 ) -> tuple[Callable[[], None], Draws]:
-    """One step of training: every choice is read from tensors by a counter, so that it can be a graph."""
+    """Make one step of training that can be a graph: random choices are read from tensors by a counter."""
     images, labels = data.normalised().to(device), data.labels.to(device)
-    draws = Draws(len(images), regimen, seed, device)
-    rates = _rates(regimen, regimen.epochs * draws.steps).to(device)
+    draws = Draws(len(images), config, seed, device)
+    rates = _rates(config, config.epochs * draws.steps).to(device)
     rate = rates[0].clone()
-    optimiser = _optimiser(network, regimen, rate)
+    optimiser = _optimiser(network, config, rate)
     counter = torch.zeros(1, dtype=torch.long, device=device)
-    loss_of = nn.CrossEntropyLoss(label_smoothing=regimen.smoothing)
+    loss_of = nn.CrossEntropyLoss(label_smoothing=config.smoothing)
 
     def step() -> None:
         def now(values: Tensor) -> Tensor:
@@ -210,16 +199,16 @@ def _step(
         rate.copy_(now(rates))
         chosen = now(draws.order)
         x, y = images[chosen], labels[chosen]
-        if regimen.augment:
-            x = augmented(x, now(draws.shifts), now(draws.flips) if regimen.flips else None)
+        if config.augment:
+            x = augmented(x, now(draws.shifts), now(draws.flips) if config.flips else None)
         share, partners = now(draws.shares), now(draws.partners)
-        if regimen.mixing:
+        if config.mixing:
             x = share * x + (1 - share) * x[partners]
         x = x.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
             found = network(x)
         loss = loss_of(found.float(), y)
-        if regimen.mixing:
+        if config.mixing:
             loss = share * loss + (1 - share) * loss_of(found.float(), y[partners])
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -230,7 +219,7 @@ def _step(
 
 
 def augmented(images: Tensor, shifts: Tensor, flips: Tensor | None) -> Tensor:
-    """Crops of the images padded by 4 at `shifts` (`[n, 2]`, 0 to 8, 4 is the middle), some mirrored.
+    """Crop images, padded by 4, at `shifts` (`[n, 2]`, 0 to 8, 4 is the middle), and mirror some.
 
     Example:
         >>> x = torch.arange(2 * 3 * 32 * 32.0).reshape(2, 3, 32, 32)
@@ -248,28 +237,28 @@ def augmented(images: Tensor, shifts: Tensor, flips: Tensor | None) -> Tensor:
     return padded[sample, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-def _rates(regimen: Regimen, steps: int) -> Tensor:
-    """One cycle: a cosine up from 1/25 over the first fifth, and one down to nearly nothing."""
+def _rates(config: TrainingConfig, steps: int) -> Tensor:
+    """Compute one cycle: a cosine up from 1/25 over the first fifth, and one down to nearly 0."""
     warm = 0.2
     place = torch.arange(steps, dtype=torch.float64) / max(steps - 1, 1)
     up = 0.04 + 0.96 * (1 - torch.cos(torch.pi * (place / warm).clamp(max=1))) / 2
     down = (1 + torch.cos(torch.pi * ((place - warm) / (1 - warm)).clamp(min=0))) / 2
-    return (regimen.learning_rate * up * down.clamp(min=1e-6)).float()
+    return (config.learning_rate * up * down.clamp(min=1e-6)).float()
 
 
-def _optimiser(network: nn.Module, regimen: Regimen, rate: Tensor) -> torch.optim.Optimizer:
+def _optimiser(network: nn.Module, config: TrainingConfig, rate: Tensor) -> torch.optim.Optimizer:
     parameters = list(network.parameters())
-    if regimen.method == "adam":
+    if config.method == "adam":
         return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=regimen.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
+            parameters, lr=rate, weight_decay=config.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
         )
     return torch.optim.SGD(
-        parameters, lr=rate, momentum=0.9, weight_decay=regimen.decay, nesterov=True, fused=True
+        parameters, lr=rate, momentum=0.9, weight_decay=config.decay, nesterov=True, fused=True
     )
 
 
 def _captured(step: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:
-    """The step as a CUDA graph: one launch in place of a thousand."""
+    """Record a step as a CUDA graph: one launch instead of a thousand."""
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):

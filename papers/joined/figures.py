@@ -31,7 +31,7 @@ _PREDICTORS = {
 
 @for_print
 def plot_layers(layers: pd.DataFrame, rank: int) -> Figure:
-    """Affinity, negative part and cost of identity along p, for the networks of one rank, by L̃.
+    """Draw affinity, negative part and cost of identity along p, for the networks of one rank, by L̃.
 
     Lines are means over seeds, bands reach over all seeds; thick where every seed is in its bottleneck.
     """
@@ -72,7 +72,7 @@ def plot_finding(
     errors: Mapping[str, Interval],
     without: float,
 ) -> Figure:
-    """The gap against the negative part; rank correlations of the predictors by L̃; their held-out errors.
+    """Draw the gap and the negative part; rank correlations of the predictors by L̃; held-out errors.
 
     Args:
         layers: of all networks.
@@ -126,6 +126,6 @@ def plot_finding(
 
 
 def _arms(values: Sequence[Interval]) -> list[list[float]]:
-    """Lengths of error bars, below and above; none where an interval is endless."""
+    """Compute lengths of error bars, below and above; none for an infinite interval."""
     low, high = [v.mean - v.low for v in values], [v.high - v.mean for v in values]
     return [[arm if np.isfinite(arm) else 0.0 for arm in arms] for arms in (low, high)]

@@ -7,31 +7,31 @@ from collections.abc import Mapping
 import pandas as pd
 
 from papers.claim import Answer
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Seconds
 from papers.joined import rivals, where
 from papers.joined.figures import plot_finding
 from papers.joined.networks import RIDGES, joined_item, joined_layers
 from papers.joined.prediction import along_path, inner, left_out, over_seeds, same_place
-from papers.workshop import Workshop
 
 _MANY, _HIGH = 0.25, 0.9  # layers with many negative entries that score high nevertheless
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """All tests on the same layers."""
-    layers = workshop.table("layers", joined_layers(workshop))
-    errors = workshop.table("held-out", left_out(layers, rivals.COMPARED))
-    workshop.table("along", _correlations(layers))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Apply all tests to the same layers."""
+    layers = context.table("layers", joined_layers(context))
+    errors = context.table("held-out", left_out(layers, rivals.COMPARED))
+    context.table("along", _correlations(layers))
     shown = {name: over_seeds(errors, errors[name]) for name in rivals.COMPARED}
-    workshop.figure(plot_finding(layers, rivals.along_by_depth(layers), shown, errors["none"].mean()))
-    workshop.note(
+    context.figure(plot_finding(layers, rivals.along_by_depth(layers), shown, errors["none"].mean()))
+    context.note(
         "The cost of identity knows σ(A), a stable rank does not. Two others are measured beside them: the "
         "ridge rank Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity with A in place of σ(A), which says what the "
         "ridge does without the sight of signs; and ‖A₋‖/‖A‖ itself, what ReLU cuts off."
     )
-    workshop.note(_words_of_mixing(layers))
-    workshop.note(_words_of_ridges(workshop.table("ridges", ridges(layers))))
+    context.note(_words_of_mixing(layers))
+    context.note(_words_of_ridges(context.table("ridges", ridges(layers))))
     return {
         "where": where.answer_where(layers),
         "limits": where.answer_limits(layers),
@@ -45,7 +45,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def ridges(layers: pd.DataFrame) -> pd.DataFrame:
-    """By γ₀: the rank correlation of the cost of identity with the gap, and its held-out error."""
+    """Compute by γ₀ the rank correlation of the cost of identity with the gap, and its held-out error."""
     names = {1e-3: rivals.COST} | {gamma: f"{rivals.COST}_{gamma:g}" for gamma in RIDGES}
     chosen = list(names.values())
     found = {
@@ -71,7 +71,7 @@ def _words_of_ridges(table: pd.DataFrame) -> str:
 
 
 def _words_of_mixing(layers: pd.DataFrame) -> str:
-    """Layers that are affine in spite of their signs."""
+    """Describe layers that are affine in spite of their signs."""
     off = layers[(layers["negative"] > _MANY) & (layers["affinity"] > _HIGH)]
     words = (
         "A non-negative representation is enough for a score of 1, but not needed: a neuron that is always "
@@ -89,7 +89,7 @@ def _words_of_mixing(layers: pd.DataFrame) -> str:
 
 
 def _correlations(layers: pd.DataFrame) -> pd.DataFrame:
-    """Along every path, all layers and inner ones, of all that was measured."""
+    """Correlate all measures along every path, over all layers and inner ones."""
     names = [*rivals.COMPARED, "mixed", "mixed_neurons", "speed", "gap_alone"]
     return pd.concat(
         [

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from fathometer.gauges import cost_of_identity
-from fathometer.leaky import LeakyRun, Phase, Recipe, grid, preset
-from fathometer.leaky.measures import BOTTLENECK, CRITICAL
-from fathometer.leaky.run import in_threads
+from fathometer.leaky import BOTTLENECK, CRITICAL, LeakyRun, Phase, Recipe, grid, preset
+from papers.context import RunContext
+from papers.files import in_threads
 from papers.item import Item
 from papers.leaky.networks import Plan, depth_plan, train_networks
-from papers.workshop import Workshop
 
 joined_item = partial(
     Item,
@@ -29,12 +28,12 @@ RIDGES = (1e-1, 1e-2, 1e-4)
 _CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
 
 
-def joined_layers(workshop: Workshop) -> pd.DataFrame:
-    """The layers of networks of several ranks, depths and seeds, trained once for all items of this kind."""
-    runs = train_networks(workshop, "joined", _plan(workshop)).runs
+def joined_layers(context: RunContext) -> pd.DataFrame:
+    """Measure the layers of networks of several ranks, depths and seeds, trained once for all items."""
+    runs = train_networks(context, "joined", _plan(context)).runs
     layers = pd.concat(in_threads(layers_of, runs), ignore_index=True)
     loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
-    workshop.note(
+    context.note(
         f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "
         f"{layers['seed'].nunique()} seeds, of teacher and weights. {loose} of them are not at a critical "
         f"point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out."
@@ -42,13 +41,13 @@ def joined_layers(workshop: Workshop) -> pd.DataFrame:
     return layers
 
 
-def _plan(workshop: Workshop) -> Plan:
+def _plan(context: RunContext) -> Plan:
     quick = preset("quick")
-    if workshop.scale == "paper":
+    if context.scale == "paper":
         depths = [3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
         plan = depth_plan("paper")
         return Plan(grid(plan.designs[0], rank=[2, 3, 5], effective_depth=depths, seeds=5), plan.recipe)
-    if workshop.scale == "small":
+    if context.scale == "small":
         depths = [3.0, 5.0, 8.0, 11.0]
         return Plan(grid(quick.design, rank=[2, 4], effective_depth=depths, seeds=5), quick.recipe)
     tiny = replace(quick.design, width=31, samples=60, test_samples=60)
@@ -57,7 +56,7 @@ def _plan(workshop: Workshop) -> Plan:
 
 
 def layers_of(run: LeakyRun) -> pd.DataFrame:
-    """A row for each representation of a network on which ReLU acts, A_0 … A_{L−1}.
+    """Make a row for each representation of a network on which ReLU acts, A_0 … A_{L−1}.
 
     `gap` is 1 − affinity, `gap_alone` as in `gap_of_neurons`; `negative` is ‖A₋‖/‖A‖; `mixed` and
     `mixed_neurons` as in `signs`. Dimensions: `cost_of_identity` (`cost_of_identity_0.01`: with that γ₀),
@@ -97,7 +96,7 @@ def layers_of(run: LeakyRun) -> pd.DataFrame:
 
 
 def signs(a: Tensor) -> tuple[Tensor, Tensor]:
-    """How far neurons are from keeping their sign, over representations `[layers, width, samples]`.
+    """Measure how far neurons are from keeping their sign, over `[layers, width, samples]`.
 
     ReLU is affine where every neuron keeps its sign: one that is always negative becomes a constant. The
     first is the distance of A from the nearest such representation over ‖A‖, √Σᵢ min(‖aᵢ₊‖², ‖aᵢ₋‖²) / ‖A‖:
@@ -120,7 +119,7 @@ def signs(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gap_of_neurons(a: Tensor) -> Tensor:
-    """1 − affinity were the affine map to act on each neuron alone, for ReLU on `[layers, width, samples]`.
+    """Compute 1 − affinity of ReLU with an affine map of each neuron alone, `[layers, width, samples]`.
 
     It is √(Σᵢ v(yᵢ)(1 − corr(xᵢ, yᵢ)) / Σᵢ v(yᵢ)) with variances v, by the closed form of one dimension.
 

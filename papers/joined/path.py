@@ -7,26 +7,26 @@ from collections.abc import Mapping
 import pandas as pd
 
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Seconds
 from papers.joined.figures import plot_layers
 from papers.joined.networks import joined_item, joined_layers
 from papers.joined.prediction import NETWORK
 from papers.ranks import spearman
-from papers.workshop import Workshop
 
 LEAST, BEST = 0.95, 0.98  # inside the bottleneck: of every layer, and of the best one
 LOWER = 0.05  # how far below the layers outside are
 MONOTONE = 0.8
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Affinity, negative part and cost of identity along the path."""
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure affinity, negative part and cost of identity along the path."""
     shown = [*NETWORK, "point", "p", "affinity", "negative", "cost_of_identity", "inside"]
-    layers = workshop.table("layers", joined_layers(workshop)[shown])
-    networks = workshop.table("networks", by_network(layers))
+    layers = context.table("layers", joined_layers(context)[shown])
+    networks = context.table("networks", by_network(layers))
     ranks = sorted(layers["rank"].unique())
-    workshop.figure(plot_layers(layers, int(ranks[len(ranks) // 2])))
+    context.figure(plot_layers(layers, int(ranks[len(ranks) // 2])))
     deepest = networks[networks["effective_depth"] == networks["effective_depth"].max()]
     return {
         "inside": answer_inside(deepest),
@@ -37,7 +37,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def by_network(layers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each network: scores inside and outside the bottleneck, and the least negative part."""
+    """Make a row for each network: scores inside and outside the bottleneck, least negative part."""
     rows = []
     for key, of in layers.groupby(NETWORK):
         inside, outside = of.loc[of["inside"], "affinity"], of.loc[~of["inside"], "affinity"]
@@ -48,7 +48,7 @@ def by_network(layers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answer_inside(deepest: pd.DataFrame) -> Answer:
-    """Every layer inside near 1, the best one nearer."""
+    """Check that every layer inside is near 1, the best one nearer."""
     least, best = deepest["least"], deepest["best"]
     return Answer(
         bool((least >= LEAST).all() and (best >= BEST).all()),
@@ -61,7 +61,7 @@ def answer_inside(deepest: pd.DataFrame) -> Answer:
 
 
 def answer_outside(deepest: pd.DataFrame) -> Answer:
-    """Outside lower than inside, in every network that has both."""
+    """Check that scores outside are lower than inside, in every network that has both."""
     both = deepest.dropna(subset=["inside", "outside"])
     if both.empty:
         return Answer(None, "no network has layers both inside and outside the bottleneck")
@@ -75,7 +75,7 @@ def answer_outside(deepest: pd.DataFrame) -> Answer:
 
 
 def answer_trend(networks: pd.DataFrame, name: str, sign: int) -> Answer:
-    """A rank correlation with L̃ for each rank and seed."""
+    """Check the rank correlation with L̃ for each rank and seed."""
     found = [spearman(of["effective_depth"], of[name]) for _, of in networks.groupby(["rank", "seed"])]
     means = networks.groupby("effective_depth")[name]
     words = ", ".join(f"{pm(of)} (L̃ = {depth:g})" for depth, of in means)

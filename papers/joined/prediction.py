@@ -26,35 +26,35 @@ DIMENSIONS = ("cost_of_identity", "stable_rank", "stable_rank_op", "ridge_rank")
 
 
 def inner(layers: pd.DataFrame) -> pd.DataFrame:
-    """The layers with .1 ≤ p ≤ .9: without the jumps at both ends, which everything follows."""
+    """Select the layers with 0.1 ≤ p ≤ 0.9, without the jumps at both ends, which all measures follow."""
     return layers[layers["p"].between(0.1 - 1e-9, 0.9 + 1e-9)]
 
 
 def per_rank(layers: pd.DataFrame) -> pd.DataFrame:
-    """Dimensions in units of k, so that networks of different rank can be pooled."""
+    """Divide dimensions by k, so that networks of different rank can be pooled."""
     every = map(str, layers.columns)
     names = [name for name in every if name in DIMENSIONS or name.startswith(f"{DIMENSIONS[0]}_")]
     return layers.assign(**{name: layers[name] / layers["rank"] for name in names})
 
 
 def middle(layers: pd.DataFrame) -> pd.DataFrame:
-    """The layer of each network whose p is nearest ½."""
+    """Select the layer of each network whose p is nearest ½."""
     away = (layers["p"] - 0.5).abs()
     return layers.loc[away.groupby([layers[name] for name in NETWORK]).idxmin()]
 
 
 def along_path(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A row for each network: the rank correlation of each predictor with the gap over its layers."""
+    """Make a row for each network: the rank correlation of each predictor with the gap over its layers."""
     return _correlations(layers, NETWORK, names)
 
 
 def across_networks(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A row for each seed: the same over its networks, of any rank and depth, at p = ½, in units of k."""
+    """Make a row for each seed: the same over its networks, of any rank and depth, at p = ½, over k."""
     return _correlations(middle(per_rank(layers)), ["seed"], names)
 
 
 def same_place(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A row for each layer of each rank and depth: the same over the seeds, the only thing that differs."""
+    """Make a row for each layer of each rank and depth: the same over seeds, with all else equal."""
     return _correlations(layers, ["rank", "effective_depth", "point"], names)
 
 
@@ -67,7 +67,7 @@ def _correlations(layers: pd.DataFrame, keys: list[str], names: Sequence[str]) -
 
 
 def left_out(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A row for each network: the mean absolute error of the gap, foretold from each predictor.
+    """Make a row for each network: the mean absolute error of the gap, predicted by each measure.
 
     A monotone curve (isotonic regression, rising or falling as the data have it) is fitted to the layers of
     all other seeds, dimensions in units of k. `none` foretells their mean.
@@ -86,7 +86,7 @@ def left_out(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def monotone(x: Numbers, y: Numbers, new: Numbers) -> Numbers:
-    """Isotonic regression of y on x, read at new places by straight lines between the known ones.
+    """Fit an isotonic regression of y on x, and interpolate it linearly at new places.
 
     Example:
         >>> x = np.array([1.0, 2.0, 3.0])
@@ -100,7 +100,7 @@ def monotone(x: Numbers, y: Numbers, new: Numbers) -> Numbers:
 
 
 def over_seeds(table: pd.DataFrame, values: pd.Series) -> Interval:
-    """The mean with its interval; a seed counts once, with the mean of its networks.
+    """Compute the mean with its interval; a seed counts once, with the mean of its networks.
 
     Student's t over seeds: networks of one seed share teacher and weights, so they are not independent.
     """
@@ -108,7 +108,7 @@ def over_seeds(table: pd.DataFrame, values: pd.Series) -> Interval:
 
 
 def jackknife(layers: pd.DataFrame, statistic: Callable[[pd.DataFrame], pd.Series]) -> dict[str, Interval]:
-    """Statistics of all seeds together, by name; their intervals by leaving out one seed at a time."""
+    """Compute statistics of all seeds together, and intervals by leaving out one seed at a time."""
     seeds = sorted(layers["seed"].unique())
     whole = statistic(layers)
     parts = pd.DataFrame([statistic(layers[layers["seed"] != seed]) for seed in seeds])

@@ -66,7 +66,7 @@ CLAIMS = {
 
 
 def answer_along(layers: pd.DataFrame) -> Answer:
-    """Rank correlations over the layers of a network."""
+    """Compare rank correlations over the layers of a network."""
     parts, holds = [], True
     numbers: dict[str, float] = {}
     for label, part in (("inner layers", inner(layers)), ("all layers", layers)):
@@ -78,7 +78,7 @@ def answer_along(layers: pd.DataFrame) -> Answer:
 
 
 def answer_held_out(layers: pd.DataFrame) -> Answer:
-    """Errors in networks of a seed that was left out."""
+    """Compare errors in networks of a seed that was left out."""
     table = left_out(layers, COMPARED)
     means, gains = _against(table, -1)
     none = table["none"].mean()
@@ -90,13 +90,13 @@ def answer_held_out(layers: pd.DataFrame) -> Answer:
 
 
 def answer_across(layers: pd.DataFrame) -> Answer:
-    """Rank correlations over networks at p = ½."""
+    """Compare rank correlations over networks at p = ½."""
     means, gains = _against(_absolute(across_networks(layers, COMPARED)))
     return Answer(_ahead(gains), _words(means, gains), _numbers(means, gains, "half"))
 
 
 def answer_beyond(layers: pd.DataFrame) -> Answer:
-    """Rank correlations over seeds at the same place of the same design."""
+    """Compare rank correlations over seeds at the same place of the same design."""
 
     def correlations(part: pd.DataFrame) -> pd.Series:
         means = same_place(part, COMPARED)[list(COMPARED)].mean()
@@ -109,7 +109,7 @@ def answer_beyond(layers: pd.DataFrame) -> Answer:
 
 
 def along_by_depth(layers: pd.DataFrame) -> dict[str, dict[float, Interval]]:
-    """By predictor and L̃: the rank correlation over the inner layers, with its interval."""
+    """Compute the rank correlation over the inner layers, with its interval, by predictor and L̃."""
     table = along_path(inner(layers), COMPARED)
     depths = {
         float(depth): table[table["effective_depth"] == depth] for depth in table["effective_depth"].unique()
@@ -118,13 +118,13 @@ def along_by_depth(layers: pd.DataFrame) -> dict[str, dict[float, Interval]]:
 
 
 def _against(table: pd.DataFrame, sign: int = 1) -> tuple[dict[str, Interval], dict[str, Interval]]:
-    """The mean of each predictor, and how far the cost of identity is above its rivals; below for sign −1."""
+    """Write the mean of each predictor, and by how much the cost of identity is better than the others."""
     means = {name: over_seeds(table, table[name]) for name in COMPARED}
     return means, {name: over_seeds(table, sign * (table[COST] - table[name])) for name in RIVALS}
 
 
 def _absolute(table: pd.DataFrame) -> pd.DataFrame:
-    """A measure that goes the other way foretells too."""
+    """Take absolute values: a measure with the opposite sign predicts too."""
     return table.assign(**{name: table[name].abs() for name in COMPARED})
 
 

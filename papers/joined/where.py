@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fathometer.leaky.measures import BOTTLENECK
+from fathometer.leaky import BOTTLENECK
 from papers.claim import Answer, Claim
 from papers.intervals import mean_interval
 from papers.joined.prediction import NETWORK, along_path, inner, over_seeds
@@ -49,7 +49,7 @@ CLAIMS = {
 
 
 def answer_where(layers: pd.DataFrame) -> Answer:
-    """The gap and the negative part along each path."""
+    """Compare the gap and the negative part along each path."""
     parts = {"all layers": layers, "inner layers": inner(layers)}
     tables = {name: along_path(part, ["negative", "mixed"]) for name, part in parts.items()}
     found = {name: over_seeds(table, table["negative"]) for name, table in tables.items()}
@@ -68,7 +68,7 @@ def answer_where(layers: pd.DataFrame) -> Answer:
 
 
 def answer_limits(layers: pd.DataFrame) -> Answer:
-    """The gap and the negative part at the narrowest layer, over L̃."""
+    """Compare the gap and the negative part at the narrowest layer, over L̃."""
     least = narrowest(layers)
     rows = []
     for (_, seed), of in least.groupby(["rank", "seed"]):
@@ -105,7 +105,7 @@ def answer_limits(layers: pd.DataFrame) -> Answer:
 
 
 def answer_exactly(layers: pd.DataFrame) -> Answer:
-    """Layers that are one and not the other."""
+    """Count layers that are one and not the other."""
     clean, affine = layers["negative"] < NON_NEGATIVE, layers["affinity"] > AFFINE
     bent, dark = clean & (layers["affinity"] < BENT), affine & (layers["negative"] > NEGATIVE)
     forgiven = 1 - (layers["mixed"] / layers["negative"].clip(lower=1e-300)) ** 2
@@ -124,7 +124,7 @@ def answer_exactly(layers: pd.DataFrame) -> Answer:
 
 
 def answer_theory(layers: pd.DataFrame) -> Answer:
-    """The score inside and outside the bottleneck of deep networks."""
+    """Compare the score inside and outside the bottleneck of deep networks."""
     deep = layers[layers["effective_depth"] >= DEEP]
     inside = deep[deep["inside"]]
     means = deep.groupby([*NETWORK, "inside"])["affinity"].mean().unstack()
@@ -150,7 +150,7 @@ def answer_theory(layers: pd.DataFrame) -> Answer:
 
 
 def areas(layers: pd.DataFrame) -> pd.DataFrame:
-    """By seed: how well a low value of each measure tells layers with a score ≥ .95 from the others."""
+    """Measure by seed how well a low value of each measure separates layers with a score ≥ 0.95."""
     for name in ("stable_rank", "stable_rank_op"):
         least = layers.groupby(NETWORK)[name].transform("min")
         layers = layers.assign(**{f"extra_{name}": layers[name] - least})
@@ -163,7 +163,7 @@ def areas(layers: pd.DataFrame) -> pd.DataFrame:
 
 
 def narrowest(layers: pd.DataFrame) -> pd.DataFrame:
-    """The layer of least cost of identity of each network."""
+    """Select the layer of least cost of identity of each network."""
     return layers.loc[layers.groupby(NETWORK)["cost_of_identity"].idxmin()]
 
 

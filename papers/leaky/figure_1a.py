@@ -10,20 +10,20 @@ import pandas as pd
 
 from fathometer.report import depth_table, plot_dimensions
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import mean_interval
 from papers.item import Seconds
 from papers.leaky.networks import RANK, depth_item, depth_networks
 from papers.leaky.trends import over_depths
-from papers.workshop import Workshop
 
 FROM, NEAR = 3.0, 0.3  # L̃ from which on, and how near k* at the largest
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Both Hamiltonians from below, the cost from above; from L̃ = 3 on, and over the whole range."""
-    sweep = depth_networks(workshop)
-    table = workshop.table("depths", depth_table(sweep))
-    workshop.figure(plot_dimensions(sweep))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check both Hamiltonians from below, the cost from above; from L̃ = 3 on, and over the whole range."""
+    sweep = depth_networks(context)
+    table = context.table("depths", depth_table(sweep))
+    context.figure(plot_dimensions(sweep))
     whole = [approach(table, "hamiltonian", "below"), approach(table, "cost_of_identity", "above")]
     return {
         "hamiltonian": approach(table, "hamiltonian", "below", FROM),
@@ -38,7 +38,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def approach(table: pd.DataFrame, column: str, side: Literal["below", "above"], start: float = 0.0) -> Answer:
-    """Whether a column comes to k* from one side: its intervals on that side, nearer and nearer, near.
+    """Check whether a column approaches k* from one side: its intervals on that side, nearer and nearer.
 
     Args:
         table: a row for each network, with `effective_depth`.

@@ -12,26 +12,26 @@ import pandas as pd
 from fathometer.leaky import LeakyRun
 from fathometer.report import plot_spectra
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Seconds
 from papers.leaky.networks import RANK, depth_item, depth_networks, usual_depth
-from papers.workshop import Workshop
 
 APART, FIRST = 3.0, 10  # s_k/s_{k+1} that stands apart, and the largest of the first so many
 WIDER = 1.0  # dimensions
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The networks of L̃ nearest 7, every seed."""
-    sweep = depth_networks(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure the networks with L̃ nearest 7, every seed."""
+    sweep = depth_networks(context)
     runs = usual_depth(sweep)
-    table = workshop.table("spectra", pd.DataFrame([spectrum_row(run) for run in runs]))
-    workshop.figure(plot_spectra(sweep))
+    table = context.table("spectra", pd.DataFrame([spectrum_row(run) for run in runs]))
+    context.figure(plot_spectra(sweep))
     return answers(table, runs[0].design.effective_depth)
 
 
 def answers(table: pd.DataFrame, depth: float) -> dict[str, Answer]:
-    """From a `spectrum_row` of each seed."""
+    """Decide from a `spectrum_row` of each seed."""
     names = ("weights_gap", "gap", "share", "dimension_first", "dimension_last", "dimension_least")
     weights, gap, share, first, last, least = (table[name].to_numpy(float) for name in names)
     ranks = table["rank"].to_numpy(int)
@@ -62,7 +62,7 @@ def answers(table: pd.DataFrame, depth: float) -> dict[str, Answer]:
 
 
 def spectrum_row(run: LeakyRun) -> dict[str, Any]:
-    """What Figure 1b shows of a network, at the layer where ‖W‖*²/‖W‖² is least, the narrowest."""
+    """Measure what Figure 1b shows, at the narrowest layer, where ‖W‖*²/‖W‖² is least."""
     measures = run.measure(warn=False)
     spectra = measures.weight_spectra
     assert spectra is not None
@@ -85,7 +85,7 @@ def spectrum_row(run: LeakyRun) -> dict[str, Any]:
 
 
 def ratios(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """s_k / s_{k+1} of singular values.
+    """Compute s_k / s_{k+1} of singular values.
 
     Example:
         >>> ratios(np.array([8.0, 4.0, 1.0])).tolist()

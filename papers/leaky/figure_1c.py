@@ -8,15 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from fathometer.leaky import LeakyRun
-from fathometer.leaky.energy import hamiltonians, in_dimensions
+from fathometer.leaky import LeakyRun, hamiltonians, in_dimensions
 from fathometer.report import plot_energies
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import pm
 from papers.item import Seconds
 from papers.leaky.instances import START_DEPTH, followed, solved
 from papers.leaky.networks import depth_item, depth_networks, usual_depth
-from papers.workshop import Workshop
 
 MUCH_LESS = 0.1  # of a spread
 SLOPES, ALIKE = (0.8, 1.25), 0.95  # of logarithms, what counts as proportional
@@ -25,23 +24,23 @@ DRIFT, FALLS = 1e-5, 0.7  # of H along the flow; of its spread when L is doubled
 LAYERS = (20, 40, 80)
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The networks of L̃ nearest 7, every seed; the flow, and networks that are critical to rounding."""
-    sweep = depth_networks(workshop)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure the networks with L̃ nearest 7, every seed; the flow, and solved networks."""
+    sweep = depth_networks(context)
     runs = usual_depth(sweep)
-    table = workshop.table("energies", pd.DataFrame([energy_row(run) for run in runs]))
-    workshop.figure(plot_energies(sweep))
-    seeds = range(workshop.pick(smoke=1, small=3, paper=5))
-    tolerance = workshop.pick(smoke=1e-6, small=1e-9, paper=1e-9)
+    table = context.table("energies", pd.DataFrame([energy_row(run) for run in runs]))
+    context.figure(plot_energies(sweep))
+    seeds = range(context.pick(smoke=1, small=3, paper=5))
+    tolerance = context.pick(smoke=1e-6, small=1e-9, paper=1e-9)
     drifts = [followed(20, seed, tolerance).drift for seed in seeds]
     spreads = [[spread(layers, seed) for layers in LAYERS] for seed in seeds]
     flat = [(seed, layers, s) for seed in seeds for layers, s in zip(LAYERS, spreads[seed], strict=True)]
-    workshop.table("conserved", pd.DataFrame(flat, columns=["seed", "layers", "std"]))
+    context.table("conserved", pd.DataFrame(flat, columns=["seed", "layers", "std"]))
     return {**answers(table, runs[0].design.effective_depth), "constant": conserved(drifts, spreads)}
 
 
 def answers(table: pd.DataFrame, depth: float) -> dict[str, Answer]:
-    """From an `energy_row` of each seed."""
+    """Decide from an `energy_row` of each seed."""
     names = ("spread", "spread_stable", "alike", "slope")
     spread, stable, alike, slope = (table[name].to_numpy(float) for name in names)
     energies = {"kinetic": "kinetic energy", "extra": "extra COI"}
@@ -70,7 +69,7 @@ def answers(table: pd.DataFrame, depth: float) -> dict[str, Answer]:
 
 
 def energy_row(run: LeakyRun) -> dict[str, float]:
-    """Spreads over the layers, how kinetic energy and extra COI go together, and both at the ends.
+    """Compute spreads over the layers, how kinetic energy and extra COI go together, and both at the ends.
 
     The extra COI is COI_γ + 2H/L̃ with the median of H. Spreads are in those of the smaller component.
     """
@@ -96,12 +95,12 @@ def energy_row(run: LeakyRun) -> dict[str, float]:
 
 
 def spread(layers: int, seed: int) -> float:
-    """The standard deviation over the layers of −2H/L̃, staggered, in a network that is solved for."""
+    """Compute the standard deviation over the layers of −2H/L̃, staggered, in a solved network."""
     return in_dimensions(hamiltonians(solved(layers, seed)).staggered, START_DEPTH).std().item()
 
 
 def conserved(drifts: Sequence[float], spreads: Sequence[Sequence[float]]) -> Answer:
-    """Whether H stays along the flow, and its spread over the layers of a network falls as L doubles."""
+    """Check whether H is constant along the flow, and its spread in a network falls as L doubles."""
     shares = [later / earlier for row in spreads for earlier, later in pairwise(row)]
     return Answer(
         max(drifts) <= DRIFT and max(shares) <= FALLS,

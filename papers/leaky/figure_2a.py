@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fathometer.leaky.schemes import BASELINE, held_out_errors, paired_differences, seed_differences
+from fathometer.leaky import BASELINE, held_out_errors, paired_differences, seed_differences
 from fathometer.report import plot_errors
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import Interval, bootstrap_interval, mean_interval
 from papers.item import Seconds
 from papers.leaky.networks import scheme_item, scheme_networks
-from papers.workshop import Workshop
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Differences within seeds: they share the task and the draw of the weights."""
-    sweep = scheme_networks(workshop)
-    errors = workshop.table("errors", held_out_errors(sweep))
-    pairs = workshop.table("differences", paired_differences(sweep))
-    workshop.figure(plot_errors(sweep))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Compare schemes within seeds, which share the task and the initial weights."""
+    sweep = scheme_networks(context)
+    errors = context.table("errors", held_out_errors(sweep))
+    pairs = context.table("differences", paired_differences(sweep))
+    context.figure(plot_errors(sweep))
     differences = seed_differences(sweep)
     usual = errors.loc[errors["scheme"] == BASELINE, "test_error"].mean()
     return {
@@ -32,7 +32,7 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def advantage(differences: pd.DataFrame, scheme: str, usual: float) -> Answer:
-    """Over all L: the mean of `difference`, with an interval from whole seeds."""
+    """Average `difference` over all L, with an interval from whole seeds."""
     rows = differences[differences["scheme"] == scheme]
     found = bootstrap_interval([group["difference"].to_list() for _, group in rows.groupby("seed")])
     return Answer(
@@ -43,7 +43,7 @@ def advantage(differences: pd.DataFrame, scheme: str, usual: float) -> Answer:
 
 
 def consistent(pairs: pd.DataFrame) -> Answer:
-    """Every interval of every scheme below 0."""
+    """Check that every interval of every scheme is below 0."""
     good = pairs["high"] < 0
     words = []
     for scheme, rows in pairs.groupby("scheme"):
@@ -55,7 +55,7 @@ def consistent(pairs: pd.DataFrame) -> Answer:
 
 
 def more_layers(errors: pd.DataFrame) -> Answer:
-    """The error with the most layers less that with the fewest, within seeds, for each scheme."""
+    """Compare the error with the most layers and with the fewest, within seeds, for each scheme."""
     fewest, most = errors["layers"].min(), errors["layers"].max()
     table = errors.pivot_table(index=["scheme", "seed"], columns="layers", values="test_error")
     change = (table[most] - table[fewest]).dropna()

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
-from fathometer.report import plot_steps, trained
+from fathometer.report import plot_steps
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import mean_interval
 from papers.item import Seconds
 from papers.leaky.networks import scheme_item, shown_schemes
-from papers.workshop import Workshop
 
 PLACE = 0.3  # p where W is said to be 6-dimensional
 SIX = (5.0, 7.0)  # what is roughly 6
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The adaptive networks with L = 18, every seed."""
-    sweep = shown_schemes(workshop)
-    runs = [run for run in trained(sweep) if run.design.scheme == "adaptive"]
-    table = workshop.table("steps", pd.DataFrame([steps_row(run) for run in runs]))
-    workshop.figure(plot_steps(sweep))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure the adaptive networks with L = 18, every seed."""
+    sweep = shown_schemes(context)
+    runs = [run for run in sweep.trained if run.design.scheme == "adaptive"]
+    table = context.table("steps", pd.DataFrame([steps_row(run) for run in runs]))
+    context.figure(plot_steps(sweep))
     return answers(table)
 
 
 def steps_row(run: LeakyRun) -> dict[str, float]:
-    """Layers that begin in each third of p, the last step, and the dimensions of W at p = .3 and half-way."""
+    """Count layers in each third of p; the last step, and the dimensions of W at p = 0.3 and half-way."""
     measures = run.measure(warn=False)
     p, step = measures.layers["p"].to_numpy(), measures.layers["step"].to_numpy()
     spectra = measures.weight_spectra
@@ -50,7 +50,7 @@ def steps_row(run: LeakyRun) -> dict[str, float]:
 
 
 def answers(table: pd.DataFrame) -> dict[str, Answer]:
-    """From a `steps_row` of each seed."""
+    """Decide from a `steps_row` of each seed."""
     first, middle, last = (table[name] for name in ("first", "middle", "last"))
     thirds = ", ".join(f"{table[name].mean():.3g}" for name in ("first", "middle", "last"))
     where = f"{thirds} layers in the three thirds of p ({table['layers'].iloc[0]} in all)"

@@ -8,38 +8,37 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fathometer.leaky import LeakySweep
-from fathometer.leaky.schemes import project_paths
-from fathometer.report import plot_plane, trained
+from fathometer.leaky import LeakySweep, project_paths
+from fathometer.report import plot_plane
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import mean_interval, pm
 from papers.item import Seconds
 from papers.leaky.networks import scheme_item, shown_schemes
-from papers.workshop import Workshop
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Paths with L = 18 of all schemes, every seed."""
-    sweep = shown_schemes(workshop)
-    table = workshop.table("unevenness", unevenness_table(sweep))
-    workshop.figure(plot_plane(sweep))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Project the paths with L = 18 of all schemes, every seed."""
+    sweep = shown_schemes(context)
+    table = context.table("unevenness", unevenness_table(sweep))
+    context.figure(plot_plane(sweep))
     return {"distances": better_spread(table, "distances"), "plane": better_spread(table, "plane")}
 
 
 def unevenness_table(sweep: LeakySweep) -> pd.DataFrame:
-    """For each network the unevenness of ‖A_l − A_{l−1}‖/‖A_l‖, `distances`, and of the picture, `plane`."""
+    """Tabulate the unevenness of ‖A_l − A_{l−1}‖/‖A_l‖, `distances`, and of the picture, `plane`."""
     rows = []
     for seed in sorted({run.design.seed for run in sweep.runs}):
-        runs = [run for run in trained(sweep) if run.design.seed == seed]
+        runs = [run for run in sweep.trained if run.design.seed == seed]
         for run, path in zip(runs, project_paths(runs).paths, strict=True):
             moves = run.measure(warn=False).layers["move"].to_numpy(float)
-            seen = np.linalg.norm(np.diff(path, axis=0), axis=1)
-            rows.append((run.design.scheme, seed, unevenness(moves), unevenness(seen)))
+            checked = np.linalg.norm(np.diff(path, axis=0), axis=1)
+            rows.append((run.design.scheme, seed, unevenness(moves), unevenness(checked)))
     return pd.DataFrame(rows, columns=["scheme", "seed", "distances", "plane"])
 
 
 def unevenness(distances: npt.NDArray[np.float64]) -> float:
-    """Standard deviation over mean: 0 where all are the same.
+    """Compute standard deviation over mean: 0 if all are equal.
 
     Example:
         >>> unevenness(np.array([1.0, 3.0]))
@@ -49,7 +48,7 @@ def unevenness(distances: npt.NDArray[np.float64]) -> float:
 
 
 def better_spread(table: pd.DataFrame, column: str) -> Answer:
-    """Adaptive less equidistant, within seeds."""
+    """Compare adaptive with equidistant steps, within seeds."""
     wide = table.pivot_table(index="seed", columns="scheme", values=column)
     change = mean_interval((wide["adaptive"] - wide["equidistant"]).dropna())
     words = ", ".join(f"{name} {pm(wide[name].dropna())}" for name in wide.columns)

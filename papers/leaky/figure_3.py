@@ -8,11 +8,11 @@ import pandas as pd
 
 from fathometer.report import depth_table, plot_bounded
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.intervals import Interval
 from papers.item import Seconds
 from papers.leaky.networks import depth_item, depth_networks
 from papers.leaky.trends import over_depths, power
-from papers.workshop import Workshop
 
 FROM = 5.0  # L̃ from which on a bottleneck stands
 ROOT = 0.5  # the power of L̃ up to which a quantity is called relatively constant
@@ -25,16 +25,16 @@ COLUMNS = {
 }
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Momenta and path lengths of all networks."""
-    sweep = depth_networks(workshop)
-    table = workshop.table("depths", depth_table(sweep))
-    workshop.figure(plot_bounded(sweep))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Measure momenta and path lengths of all networks."""
+    sweep = depth_networks(context)
+    table = context.table("depths", depth_table(sweep))
+    context.figure(plot_bounded(sweep))
     return answers(table)
 
 
 def answers(table: pd.DataFrame) -> dict[str, Answer]:
-    """From a row for each network."""
+    """Decide from a row for each network."""
     powers = {claim: power(table, column, FROM) for claim, column in COLUMNS.items()}
     grow = {claim: powers[claim] for claim in ("momenta", "pushed", "length")}
     names = {"momenta": "‖B‖", "pushed": "‖Bσᵀ‖", "length": "path length"}

@@ -20,7 +20,7 @@ Points = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 @for_print
 def plot_sides(points: Points, x: str, y: str) -> Figure:
-    """Both sides of a statement on logarithmic axes; where they are equal there is a line."""
+    """Draw both sides of a statement on logarithmic axes, with a line where they are equal."""
     figure = column_figure(1, 3.0)
     draw_sides(figure.subplots(), points, x, y)
     legend_above(figure, figure.axes[0].collections)
@@ -28,7 +28,7 @@ def plot_sides(points: Points, x: str, y: str) -> Figure:
 
 
 def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
-    """The same, on axes that are there."""
+    """Draw the same on given axes."""
     from matplotlib.ticker import FixedLocator, NullFormatter
 
     wide, high = (_ends([np.asarray(xy[side], float) for xy in points.values()]) for side in (0, 1))
@@ -49,7 +49,7 @@ def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
 
 @for_print
 def plot_differences(points: Points, limit: float) -> Figure:
-    """Errors against L̃, with the limit below which a statement counts as exact; 0 is drawn as 1e-17."""
+    """Draw errors against L̃, with the limit below which a statement is exact; 0 is drawn as 1e-17."""
     figure = column_figure(1, 2.6)
     axes = figure.subplots()
     for number, (name, (depths, errors)) in enumerate(points.items()):
@@ -70,7 +70,7 @@ def plot_differences(points: Points, limit: float) -> Figure:
 
 
 def _ends(sides: list[npt.NDArray[np.float64]]) -> tuple[float, float]:
-    """A little beyond what is shown of a logarithmic axis."""
+    """Compute limits a little beyond the values of a logarithmic axis."""
     values = np.concatenate(sides)
     shown = values[np.isfinite(values) & (values > 0)]
     return (0.7 * float(shown.min()), 1.4 * float(shown.max())) if len(shown) else (0.1, 10.0)
@@ -85,7 +85,7 @@ def draw_lines(
     *,
     marker: bool = True,
 ) -> None:
-    """One line for each seed or draw in one colour, named once."""
+    """Draw one line for each seed or draw in one colour, with one label."""
     style = look(number)
     for which, values in enumerate(lines):
         axes.plot(

@@ -11,32 +11,32 @@ import pandas as pd
 
 from fathometer.leaky import Phase, Recipe, grid, preset
 from fathometer.leaky.theory import linear_flow, middle_term
-from fathometer.leaky.theory.linear import QUADRATURE
 from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Item, Seconds
 from papers.leaky.instances import SmoothCurve
 from papers.leaky.networks import Plan, train_networks
-from papers.leaky.statements import Seen, every, largest_error, seen_in, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import CheckedStatement, every, largest_error, statement_table, statements_about
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DETOURS = (0.0, 0.25, 0.5)
 DIFFERENT = 1e-3
+QUADRATURE = 1e-6  # tolerance of the statement
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Smooth curves with several ways between the same ends, and trained linear networks."""
-    seeds = range(workshop.pick(smoke=2, small=20, paper=50))
-    integrals = workshop.table("integrals", curve_table(seeds))
-    seen = [*_of_curves(seeds), *_of_networks(workshop)]
-    workshop.table("sides", statement_table(seen))
-    workshop.figure(_plot(integrals))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check smooth curves with several ways between the same ends, and trained linear networks."""
+    seeds = range(context.pick(smoke=2, small=20, paper=50))
+    integrals = context.table("integrals", curve_table(seeds))
+    checked = [*_of_curves(seeds), *_of_networks(context)]
+    context.table("sides", statement_table(checked))
+    context.figure(_plot(integrals))
     linear, bent = (_spread(integrals, sigma) for sigma in ("identity", "relu"))
     return {
-        "integral": every(seen, f"to {largest_error(seen):.0e}"),
+        "integral": every(checked, f"to {largest_error(checked):.0e}"),
         "ends": Answer(
             max(linear) <= QUADRATURE,
             f"{len(linear)} pairs of ends, three ways each: the integrals differ by {max(linear):.0e} at "
@@ -51,29 +51,29 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def _of_curves(seeds: range) -> list[Seen]:
+def _of_curves(seeds: range) -> list[CheckedStatement]:
     curves = {seed: SmoothCurve(seed) for seed in seeds}
     return [
-        Seen("curves", f"seed {seed}", math.nan, middle_term(curve.at, curve.velocity))
+        CheckedStatement("curves", f"seed {seed}", math.nan, middle_term(curve.at, curve.velocity))
         for seed, curve in curves.items()
     ]
 
 
-def _of_networks(workshop: Workshop) -> list[Seen]:
-    """Linear networks, σ = id, trained; learned maps would let the rank of A_0 vanish."""
+def _of_networks(context: RunContext) -> list[CheckedStatement]:
+    """Train linear networks, σ = id; with learned maps the rank of A_0 would vanish."""
     quick = preset("quick").design
     design = replace(
         quick, sigma="identity", maps="identity", layers=8, width=30, samples=100, test_samples=0
     )
-    designs = grid(design, effective_depth=[1.0, 2.0, 4.0], seeds=workshop.pick(smoke=1, small=3, paper=5))
-    recipe = Recipe((Phase("adam", workshop.pick(smoke=20, small=1000, paper=1000), 3e-3),))
-    plan = Plan(designs[: workshop.pick(smoke=1, small=9, paper=15)], recipe)
-    runs = train_networks(workshop, "linear", plan).runs
-    return seen_in("linear networks", runs, lambda run: [linear_flow(run.path)])
+    designs = grid(design, effective_depth=[1.0, 2.0, 4.0], seeds=context.pick(smoke=1, small=3, paper=5))
+    recipe = Recipe((Phase("adam", context.pick(smoke=20, small=1000, paper=1000), 3e-3),))
+    plan = Plan(designs[: context.pick(smoke=1, small=9, paper=15)], recipe)
+    runs = train_networks(context, "linear", plan).runs
+    return statements_about("linear networks", runs, lambda run: [linear_flow(run.path)])
 
 
 def curve_table(seeds: range) -> pd.DataFrame:
-    """The integral along each way between the same ends, for σ = id and ReLU, and log|A_1|₊ − log|A_0|₊."""
+    """Tabulate the integral along each way, for σ = id and ReLU, and log|A_1|₊ − log|A_0|₊."""
     rows = []
     for seed in seeds:
         for sigma in ("identity", "relu"):
@@ -85,14 +85,14 @@ def curve_table(seeds: range) -> pd.DataFrame:
 
 
 def _spread(table: pd.DataFrame, sigma: str) -> list[float]:
-    """The largest difference between ways, over max(1, |integral|), for each pair of ends."""
+    """Compute the largest difference between ways, over max(1, |integral|), for each pair of ends."""
     groups = table[table["sigma"] == sigma].groupby("seed")["integral"]
     return [float((v.max() - v.min()) / max(1.0, v.abs().max())) for _, v in groups]
 
 
 @for_print
 def _plot(table: pd.DataFrame) -> Figure:
-    """Integrals against what the ends give."""
+    """Draw integrals against the values from the ends."""
     from matplotlib.ticker import SymmetricalLogLocator
 
     figure = column_figure(1, 2.8)

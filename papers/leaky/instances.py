@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fathometer.leaky import Flow, RepresentationPath, flow
-from fathometer.leaky.dynamics import TOLERANCE
 from fathometer.leaky.theory import solved_path
 
 START_DEPTH = 2.0  # L̃ of solved networks and of the flow
@@ -17,19 +16,19 @@ SHAPE = (6, 10)  # of their A: w and N
 
 
 def drawn(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
-    """Normal numbers."""
+    """Draw normal numbers."""
     return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def drawn_matrices(shapes: Iterable[tuple[int, int]], draws: int) -> Iterator[tuple[str, Tensor]]:
-    """So many of each shape, with words that tell them apart."""
+    """Draw several matrices of each shape, with names."""
     for width, samples in shapes:
         for seed in range(draws):
             yield f"{width} × {samples}, seed {seed}", drawn(seed, width, samples)
 
 
 def cost_and_gradient(a: Tensor) -> tuple[Tensor, Tensor]:
-    """COI = Tr[AᵀAK⁻¹] and its gradient 2AK⁻¹ − 2σ'(A) ⊙ (σ(A)K⁻¹AᵀAK⁻¹), where K = σ(A)ᵀσ(A) is regular.
+    """Compute COI = Tr[AᵀAK⁻¹] and its gradient 2AK⁻¹ − 2σ'(A) ⊙ (σ(A)K⁻¹AᵀAK⁻¹), for regular K.
 
     A is `[..., width, samples]`.
 
@@ -44,12 +43,12 @@ def cost_and_gradient(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def solved(layers: int, seed: int = 0) -> RepresentationPath:
-    """A network with w = 6, N = 10 and L̃ = 2 that is critical to rounding."""
+    """Solve for a network with w = 6, N = 10 and L̃ = 2 that is critical to rounding."""
     return solved_path(*_start(seed), START_DEPTH, layers)
 
 
-def followed(steps: int, seed: int = 0, tolerance: float = TOLERANCE) -> Flow:
-    """The flow from the same start, seen at so many places."""
+def followed(steps: int, seed: int = 0, tolerance: float = 1e-10) -> Flow:
+    """Follow the flow from the same start; return it at `steps` places."""
     return flow(*_start(seed), START_DEPTH, steps=steps, tolerance=tolerance)
 
 
@@ -58,14 +57,14 @@ def _start(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def bias_growth(found: Flow) -> Tensor:
-    """L̃ ∫‖b‖² dq from 0 to each place of a flow, by trapezia."""
+    """Integrate L̃‖b‖² from 0 to each place of a flow, by the trapezoidal rule."""
     bias = found.weights[..., -1].square().sum(1)
     pieces = found.path.steps * (bias[1:] + bias[:-1]) / 2
     return found.path.effective_depth * torch.cat([torch.zeros_like(pieces[:1]), pieces.cumsum(0)])
 
 
 def growth_factor(found: Flow) -> float:
-    """(‖W_1‖² − ‖W_0‖²) / (L̃ ∫‖b‖² dp) of a flow: 1 in the paper's Proposition 9."""
+    """Compute (‖W_1‖² − ‖W_0‖²) / (L̃ ∫‖b‖² dp) of a flow: 1 in the paper's Proposition 9."""
     norms = found.weights.square().sum((1, 2))
     return ((norms[-1] - norms[0]) / bias_growth(found)[-1]).item()
 
@@ -82,11 +81,11 @@ class SmoothCurve:
         self._detour = detour
 
     def at(self, p: float) -> Tensor:
-        """A_p."""
+        """Compute A_p."""
         return self._u(p) @ self._v(p)
 
     def velocity(self, p: float) -> Tensor:
-        """∂_pA_p."""
+        """Compute ∂_pA_p."""
         _, second, third = self._left
         turn = math.cos(p) * second + self._detour * math.pi * math.cos(math.pi * p) * third
         return turn @ self._v(p) + self._u(p) @ (2 * p * self._right[1])

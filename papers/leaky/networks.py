@@ -7,15 +7,26 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from fathometer.leaky import Design, LeakyRun, LeakySweep, Phase, Preset, Recipe, Teacher, grid, preset, sweep
-from fathometer.leaky.measures import CRITICAL
-from fathometer.leaky.plan import Scheme
-from fathometer.leaky.run import in_threads
+from fathometer.leaky import (
+    CRITICAL,
+    Design,
+    LeakyRun,
+    LeakySweep,
+    Phase,
+    Preset,
+    Recipe,
+    Scheme,
+    Teacher,
+    grid,
+    preset,
+    sweep,
+)
 from fathometer.progress import progress_bar
-from fathometer.report import trained, usual_run
+from fathometer.report import usual_run
+from papers.context import RunContext
+from papers.files import in_threads
 from papers.item import Item
 from papers.scales import Scale
-from papers.workshop import Workshop
 
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
 RANK = 3  # k* of all tasks here
@@ -39,7 +50,7 @@ class Plan(NamedTuple):
 
 
 def depth_plan(scale: Scale) -> Plan:
-    """Figures 1 and 3: equidistant networks over a range of L̃, k* = 3.
+    """Plan Figures 1 and 3: equidistant networks over a range of L̃, k* = 3.
 
     `paper` has the published sizes, λ₀ = .03 and a training that converges; `small` the preset `quick`.
     """
@@ -57,7 +68,7 @@ def depth_plan(scale: Scale) -> Plan:
 
 
 def scheme_plan(scale: Scale) -> Plan:
-    """Figure 2: L̃ = 3 over a range of L with steps of three kinds, f* of dimensions 30, 6, 3, 30."""
+    """Plan Figure 2: L̃ = 3 over a range of L with three kinds of steps, f* of dimensions 30, 6, 3, 30."""
     size = preset("paper" if scale == "paper" else "quick")
     design = scheme_design(size)
     if scale == "paper":
@@ -71,67 +82,67 @@ def scheme_plan(scale: Scale) -> Plan:
 
 
 def scheme_design(size: Preset) -> Design:
-    """A network of Figure 2, of some size."""
+    """Design a network of Figure 2, of some size."""
     return replace(size.design, effective_depth=3.0, decay=0.03, teacher=Teacher((30, 6, 3, 30), "resnet"))
 
 
-def depth_networks(workshop: Workshop) -> LeakySweep:
-    """The networks of `depth_plan`, trained and measured."""
-    return _measured(workshop, train_networks(workshop, "depths", depth_plan(workshop.scale)))
+def depth_networks(context: RunContext) -> LeakySweep:
+    """Train and measure the networks of `depth_plan`."""
+    return _measured(context, train_networks(context, "depths", depth_plan(context.scale)))
 
 
-def scheme_networks(workshop: Workshop) -> LeakySweep:
-    """The networks of `scheme_plan`, trained."""
-    return train_networks(workshop, "schemes", scheme_plan(workshop.scale))
+def scheme_networks(context: RunContext) -> LeakySweep:
+    """Train the networks of `scheme_plan`."""
+    return train_networks(context, "schemes", scheme_plan(context.scale))
 
 
-def shown_schemes(workshop: Workshop) -> LeakySweep:
-    """Those of Figures 2b and 2c, trained and measured: L = 18, or the most layers where there are none."""
-    networks = scheme_networks(workshop)
+def shown_schemes(context: RunContext) -> LeakySweep:
+    """Train and measure those of Figures 2b and 2c: L = 18, or the most layers if there are none."""
+    networks = scheme_networks(context)
     layers = {run.design.layers for run in networks.runs}
     shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
-    return _measured(workshop, replace(networks, runs=tuple(networks.chosen(layers=shown))))
+    return _measured(context, replace(networks, runs=tuple(networks.chosen(layers=shown))))
 
 
 def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
-    """The networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
+    """Select the networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
     depth = usual_run(networks).design.effective_depth
-    found = [run for run in trained(networks) if run.design.effective_depth == depth]
+    found = [run for run in networks.trained if run.design.effective_depth == depth]
     return sorted(found, key=lambda run: run.design.seed)
 
 
 def by_seed(networks: LeakySweep) -> dict[int, list[LeakyRun]]:
-    """Networks that did not diverge, by seed, in the order of L̃."""
+    """Group networks that did not diverge by seed, in the order of L̃."""
     found: dict[int, list[LeakyRun]] = {}
-    for run in sorted(trained(networks), key=lambda run: (run.design.seed, run.design.effective_depth)):
+    for run in sorted(networks.trained, key=lambda run: (run.design.seed, run.design.effective_depth)):
         found.setdefault(run.design.seed, []).append(run)
     return found
 
 
 def name_of(run: LeakyRun) -> str:
-    """L̃ and seed, in words."""
+    """Write L̃ and seed."""
     return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
 
 
-def train_networks(workshop: Workshop, name: str, plan: Plan) -> LeakySweep:
-    """Train, or load those of the same name; an interrupted training goes on. A warning becomes a note."""
-    folder = workshop.shared / "leaky" / name
+def train_networks(context: RunContext, name: str, plan: Plan) -> LeakySweep:
+    """Train, resume or load networks of one name. A warning becomes a note."""
+    folder = context.shared / "leaky" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings(record=True) as said, progress_bar(f"training {name}") as show:
         warnings.simplefilter("always", UserWarning)
-        found = sweep(*plan, device=workshop.device, out=folder, resume=True, progress=show)
+        found = sweep(*plan, device=context.device, out=folder, resume=True, progress=show)
     for warning in said:
         if issubclass(warning.category, UserWarning):  # others are of other libraries
-            workshop.note(f"{warning.message}.")
+            context.note(f"{warning.message}.")
     return found
 
 
-def _measured(workshop: Workshop, networks: LeakySweep) -> LeakySweep:
-    """Measure once, in threads, and say how many networks are not critical."""
-    measures = in_threads(lambda run: run.measure(warn=False), trained(networks))
+def _measured(context: RunContext, networks: LeakySweep) -> LeakySweep:
+    """Measure once, in threads, and note how many networks are not critical."""
+    measures = in_threads(lambda run: run.measure(warn=False), networks.trained)
     loose = sum(found.summary["crit"] > CRITICAL for found in measures)
     if loose:
-        workshop.note(
+        context.note(
             f"{loose} of {len(measures)} networks are not at a critical point: crit, the median of "
             f"‖W − L̃Bσᵀ‖/‖W‖ over layers, is above {CRITICAL:g}."
         )

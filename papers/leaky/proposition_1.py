@@ -8,60 +8,57 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from fathometer.leaky import LeakySweep
-from fathometer.leaky.energy import exact_cost, gamma_of
-from fathometer.leaky.model import with_ones
+from fathometer.leaky import LeakySweep, exact_cost, gamma_of
 from fathometer.leaky.theory import stable_rank_bound
-from fathometer.report import trained
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.figures import plot_sides
 from papers.leaky.instances import drawn, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
-from papers.leaky.statements import Seen, every, sides_of, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import CheckedStatement, every, sides_of, statement_table
 
 SHAPES = ((8, 3), (30, 5), (20, 12))  # w × N of drawn matrices
 FEW = 8  # samples of a trained representation for which the exact cost is finite
 RANK_ERROR = 1e-6
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Matrices that are drawn, and every representation of trained networks."""
-    draws = workshop.pick(smoke=5, small=200, paper=1000)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check drawn matrices, and every representation of trained networks."""
+    draws = context.pick(smoke=5, small=200, paper=1000)
     matrices = drawn_matrices(SHAPES, draws)
-    seen = [Seen("drawn", where, math.nan, stable_rank_bound(a)) for where, a in matrices]
-    seen += _of_networks(depth_networks(workshop))
-    workshop.table("sides", statement_table(seen))
-    finite = [one for one in seen if math.isfinite(one.statement.left)]
-    workshop.figure(plot_sides(sides_of(finite), "stable rank: the bound", "cost of identity"))
+    checked = [CheckedStatement("drawn", where, math.nan, stable_rank_bound(a)) for where, a in matrices]
+    checked += _of_networks(depth_networks(context))
+    context.table("sides", statement_table(checked))
+    finite = [one for one in checked if math.isfinite(one.statement.left)]
+    context.figure(plot_sides(sides_of(finite), "stable rank: the bound", "cost of identity"))
     least = min(one.statement.left / one.statement.right for one in finite if one.statement.right > 0)
     return {
         "bound": every(
-            seen,
-            f"finite cost in {len(finite)} of {len(seen)}, and then {least:.3g} times the bound or more",
+            checked,
+            f"finite cost in {len(finite)} of {len(checked)}, and then {least:.3g} times the bound or more",
             {"finite": len(finite), "least_ratio": least},
         ),
         "rank": _rank(draws),
-        "letter": _letter(draws),
+        "letter": _as_printed(draws),
         "ones": _ones(),
     }
 
 
-def _of_networks(sweep: LeakySweep) -> Iterator[Seen]:
-    """All samples with γ_p, and the first few without."""
-    for run in trained(sweep):
+def _of_networks(sweep: LeakySweep) -> Iterator[CheckedStatement]:
+    """Check all samples with γ_p, and the first few without."""
+    for run in sweep.trained:
         depth = run.design.effective_depth
         for place, a in enumerate(run.path.representations):
             where = f"{name_of(run)}, A_{place}"
             gamma = gamma_of(a.relu()).item()
             if gamma > 0:
-                yield Seen("trained (with γ)", where, depth, stable_rank_bound(a, gamma))
-            yield Seen(f"trained ({FEW} samples)", where, depth, stable_rank_bound(a[:, :FEW]))
+                yield CheckedStatement("trained (with γ)", where, depth, stable_rank_bound(a, gamma))
+            yield CheckedStatement(f"trained ({FEW} samples)", where, depth, stable_rank_bound(a[:, :FEW]))
 
 
 def _rank(draws: int) -> Answer:
-    """COI = rank of non-negative matrices, products of non-negative factors."""
+    """Check COI = rank of non-negative matrices, products of non-negative factors."""
     worst = 0.0
     for rank in (1, 2, 3, 5):
         for seed in range(draws):
@@ -74,8 +71,8 @@ def _rank(draws: int) -> Answer:
     )
 
 
-def _letter(draws: int) -> Answer:
-    """‖Aσ(A)⁺‖² with the pseudo-inverse alone, at A = −1 and where there are more samples than neurons."""
+def _as_printed(draws: int) -> Answer:
+    """Compute ‖Aσ(A)⁺‖² with the pseudo-inverse alone, at A = −1 and for more samples than neurons."""
     minus = stable_rank_bound(-torch.ones(1, 1))
     wide = [stable_rank_bound(drawn(seed, 5, 30)) for seed in range(draws)]
     below = [s for s in wide if s.details["paper_left"] < s.right]
@@ -88,7 +85,7 @@ def _letter(draws: int) -> Answer:
 
 
 def _ones() -> Answer:
-    """With the row of ones of section 1.1: A = −ε, one neuron and one sample, costs about ε²."""
+    """Check the row of ones of section 1.1: A = −ε, one neuron and one sample, costs about ε²."""
     costs = [_with_bias(-torch.full((1, 1), size, dtype=torch.float64)) for size in (1.0, 0.1)]
     return Answer(
         min(costs) >= 1,
@@ -98,7 +95,7 @@ def _ones() -> Answer:
 
 
 def _with_bias(a: Tensor) -> float:
-    return exact_cost(a, with_ones(a.relu())).item()
+    return exact_cost(a, torch.cat([a.relu(), torch.ones_like(a[:1])])).item()
 
 
 PROPOSITION_1 = depth_item(

@@ -11,16 +11,15 @@ import torch
 from torch import Tensor
 
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.theory import added_neuron
-from fathometer.leaky.theory.identity import cost_of
-from fathometer.report import DARK, column_figure, for_print, legend_above, trained
+from fathometer.leaky.theory import added_neuron, cost_of
+from fathometer.report import DARK, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines, draw_sides
 from papers.leaky.instances import cost_and_gradient, drawn, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
-from papers.leaky.statements import Seen, every, largest_error, sides_of, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import CheckedStatement, every, largest_error, sides_of, statement_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +31,7 @@ NEARBY = 1e-3
 
 
 class Descent(NamedTuple):
-    """Where the cost of identity of some matrices was led by descent.
+    """The ends of descents on the cost of identity of some matrices.
 
     Attributes:
         costs: along the way, `[records, matrices]`.
@@ -45,49 +44,49 @@ class Descent(NamedTuple):
     records: list[int]
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """A new neuron at drawn and trained representations; descent on the cost itself."""
-    draws = workshop.pick(smoke=3, small=20, paper=50)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Add a neuron to drawn and trained representations; descend on the cost itself."""
+    draws = context.pick(smoke=3, small=20, paper=50)
     matrices = [(where, a) for where, a in drawn_matrices(SHAPES, draws) if math.isfinite(cost_of(a))]
-    seen = [Seen("drawn", where, math.nan, added_neuron(a)) for where, a in matrices]
-    seen += _of_networks(depth_networks(workshop), workshop.pick(smoke=4, small=3, paper=5))
-    workshop.table("sides", statement_table(seen))
-    descents = _descents(workshop)
-    table = workshop.table("minima", _ends(descents))
-    workshop.figure(_plot(seen, descents))
-    falls = [one for one in seen if one.statement.details["decreases"]]
+    checked = [CheckedStatement("drawn", where, math.nan, added_neuron(a)) for where, a in matrices]
+    checked += _of_networks(depth_networks(context), context.pick(smoke=4, small=3, paper=5))
+    context.table("sides", statement_table(checked))
+    descents = _descents(context)
+    table = context.table("minima", _ends(descents))
+    context.figure(_plot(checked, descents))
+    falls = [one for one in checked if one.statement.details["decreases"]]
     return {
         "decrease": every(
-            seen,
-            f"the closed form −ε²(‖A_i‖² − k)/(1 + ε²k) to {largest_error(seen):.0e}; the COI falls in "
-            f"{len(falls)} of {len(seen)}",
-            {"falls": len(falls), "error": largest_error(seen)},
+            checked,
+            f"the closed form −ε²(‖A_i‖² − k)/(1 + ε²k) to {largest_error(checked):.0e}; the COI falls in "
+            f"{len(falls)} of {len(checked)}",
+            {"falls": len(falls), "error": largest_error(checked)},
         ),
         "minima": minima(table),
-        "letter": _letter(workshop.pick(smoke=100, small=10_000, paper=10_000)),
+        "letter": _as_printed(context.pick(smoke=100, small=10_000, paper=10_000)),
     }
 
 
-def _of_networks(sweep: LeakySweep, every_so_many: int) -> Iterator[Seen]:
-    """Some of the places along each path: the first few samples, where these have a finite cost."""
-    for run in trained(sweep):
+def _of_networks(sweep: LeakySweep, every_so_many: int) -> Iterator[CheckedStatement]:
+    """Check some places along each path: the first few samples, if these have a finite cost."""
+    for run in sweep.trained:
         for place in range(0, len(run.path.representations), every_so_many):
             a = run.path.representations[place][:, :FEW]
             if bool((a < 0).any()) and math.isfinite(cost_of(a)):
                 where = f"{name_of(run)}, A_{place}"
-                yield Seen("trained", where, run.design.effective_depth, added_neuron(a))
+                yield CheckedStatement("trained", where, run.design.effective_depth, added_neuron(a))
 
 
-def _descents(workshop: Workshop) -> dict[tuple[int, int], Descent]:
-    """From drawn matrices of each shape."""
-    shapes = workshop.pick(smoke=SHAPES[:1], small=SHAPES, paper=SHAPES)
-    steps = workshop.pick(smoke=100, small=3000, paper=3000)
-    seeds = range(workshop.pick(smoke=2, small=6, paper=10))
+def _descents(context: RunContext) -> dict[tuple[int, int], Descent]:
+    """Descend from drawn matrices of each shape."""
+    shapes = context.pick(smoke=SHAPES[:1], small=SHAPES, paper=SHAPES)
+    steps = context.pick(smoke=100, small=3000, paper=3000)
+    seeds = range(context.pick(smoke=2, small=6, paper=10))
     return {shape: descend(torch.stack([drawn(seed, *shape) for seed in seeds]), steps) for shape in shapes}
 
 
 def _ends(descents: Mapping[tuple[int, int], Descent]) -> pd.DataFrame:
-    """A row for each matrix."""
+    """Make a row for each matrix."""
     parts = [
         pd.DataFrame({"w": width, "N": samples, "cost": found.costs[-1], "negative": found.negative})
         for (width, samples), found in descents.items()
@@ -96,7 +95,7 @@ def _ends(descents: Mapping[tuple[int, int], Descent]) -> pd.DataFrame:
 
 
 def descend(starts: Tensor, steps: int, rate: float = 0.01) -> Descent:
-    """Adam on the COI of many matrices, `[matrices, width, samples]`, at a rate that falls along a cosine."""
+    """Minimise the COI of many matrices, `[matrices, width, samples]`, by Adam with a cosine schedule."""
     a, first, second = starts.clone(), torch.zeros_like(starts), torch.zeros_like(starts)
     records, costs = [0], [cost_and_gradient(a)[0]]
     for step in range(1, steps + 1):
@@ -113,7 +112,7 @@ def descend(starts: Tensor, steps: int, rate: float = 0.01) -> Descent:
 
 
 def minima(table: pd.DataFrame) -> Answer:
-    """Whether costs are whole numbers, and nothing negative is left."""
+    """Check whether costs are whole numbers, and no entry is negative."""
     off = (table["cost"] - table["cost"].round()).abs()
     reached = ", ".join(f"{cost:g} ({count})" for cost, count in table["cost"].round().value_counts().items())
     return Answer(
@@ -124,8 +123,8 @@ def minima(table: pd.DataFrame) -> Answer:
     )
 
 
-def _letter(tries: int) -> Answer:
-    """At A' = (−1; 0) ‖A'σ(A')⁺‖² is 0, and nowhere near it is it less."""
+def _as_printed(tries: int) -> Answer:
+    """Check A' = (−1; 0): ‖A'σ(A')⁺‖² is 0 there, and nowhere near it smaller."""
     a = torch.tensor([[-1.0], [0.0]], dtype=torch.float64)
     here = _literal(a[None])[0].item()
     near = a + NEARBY * drawn(0, tries, 2, 1)
@@ -144,11 +143,11 @@ def _literal(a: Tensor) -> Tensor:
 
 
 @for_print
-def _plot(seen: list[Seen], descents: Mapping[tuple[int, int], Descent]) -> Figure:
+def _plot(checked: list[CheckedStatement], descents: Mapping[tuple[int, int], Descent]) -> Figure:
     figure = column_figure(2, 2.6)
     left, right = figure.subplots(1, 2)
     draw_sides(
-        left, sides_of(seen), r"$\|A_i\|^2-\|\sigma(A_i)\|^2$", r"decrease of the COI over $\epsilon^2$"
+        left, sides_of(checked), r"$\|A_i\|^2-\|\sigma(A_i)\|^2$", r"decrease of the COI over $\epsilon^2$"
     )
     for number, ((width, samples), found) in enumerate(descents.items()):
         name = f"{width} × {samples}"

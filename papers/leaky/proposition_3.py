@@ -10,17 +10,15 @@ import torch
 from torch import Tensor
 
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.theory import constant_cost_path, path_to_a_saddle
-from fathometer.leaky.theory.identity import cost_of
-from fathometer.leaky.theory.statement import Statement, equal
-from fathometer.report import column_figure, for_print, trained
+from fathometer.leaky.theory import Statement, constant_cost_path, cost_of, path_to_a_saddle
+from fathometer.report import column_figure, for_print
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines
 from papers.leaky.instances import cost_and_gradient, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
-from papers.leaky.statements import Seen, every, largest_error, named, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import CheckedStatement, every, largest_error, named, statement_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,22 +28,22 @@ SAME = 1e-8
 SHOWN = 5  # lines in the figure
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """From drawn matrices, and from a few samples of trained representations."""
-    draws = workshop.pick(smoke=2, small=30, paper=100)
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check drawn matrices, and a few samples of trained representations."""
+    draws = context.pick(smoke=2, small=30, paper=100)
     starts = [("drawn", where, math.nan, a) for where, a in drawn_matrices(SHAPES, draws)]
-    starts += _of_networks(depth_networks(workshop))
-    seen = [
-        Seen(kind, where, depth, statement)
+    starts += _of_networks(depth_networks(context))
+    checked = [
+        CheckedStatement(kind, where, depth, statement)
         for kind, where, depth, a in starts
         for statement in [*path_to_a_saddle(a), same_gradient(a)]
     ]
-    workshop.table("sides", statement_table(seen))
-    workshop.figure(_plot([a for *_, a in starts[: draws * len(SHAPES) : max(draws // 2, 1)]][:SHOWN]))
-    level = named(seen, "Proposition 3, constant cost")
-    zero, falls = named(seen, "Proposition 3, zero rows"), named(seen, "Proposition 3, no minimum")
-    gradient = named(seen, "Proposition 3, gradient")
-    workshop.note(
+    context.table("sides", statement_table(checked))
+    context.figure(_plot([a for *_, a in starts[: draws * len(SHAPES) : max(draws // 2, 1)]][:SHOWN]))
+    level = named(checked, "Proposition 3, constant cost")
+    zero, falls = named(checked, "Proposition 3, zero rows"), named(checked, "Proposition 3, no minimum")
+    gradient = named(checked, "Proposition 3, gradient")
+    context.note(
         "The path is shown from any A with a negative entry: no local minimum with one was found to begin at "
         "(see Proposition 2)."
     )
@@ -61,8 +59,8 @@ def run(workshop: Workshop) -> Mapping[str, Answer]:
 
 
 def _of_networks(sweep: LeakySweep) -> Iterator[tuple[str, str, float, Tensor]]:
-    """The representation half-way, as many samples as its width allows, where they have a finite cost."""
-    for run in trained(sweep):
+    """Take the middle representation, as many samples as its width allows, if their cost is finite."""
+    for run in sweep.trained:
         a = run.path.representations[len(run.path.representations) // 2]
         few = a[:, : 3 if len(a) > 12 else 2]
         if bool((few < 0).any()) and math.isfinite(cost_of(few)):
@@ -70,25 +68,26 @@ def _of_networks(sweep: LeakySweep) -> Iterator[tuple[str, str, float, Tensor]]:
 
 
 def same_gradient(a: Tensor) -> Statement:
-    """Rows of the gradient at the end of the path are √a_i times those at its beginning."""
+    """Check that rows of the gradient at the end of the path are √a_i times those at its beginning."""
     path = constant_cost_path(a)
     _, end = cost_and_gradient(path.at(1.0))
     expected = path.coefficients.sqrt()[:, None] * cost_and_gradient(path.start)[1]
     error = ((end - expected).norm() / expected.norm().clamp(min=1e-300)).item()
-    return equal(
+    return Statement(
         "Proposition 3, gradient",
         "∇COI(A_1) has the rows √a_i ∇COI(Â)_i",
-        end.norm().item(),
-        expected.norm().item(),
-        error=error,
-        tolerance=SAME,
-        measure="the relative difference",
+        left=end.norm().item(),
+        right=expected.norm().item(),
+        slack=SAME - error,
+        holds=error <= SAME,
+        how=f"the relative difference ≤ {SAME:g}",
+        details={"error": error},
     )
 
 
 @for_print
 def _plot(starts: list[Tensor]) -> Figure:
-    """The COI along the path, and along εz from its end."""
+    """Draw the COI along the path, and along εz from its end."""
     figure = column_figure(2, 2.4)
     left, right = figure.subplots(1, 2, sharey=True)
     times, sizes = torch.linspace(0, 1, 21), torch.linspace(0, 2, 21)

@@ -9,35 +9,35 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fathometer.leaky.theory import Statement, proposition_5
-from fathometer.leaky.theory.hamiltonian import FALLING, VANISHED
 from fathometer.report import DARK, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.figures import draw_lines
 from papers.leaky.networks import by_seed, depth_item, depth_networks
 from papers.leaky.trends import over_depths
 from papers.ranks import spearman
-from papers.workshop import Workshop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FALLING, VANISHED = -0.8, 0.05  # rank correlation with L̃, and ‖A₋‖/‖A‖ at the largest L̃
 PLACES = {"at_least_cost": "least COI", "at_half": "$p = 1/2$", "at_least_speed": "least speed"}
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The networks of each seed, in the order of their L̃."""
-    seeds = by_seed(depth_networks(workshop))
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check the networks of each seed, in the order of their L̃."""
+    seeds = by_seed(depth_networks(context))
     found = {seed: proposition_5([run.path for run in runs]) for seed, runs in seeds.items()}
-    table = workshop.table("negative", pd.DataFrame(list(chain(*(_rows(s, f) for s, f in found.items())))))
-    workshop.figure(_plot(table))
+    table = context.table("negative", pd.DataFrame(list(chain(*(_rows(s, f) for s, f in found.items())))))
+    context.figure(_plot(table))
     speeds = over_depths(table, "boundedness")
-    workshop.note(f"‖∂A‖/‖A‖ at the least COI, which the Proposition assumes to be bounded: {speeds}.")
+    context.note(f"‖∂A‖/‖A‖ at the least COI, which the Proposition assumes to be bounded: {speeds}.")
     return {"slow": non_negative(table, "at_least_cost"), "half": non_negative(table, "at_half")}
 
 
 def _rows(seed: int, statement: Statement) -> list[dict[str, float]]:
-    """The statement's details, a row for each L̃."""
+    """Make a row for each L̃ from the statement's details."""
     depths = [name.removeprefix("at_half_") for name in statement.details if name.startswith("at_half_")]
     names = [*PLACES, "boundedness"]
     return [
@@ -47,7 +47,7 @@ def _rows(seed: int, statement: Statement) -> list[dict[str, float]]:
 
 
 def non_negative(table: pd.DataFrame, column: str) -> Answer:
-    """In every seed ‖A₋‖/‖A‖ falls with L̃, and is small at the largest."""
+    """Check that in every seed ‖A₋‖/‖A‖ falls with L̃, and is small at the largest."""
     trends = [spearman(group["effective_depth"], group[column]) for _, group in table.groupby("seed")]
     last = table[table["effective_depth"] == table["effective_depth"].max()][column]
     return Answer(

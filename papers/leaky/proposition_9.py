@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fathometer.leaky import Flow, LeakyRun
-from fathometer.leaky.measures import CRITICAL
-from fathometer.leaky.theory import Statement, balancedness
-from fathometer.leaky.theory.statement import TRAINED
-from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, trained
+from fathometer.leaky import CRITICAL, Flow, LeakyRun
+from fathometer.leaky.theory import TRAINED, Statement, balancedness
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.instances import START_DEPTH, bias_growth, followed, growth_factor, solved
 from papers.leaky.networks import depth_item, depth_networks
-from papers.leaky.statements import Seen, every, largest_error, named, seen_in, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import (
+    CheckedStatement,
+    every,
+    largest_error,
+    named,
+    statement_table,
+    statements_about,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,51 +30,51 @@ if TYPE_CHECKING:
 LAYERS = (40, 400)  # of solved networks
 EXACT = 1e-8
 FLOW_ERROR = 1e-3  # of the factor
-STEPS = 400  # places at which the flow is seen
+STEPS = 400  # places along the flow
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """The flow, networks that are solved for, and trained ones that are critical."""
-    seeds = range(workshop.pick(smoke=1, small=3, paper=5))
-    flows = [followed(STEPS, seed, workshop.pick(smoke=1e-5, small=1e-8, paper=1e-8)) for seed in seeds]
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check the flow, solved networks, and trained networks that are critical."""
+    seeds = range(context.pick(smoke=1, small=3, paper=5))
+    flows = [followed(STEPS, seed, context.pick(smoke=1e-5, small=1e-8, paper=1e-8)) for seed in seeds]
     critical = [
-        run
-        for run in trained(depth_networks(workshop))
-        if run.measure(warn=False).summary["crit"] <= CRITICAL
+        run for run in depth_networks(context).trained if run.measure(warn=False).summary["crit"] <= CRITICAL
     ]
-    seen = [
-        *_of_solved(seeds, workshop.pick(smoke=LAYERS[:1], small=LAYERS, paper=LAYERS)),
-        *seen_in("trained", critical, lambda run: balancedness(run.path)),
+    checked = [
+        *_of_solved(seeds, context.pick(smoke=LAYERS[:1], small=LAYERS, paper=LAYERS)),
+        *statements_about("trained", critical, lambda run: balancedness(run.path)),
     ]
-    workshop.table("sides", statement_table(seen))
+    context.table("sides", statement_table(checked))
     factors = [growth_factor(found) for found in flows]
-    workshop.table("factors", factor_table(factors, seen))
-    workshop.figure(_plot(flows[0], seen))
-    workshop.note(
+    context.table("factors", factor_table(factors, checked))
+    context.figure(_plot(flows[0], checked))
+    context.note(
         "The factor is fitted to ‖W‖² and suffers most from training that has not quite converged: it is "
         "exact along the flow and in networks that are critical to rounding."
     )
     growth, layers = (
-        named(seen, "Proposition 9"),
-        named(seen, "Proposition 9, biases", "Proposition 9, norms"),
+        named(checked, "Proposition 9"),
+        named(checked, "Proposition 9, biases", "Proposition 9, norms"),
     )
     return {
-        "letter": letter(factors, growth),
+        "letter": as_printed(factors, growth),
         "growth": _growth(factors, growth),
         "layers": every(layers, _errors(layers)),
         "increasing": increasing(flows, critical),
     }
 
 
-def _of_solved(seeds: Sequence[int], layers: Sequence[int]) -> Iterator[Seen]:
+def _of_solved(seeds: Sequence[int], layers: Sequence[int]) -> Iterator[CheckedStatement]:
     for seed in seeds:
         for count in layers:
             found = balancedness(solved(count, seed), EXACT)
-            yield from (Seen("solved", f"L = {count}, seed {seed}", START_DEPTH, s) for s in found)
+            yield from (
+                CheckedStatement("solved", f"L = {count}, seed {seed}", START_DEPTH, s) for s in found
+            )
 
 
-def letter(factors: Sequence[float], growth: Sequence[Seen]) -> Answer:
-    """The paper's factor is 1: of the flow, and of solved networks with the drift of H taken out."""
+def as_printed(factors: Sequence[float], growth: Sequence[CheckedStatement]) -> Answer:
+    """Check the paper's factor 1: in the flow, and in solved networks without the drift of H."""
     found = [*factors, *(_factor(one.statement) for one in growth if one.kind == "solved")]
     return Answer(
         all(abs(factor - 1) <= TRAINED for factor in found),
@@ -79,7 +84,7 @@ def letter(factors: Sequence[float], growth: Sequence[Seen]) -> Answer:
     )
 
 
-def _growth(factors: Sequence[float], growth: Sequence[Seen]) -> Answer:
+def _growth(factors: Sequence[float], growth: Sequence[CheckedStatement]) -> Answer:
     found = every(growth, _errors(growth))
     off = max(abs(factor / 2 - 1) for factor in factors)
     fitted = [_factor(one.statement) for one in growth if one.kind == "trained"]
@@ -96,7 +101,7 @@ def _growth(factors: Sequence[float], growth: Sequence[Seen]) -> Answer:
 
 
 def increasing(flows: Sequence[Flow], runs: Sequence[LeakyRun]) -> Answer:
-    """Whether ‖W‖ never falls: along the flow, and from each layer of a trained network to the next."""
+    """Check whether ‖W‖ never falls: along the flow, and from layer to layer of a trained network."""
     along = all(bool((found.weights.square().sum((1, 2)).diff() >= 0).all()) for found in flows)
     falls = [int((run.path.require_momenta()[1].square().sum((1, 2)).diff() < 0).sum()) for run in runs]
     layers = sum(run.design.layers - 1 for run in runs)
@@ -108,12 +113,12 @@ def increasing(flows: Sequence[Flow], runs: Sequence[LeakyRun]) -> Answer:
     )
 
 
-def factor_table(factors: Sequence[float], seen: Sequence[Seen]) -> pd.DataFrame:
-    """The factors fitted, with and without the drift of H."""
+def factor_table(factors: Sequence[float], checked: Sequence[CheckedStatement]) -> pd.DataFrame:
+    """Tabulate the fitted factors, with and without the drift of H."""
     rows: list[tuple[str, str, float, float, float]] = [
         ("flow", f"seed {seed}", 0.0, factor, factor) for seed, factor in enumerate(factors)
     ]
-    for one in named(seen, "Proposition 9"):
+    for one in named(checked, "Proposition 9"):
         details = one.statement.details
         drift = details.get("factor_with_drift", float("nan"))
         rows.append((one.kind, one.where, details["largest_leak"], _factor(one.statement), drift))
@@ -124,14 +129,14 @@ def _factor(statement: Statement) -> float:
     return statement.details.get("factor", float("nan"))
 
 
-def _errors(seen: Sequence[Seen]) -> str:
-    kinds = dict.fromkeys(one.kind for one in seen)
-    return "errors up to " + ", ".join(f"{largest_error(seen, kind):.1e} ({kind})" for kind in kinds)
+def _errors(checked: Sequence[CheckedStatement]) -> str:
+    kinds = dict.fromkeys(one.kind for one in checked)
+    return "errors up to " + ", ".join(f"{largest_error(checked, kind):.1e} ({kind})" for kind in kinds)
 
 
 @for_print
-def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
-    """Left the flow, with both formulas; right the factors of networks by ρL̃."""
+def _plot(found: Flow, checked: Sequence[CheckedStatement]) -> Figure:
+    """Draw the flow with both formulas, and the factors of networks by ρL̃."""
     figure = column_figure(2, 2.6)
     left, right = figure.subplots(1, 2)
     norms, grown = found.weights.square().sum((1, 2)), bias_growth(found)
@@ -148,7 +153,7 @@ def _plot(found: Flow, seen: Sequence[Seen]) -> Figure:
         label=r"the paper's $\|W_0\|^2+\tilde{L}\int\|b\|^2$",
     )
     left.set(xlabel="$p$", ylabel=r"$\|W_p\|^2$")
-    table = factor_table([], seen)
+    table = factor_table([], checked)
     for number, (kind, rows) in enumerate(table.groupby("kind")):
         for column, filled in (("factor", True), ("factor_with_drift", False)):
             colour = PALETTE[2 + number]

@@ -5,33 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fathometer.leaky.theory import integration_range, output_scaling
-from fathometer.leaky.theory.symmetries import EXACT
-from fathometer.report import trained
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.figures import Points, plot_differences
 from papers.leaky.networks import depth_item, depth_networks
-from papers.leaky.statements import Seen, every, largest_error, named, seen_in, statement_table
-from papers.workshop import Workshop
+from papers.leaky.statements import (
+    CheckedStatement,
+    every,
+    largest_error,
+    named,
+    statement_table,
+    statements_about,
+)
 
+EXACT = 1e-10  # tolerance of these statements
 STRETCH = 3.0  # c, of the range
 SHIFT = 0.5  # c, of L̃
 
 
-def run_range(workshop: Workshop) -> Mapping[str, Answer]:
-    """Every network stretched to [0, 3], and those of one seed to [0, L̃]."""
-    runs = trained(depth_networks(workshop))
+def run_range(context: RunContext) -> Mapping[str, Answer]:
+    """Stretch every network to [0, 3], and those of one seed to [0, L̃]."""
+    runs = depth_networks(context).trained
     least = min(run.design.seed for run in runs)
-    seen = seen_in("c = 3", runs, lambda run: integration_range(run.path, STRETCH))
-    unit = seen_in(
+    checked = statements_about("c = 3", runs, lambda run: integration_range(run.path, STRETCH))
+    unit = statements_about(
         "c = L̃",
         [run for run in runs if run.design.seed == least],
         lambda run: integration_range(run.path, run.design.effective_depth),
     )
-    workshop.table("sides", statement_table([*seen, *unit]))
+    context.table("sides", statement_table([*checked, *unit]))
     kinds = {"network": "network", "flow": "flow", "norm": "parameter norm"}
-    found = {label: _of(seen, "integration range", kind) for kind, label in kinds.items()}
-    workshop.figure(plot_differences(_points(found), EXACT))
+    found = {label: _of(checked, "integration range", kind) for kind, label in kinds.items()}
+    context.figure(plot_differences(_points(found), EXACT))
     activations = [*found["network"], *found["flow"]]
     return {
         "activations": every(activations, f"to {largest_error(activations):.0e}"),
@@ -40,19 +46,21 @@ def run_range(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
-    """Every network with L̃ + .5, and as a plain ResNet; and one with its biases, where the symmetry ends."""
-    runs = trained(depth_networks(workshop))
-    shifted = seen_in("c = .5", runs, lambda run: output_scaling(run.path, SHIFT))
-    plain = seen_in("c = −L̃", runs, lambda run: output_scaling(run.path, -run.design.effective_depth))
+def run_scaling(context: RunContext) -> Mapping[str, Answer]:
+    """Check every network with L̃ + 0.5, and as a plain ResNet; and one with its biases, without symmetry."""
+    runs = depth_networks(context).trained
+    shifted = statements_about("c = .5", runs, lambda run: output_scaling(run.path, SHIFT))
+    plain = statements_about(
+        "c = −L̃", runs, lambda run: output_scaling(run.path, -run.design.effective_depth)
+    )
     least = min(run.design.seed for run in runs)
-    biased = seen_in(
+    biased = statements_about(
         "with biases",
         [run for run in runs if run.design.seed == least],
         lambda run: output_scaling(run.path, SHIFT, bias=True),
     )
-    workshop.table("sides", statement_table([*shifted, *plain, *biased]))
-    flow, down, kept = (_of(seen, "output scaling", "flow") for seen in (shifted, plain, biased))
+    context.table("sides", statement_table([*shifted, *plain, *biased]))
+    flow, down, kept = (_of(checked, "output scaling", "flow") for checked in (shifted, plain, biased))
     network = _of(shifted, "output scaling", "network")
     found = {
         r"flow, $\tilde{L}+1/2$": flow,
@@ -60,14 +68,14 @@ def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
         r"network, $\kappa$ for $e^{-cp}$": network,
         "flow, biases kept": kept,
     }
-    workshop.figure(plot_differences(_points(found), EXACT))
+    context.figure(plot_differences(_points(found), EXACT))
     away = max(one.statement.details["kappa_from_exponential"] for one in network)
-    workshop.note(
+    context.note(
         "The symmetry is one of the differential equation. In a network of section 3, e^{−cp} is replaced by "
         f"κ_l = Π(1 − ρ(L̃ + c))/(1 − ρL̃), up to {away:.0%} away from it, and then exact to "
         f"{largest_error(network):.0e} with weights scaled by the factors of κ."
     )
-    workshop.note(
+    context.note(
         "It needs the assumption of no biases: with them the activations differ by up to "
         f"{largest_error(kept):.0%} (c = .5, one seed)."
     )
@@ -77,14 +85,14 @@ def run_scaling(workshop: Workshop) -> Mapping[str, Answer]:
     }
 
 
-def _of(seen: Sequence[Seen], symmetry: str, kind: str) -> list[Seen]:
-    return named(seen, f"Section 1.2, {symmetry}, {kind}")
+def _of(checked: Sequence[CheckedStatement], symmetry: str, kind: str) -> list[CheckedStatement]:
+    return named(checked, f"Section 1.2, {symmetry}, {kind}")
 
 
-def _points(found: Mapping[str, Sequence[Seen]]) -> Points:
+def _points(found: Mapping[str, Sequence[CheckedStatement]]) -> Points:
     return {
-        name: ([one.depth for one in seen], [one.statement.details["error"] for one in seen])
-        for name, seen in found.items()
+        name: ([one.depth for one in checked], [one.statement.details["error"] for one in checked])
+        for name, checked in found.items()
     }
 
 

@@ -11,14 +11,14 @@ import torch
 
 from fathometer.leaky import LeakySweep, RepresentationPath
 from fathometer.leaky.theory import Statement, solved_path, theorem_4
-from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, trained
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
 from papers.claim import Answer, Claim
+from papers.context import RunContext
 from papers.item import Seconds
 from papers.leaky.instances import START_DEPTH, solved
 from papers.leaky.networks import depth_item, depth_networks, name_of
-from papers.leaky.statements import Seen, every, named, statement_table
+from papers.leaky.statements import CheckedStatement, every, named, statement_table
 from papers.leaky.trends import over_depths, power
-from papers.workshop import Workshop
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,57 +32,59 @@ FIRST = ("Theorem 4, first display, below", "Theorem 4, first display, above")
 SECOND = ("Theorem 4, second display, below", "Theorem 4, second display, above")
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    """Both displays for trained and solved networks, and one network against the letter."""
-    sweep = depth_networks(workshop)
-    seen = [*_of_networks(sweep), *_of_solved(workshop.pick(smoke=1, small=5, paper=20))]
-    table = workshop.table("sides", statement_table(seen))
-    own = [one._replace(statement=_with_own(one.statement)) for one in seen]
-    speeds = workshop.table("speeds", speed_table(sweep))
-    workshop.figure(_plot(table[table["kind"] == "trained"]))
-    paper = [one.statement.details["paper_slack"] for one in named(seen, FIRST[0])]
+def run(context: RunContext) -> Mapping[str, Answer]:
+    """Check both displays for trained and solved networks, and one counterexample to the printed bound."""
+    sweep = depth_networks(context)
+    checked = [*_of_networks(sweep), *_of_solved(context.pick(smoke=1, small=5, paper=20))]
+    table = context.table("sides", statement_table(checked))
+    own = [one._replace(statement=_with_own(one.statement)) for one in checked]
+    speeds = context.table("speeds", speed_table(sweep))
+    context.figure(_plot(table[table["kind"] == "trained"]))
+    paper = [one.statement.details["paper_slack"] for one in named(checked, FIRST[0])]
     return {
-        "first": every(named(own, *FIRST), _words(seen, FIRST)),
-        "second": every(named(own, *SECOND), _words(seen, SECOND)),
-        "letter": letter(against_the_letter(), min(paper)),
+        "first": every(named(own, *FIRST), _words(checked, FIRST)),
+        "second": every(named(own, *SECOND), _words(checked, SECOND)),
+        "letter": as_printed(counterexample(), min(paper)),
         "close": close(speeds),
         "timescales": timescales(speeds),
     }
 
 
-def _of_networks(sweep: LeakySweep) -> Iterator[Seen]:
-    """With γ_p, and with the largest of them as one γ for all p."""
-    for run in trained(sweep):
+def _of_networks(sweep: LeakySweep) -> Iterator[CheckedStatement]:
+    """Check networks with γ_p, and with the largest of them as one γ for all p."""
+    for run in sweep.trained:
         statements = theorem_4(run.path)
         most = statements[0].details["gamma_max"]
         for kind, found in (("trained", statements), ("trained (one γ)", theorem_4(run.path, gamma=most))):
-            yield from (Seen(kind, name_of(run), run.design.effective_depth, s) for s in found)
+            yield from (CheckedStatement(kind, name_of(run), run.design.effective_depth, s) for s in found)
 
 
-def _of_solved(seeds: int) -> Iterator[Seen]:
+def _of_solved(seeds: int) -> Iterator[CheckedStatement]:
     for seed in range(seeds):
         path = solved(40, seed)
         for gamma in RIDGES:
             where = f"seed {seed}, γ = {gamma:g}"
-            yield from (Seen("solved", where, START_DEPTH, s) for s in theorem_4(path, gamma=gamma))
+            yield from (
+                CheckedStatement("solved", where, START_DEPTH, s) for s in theorem_4(path, gamma=gamma)
+            )
 
 
 def _with_own(statement: Statement) -> Statement:
-    """The statement with each layer's own H, for which it is exact in a network."""
+    """Take each layer's own H, for which the statement is exact in a network."""
     slack = statement.details["own_slack"]
     scale = max(abs(statement.left), abs(statement.right))
     return replace(statement, slack=slack, holds=slack >= -ROUNDING * scale)
 
 
-def _words(seen: list[Seen], names: tuple[str, str]) -> str:
-    """With the median of H over the layers."""
-    rows = named(seen, *names)
+def _words(checked: list[CheckedStatement], names: tuple[str, str]) -> str:
+    """Write the result with the median of H over the layers."""
+    rows = named(checked, *names)
     good = sum(one.statement.holds for one in rows)
     return f"with the median of H over the layers in the place of each layer's own, {good} of {len(rows)}"
 
 
-def against_the_letter() -> RepresentationPath:
-    """A critical network whose −2H/L̃ is below the paper's bound: one neuron, two samples, L̃ = .1.
+def counterexample() -> RepresentationPath:
+    """Make a critical network with −2H/L̃ below the printed bound: one neuron, two samples, L̃ = 0.1.
 
     Both entries of A stay negative: σ(A) is 0 but for the 1, and along (1, −1) the path A = a e^{−L̃p},
     B = b e^{L̃p} is exact. With b small, √γ·c is smaller than √(γc), which alone would do.
@@ -92,8 +94,8 @@ def against_the_letter() -> RepresentationPath:
     return solved_path(start[None], momentum[None], 0.1, 50)
 
 
-def letter(path: RepresentationPath, least: float) -> Answer:
-    """The first display below, with √γ·c; γ = 1."""
+def as_printed(path: RepresentationPath, least: float) -> Answer:
+    """Check the first display below as printed, with √γ·c; γ = 1."""
     found = theorem_4(path, gamma=1.0)[0]
     literal = found.details["paper_right"]
     return Answer(
@@ -106,9 +108,9 @@ def letter(path: RepresentationPath, least: float) -> Answer:
 
 
 def speed_table(sweep: LeakySweep) -> pd.DataFrame:
-    """For each network: ‖∂A‖ in K + γI where COI_γ is least and in the first layer; −2H/L̃ − min COI_γ."""
+    """Tabulate ‖∂A‖ in K + γI where COI_γ is least and in the first layer; −2H/L̃ − min COI_γ."""
     rows = []
-    for run in trained(sweep):
+    for run in sweep.trained:
         layers, depth = run.measure(warn=False).layers, run.design.effective_depth
         speed, cost = depth * layers["kinetic"] ** 0.5, layers["potential"]
         gap = layers["hamiltonian"].median() - cost.min()
@@ -117,7 +119,7 @@ def speed_table(sweep: LeakySweep) -> pd.DataFrame:
 
 
 def close(table: pd.DataFrame) -> Answer:
-    """Whether −2H/L̃ − min COI_γ tends to 0."""
+    """Check whether −2H/L̃ − min COI_γ tends to 0."""
     rows = table.assign(distance=table["gap"].abs())
     medians = rows.groupby("effective_depth")["distance"].median()
     falls = bool((medians.diff().dropna() < 0).all())
@@ -128,7 +130,7 @@ def close(table: pd.DataFrame) -> Answer:
 
 
 def timescales(table: pd.DataFrame) -> Answer:
-    """The powers of L̃ that slow and fast layers follow."""
+    """Fit the powers of L̃ that slow and fast layers follow."""
     slow, fast = power(table, "slow"), power(table, "fast")
     return Answer(
         slow.mean <= SLOW and FAST[0] <= fast.mean <= FAST[1],
@@ -139,7 +141,7 @@ def timescales(table: pd.DataFrame) -> Answer:
 
 @for_print
 def _plot(table: pd.DataFrame) -> Figure:
-    """What is bounded, as points, between its bounds, as lines, against L̃."""
+    """Draw the bounded values as points, and their bounds as lines, against L̃."""
     from matplotlib.lines import Line2D
 
     figure = column_figure(2, 2.9)

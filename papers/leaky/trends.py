@@ -9,7 +9,7 @@ from papers.intervals import Interval, mean_interval, pm
 
 
 def power(table: pd.DataFrame, column: str, start: float = 0.0) -> Interval:
-    """The power of L̃ that a column follows: fitted for each seed from some L̃ on, with its 95 % interval.
+    """Fit the power of L̃ that a column follows, for each seed from some L̃ on, with its 95 % interval.
 
     Example:
         >>> rows = pd.DataFrame({"effective_depth": [1.0, 2.0, 4.0], "seed": 0, "length": [3.0, 6.0, 12.0]})
@@ -25,6 +25,6 @@ def power(table: pd.DataFrame, column: str, start: float = 0.0) -> Interval:
 
 
 def over_depths(table: pd.DataFrame, column: str) -> str:
-    """Mean ± standard deviation over seeds at every L̃, in words."""
+    """Write mean ± standard deviation over seeds at every L̃."""
     groups = table.groupby("effective_depth")[column]
     return ", ".join(f"{pm(values)} (L̃ = {depth:g})" for depth, values in groups)

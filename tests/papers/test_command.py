@@ -67,7 +67,7 @@ def test_what_is_there_is_shown_and_not_run_again() -> None:
     run("run", ITEM, "--scale", "smoke")
     file = Path("reproduction/smoke", ITEM, "verdict.json")
     before = file.stat().st_mtime_ns
-    assert "it was there" in run("run", ITEM, "--scale", "smoke")
+    assert "finished before" in run("run", ITEM, "--scale", "smoke")
     assert file.stat().st_mtime_ns == before
     run("run", ITEM, "--scale", "smoke", "--force")
     assert file.stat().st_mtime_ns > before
@@ -86,7 +86,7 @@ def test_a_page_can_be_written_without_running_anything() -> None:
     [
         (["run", "figure-99"], "expected an item"),
         (["run", "affinity-figure-8", "--scale", "paper"], "needs --cifar10"),
-        (["run", ITEM, "--cifar10", "nowhere"], "--cifar10 nowhere: there is no such"),
+        (["run", ITEM, "--cifar10", "nowhere"], "--cifar10 nowhere: no such file"),
         (["run", ITEM, "--device", "cuda:77"], "not usable here"),
         (["page", "page.md"], "found none"),
     ],

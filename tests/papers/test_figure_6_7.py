@@ -10,7 +10,7 @@ import torch
 from fathometer import InputError, affinity_score
 from fathometer.activations import PAPER_ACTIVATIONS, AtlasSettings, activation_atlas
 from papers.affinity import figure_6, figure_7
-from papers.workshop import Workshop
+from papers.context import RunContext
 
 FEW = AtlasSettings(means=4, stds=(1.0, 0.1), samples=40, features=3)
 
@@ -138,6 +138,6 @@ def test_covariances() -> None:
 def test_the_published_network_must_be_there(tmp_path: Path) -> None:
     pixels = np.zeros((500, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "cifar10_test.npz", x=pixels, y=np.zeros(500, np.uint8))
-    workshop = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path, "resnets": tmp_path})
+    context = RunContext("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path, "resnets": tmp_path})
     with pytest.raises(InputError, match="expected a file resnet20"):
-        figure_7.run(workshop)
+        figure_7.run(context)

@@ -16,6 +16,7 @@ from torch import nn
 
 from fathometer import measure
 from fathometer.errors import InputError
+from papers.context import RunContext
 from papers.images import trained as trained_module
 from papers.images.ensembles import ensemble, note_accuracy, scores_table, title_of
 from papers.images.networks import CifarBlock, CifarResNet, CifarVGG16, build
@@ -26,25 +27,24 @@ from papers.images.other_pictures import (
     uniform_pixels,
 )
 from papers.images.pictures import Pictures, cifar10, digits, normalised, pictures
-from papers.images.trained import Pixels, Wanted, measured, sounding, train_all, trained
+from papers.images.trained import Pixels, TrainingKey, measured, sounding, train_all, trained
 from papers.images.training import (
     METHODS,
     PAD,
     Draws,
     Method,
-    Regimen,
     Training,
+    TrainingConfig,
     _rates,
     augmented,
     train,
 )
-from papers.workshop import Workshop
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
+def context(tmp_path: Path) -> RunContext:
     (tmp_path / "shared").mkdir()
-    return Workshop("smoke", "cpu", tmp_path, tmp_path / "shared")
+    return RunContext("smoke", "cpu", tmp_path, tmp_path / "shared")
 
 
 # --- networks
@@ -139,22 +139,20 @@ def test_augmentation_is_what_a_slow_one_gives(mirrored: bool) -> None:
 
 
 def test_methods_change_one_thing_each() -> None:
-    usual = Regimen()
+    usual = TrainingConfig()
     for method in METHODS:
-        regimen = usual.by(method)
+        config = usual.by(method)
         changed = {
-            name
-            for name in vars(usual)
-            if name != "method" and getattr(regimen, name) != getattr(usual, name)
+            name for name in vars(usual) if name != "method" and getattr(config, name) != getattr(usual, name)
         }
         assert len(changed) == {"sgd": 0, "adam": 2}.get(method, 1)
-        assert regimen.method == method
+        assert config.method == method
     with pytest.raises(InputError, match="label_smoothing"):
         usual.by("lars")  # type: ignore[arg-type]
 
 
 def test_the_rate_makes_one_cycle() -> None:
-    rates = _rates(Regimen(learning_rate=0.4), 101)
+    rates = _rates(TrainingConfig(learning_rate=0.4), 101)
     assert rates[0] == pytest.approx(0.4 / 25)
     assert rates.argmax() == 20
     assert rates.max() == pytest.approx(0.4)
@@ -163,7 +161,7 @@ def test_the_rate_makes_one_cycle() -> None:
 
 
 def test_an_epoch_shows_every_image_once() -> None:
-    draws = Draws(64, Regimen(batch=16, mixing=0.8), 0, torch.device("cpu"))
+    draws = Draws(64, TrainingConfig(batch=16, mixing=0.8), 0, torch.device("cpu"))
     draws.draw()
     first = draws.order.clone()
     assert sorted(first.flatten().tolist()) == list(range(64))
@@ -186,8 +184,8 @@ def test_training_lowers_the_loss(method: Method) -> None:
     some = Pictures(data.pixels[:512], data.labels[:512])
     network = build("resnet8", 0, 0.25, 16)
     before = loss_of(network, some)
-    regimen = replace(Regimen(4, 64, 0.1, flips=False).by(method), decay=5e-4)
-    train([Training(network, some, regimen, 0)])
+    config = replace(TrainingConfig(4, 64, 0.1, flips=False).by(method), decay=5e-4)
+    train([Training(network, some, config, 0)])
     assert not network.training
     assert loss_of(network, some) < 0.9 * before
 
@@ -197,7 +195,7 @@ def test_training_again_gives_the_same_network() -> None:
     some = Pictures(data.pixels[:256], data.labels[:256])
     found = []
     for seed in (0, 0, 1):
-        training = Training(build("resnet8", 0, 0.25, 16), some, Regimen(1, 64, 0.1), seed)
+        training = Training(build("resnet8", 0, 0.25, 16), some, TrainingConfig(1, 64, 0.1), seed)
         train([training])
         found.append(training.network.state_dict()["linear.weight"])
     assert torch.equal(found[0], found[1])
@@ -209,7 +207,7 @@ def test_trainings_side_by_side_do_not_disturb_each_other() -> None:
     some = Pictures(data.pixels[:256], data.labels[:256])
 
     def new(seed: int, epochs: int) -> Training:
-        return Training(build("resnet8", seed, 0.25, 16), some, Regimen(epochs, 64, 0.1), seed)
+        return Training(build("resnet8", seed, 0.25, 16), some, TrainingConfig(epochs, 64, 0.1), seed)
 
     together, alone = [new(0, 1), new(1, 2)], [new(0, 1), new(1, 2)]
     train(together)
@@ -272,10 +270,10 @@ def test_cifar_from_binaries(tmp_path: Path, inside: str) -> None:
 def test_the_scale_paper_reads_what_the_user_named(tmp_path: Path) -> None:
     x = np.zeros((2, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "cifar10_test.npz", x=x, y=np.zeros(2, np.uint8))
-    named = Workshop("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path})
+    named = RunContext("paper", "cpu", tmp_path, tmp_path, {"cifar10": tmp_path})
     assert pictures(named, "test").pixels.shape == (2, 3, 32, 32)
     with pytest.raises(InputError, match="--cifar10"):
-        pictures(Workshop("paper", "cpu", tmp_path, tmp_path), "test")
+        pictures(RunContext("paper", "cpu", tmp_path, tmp_path), "test")
 
 
 def test_photographs_are_real_and_seeded() -> None:
@@ -325,30 +323,30 @@ def refuse(*_: object, **__: object) -> NoReturn:
     raise AssertionError("it was there already")
 
 
-def test_a_network_is_trained_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = trained(workshop, "resnet8", 1)
+def test_a_network_is_trained_once(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = trained(context, "resnet8", 1)
     monkeypatch.setattr(trained_module, "train", refuse)
-    again = trained(workshop, "resnet8", 1)
+    again = trained(context, "resnet8", 1)
     assert again.accuracy == first.accuracy
     one, two = (each.module.state_dict() for each in (first, again))
     assert all(torch.equal(one[name], two[name]) for name in one)
     with pytest.raises(AssertionError, match="already"):
-        trained(workshop, "resnet8", 2)
+        trained(context, "resnet8", 2)
 
 
-def test_a_sounding_is_measured_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = sounding(workshop, "resnet8", gauges="affinity")
+def test_a_sounding_is_measured_once(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sounding(context, "resnet8", gauges="affinity")
     monkeypatch.setattr(trained_module, "measure", refuse)
-    again = sounding(workshop, "resnet8", gauges="affinity")
+    again = sounding(context, "resnet8", gauges="affinity")
     assert again.records["affinity"].to_list() == first.records["affinity"].to_list()
     for other in ({"samples": 125}, {"batches": 1}, {"state": "initial"}, {"data": "train"}, {"seed": 1}):
         with pytest.raises(AssertionError, match="already"):
-            sounding(workshop, "resnet8", gauges="affinity", **other)
+            sounding(context, "resnet8", gauges="affinity", **other)
 
 
-def test_a_sounding_says_what_it_is_of(workshop: Workshop) -> None:
+def test_a_sounding_says_what_it_is_of(context: RunContext) -> None:
     noise = Pixels("some noise", torch.randn(100, 3, 16, 16))
-    found = sounding(workshop, "resnet8", 3, state="initial", data=noise, samples=50, gauges="affinity")
+    found = sounding(context, "resnet8", 3, state="initial", data=noise, samples=50, gauges="affinity")
     assert found.provenance.model["name"] == "resnet8 sgd 3"
     assert found.provenance.model["weights"] == "initial"
     assert found.provenance.data["name"] == "some noise"
@@ -356,22 +354,22 @@ def test_a_sounding_says_what_it_is_of(workshop: Workshop) -> None:
     assert found.records["batch"].nunique() == 2
 
 
-def test_any_network_can_be_measured_and_kept(workshop: Workshop) -> None:
+def test_any_network_can_be_measured_and_kept(context: RunContext) -> None:
     network = build("plain8", 0, 0.25, 16)
-    first = measured(workshop, "mine", "as they are", lambda: network, gauges="affinity")
-    again = measured(workshop, "mine", "as they are", refuse, gauges="affinity")
+    first = measured(context, "mine", "as they are", lambda: network, gauges="affinity")
+    again = measured(context, "mine", "as they are", refuse, gauges="affinity")
     assert again.signature.to_list() == first.signature.to_list()
 
 
-def test_all_that_is_missing_is_trained(workshop: Workshop) -> None:
-    wanted = [Wanted("resnet8", 0), Wanted("resnet8", 0), Wanted("plain8", 0, "mixup")]
-    train_all(workshop, wanted)
-    files = {file.name for file in (workshop.shared / "images").glob("*/networks/*")}
+def test_all_that_is_missing_is_trained(context: RunContext) -> None:
+    wanted = [TrainingKey("resnet8", 0), TrainingKey("resnet8", 0), TrainingKey("plain8", 0, "mixup")]
+    train_all(context, wanted)
+    files = {file.name for file in (context.shared / "images").glob("*/networks/*")}
     assert files == {"resnet8-sgd-0.safetensors", "plain8-mixup-0.safetensors"}
 
 
-def test_an_ensemble_has_a_row_for_each_seed(workshop: Workshop) -> None:
-    found = ensemble(workshop, "resnet8", [0, 1], gauges="affinity")
+def test_an_ensemble_has_a_row_for_each_seed(context: RunContext) -> None:
+    found = ensemble(context, "resnet8", [0, 1], gauges="affinity")
     assert found.scores.shape == (2, 7)
     assert found.roles.ends.tolist() == [False, False, True, False, True, False, True]
     assert found.roles.inside.tolist() == [False, True, False, True, False, True, False]
@@ -382,9 +380,9 @@ def test_an_ensemble_has_a_row_for_each_seed(workshop: Workshop) -> None:
     assert len(table) == 14
     assert table["of"].unique().tolist() == ["mine"]
     assert table["score"].to_list() == found.scores.flatten().tolist()
-    note_accuracy(workshop, {"resnet8": [0, 1]})
-    assert "ResNet-8 " in workshop.notes[0]
-    assert workshop.notes[0].endswith("(2).")
+    note_accuracy(context, {"resnet8": [0, 1]})
+    assert "ResNet-8 " in context.notes[0]
+    assert context.notes[0].endswith("(2).")
 
 
 def test_titles() -> None:

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 import torch
 
-from fathometer.leaky.energy import criticality
+from fathometer.leaky import criticality
 from fathometer.leaky.theory import Statement, theorem_4
 from fathometer.leaky.theory.statement import at_least
+from papers.context import RunContext
 from papers.leaky import (
     figure_1a,
     figure_1b,
@@ -38,10 +39,9 @@ from papers.leaky.instances import (
     growth_factor,
     solved,
 )
-from papers.leaky.statements import Seen, every, held, statement_table
+from papers.leaky.statements import CheckedStatement, every, held, statement_table
 from papers.leaky.trends import power
 from papers.scales import Scale
-from papers.workshop import Workshop
 
 DEPTHS = (2.0, 3.0, 5.0, 8.0, 11.0)
 
@@ -73,11 +73,11 @@ class TestNetworks:
         assert len({d.effective_depth for d in networks.depth_plan(scale).designs}) >= 3
 
     def test_trained_once_and_what_would_be_a_warning_is_a_note(self, tmp_path: Path) -> None:
-        workshop = Workshop("smoke", "cpu", tmp_path, tmp_path)
-        first, again = networks.depth_networks(workshop), networks.depth_networks(workshop)
+        context = RunContext("smoke", "cpu", tmp_path, tmp_path)
+        first, again = networks.depth_networks(context), networks.depth_networks(context)
         assert [run.train_error for run in first.runs] == [run.train_error for run in again.runs]
-        assert len(workshop.notes) == 1
-        assert "6 of 6 networks are not at a critical point" in workshop.notes[0]
+        assert len(context.notes) == 1
+        assert "6 of 6 networks are not at a critical point" in context.notes[0]
         assert list(networks.by_seed(first)) == [0, 1]
         assert {run.design.effective_depth for run in networks.usual_depth(first)} == {7.0}
 
@@ -259,8 +259,8 @@ class TestInstances:
 
 
 class TestStatements:
-    def seen(self, kind: str, left: float) -> Seen:
-        return Seen(kind, "seed 0", 2.0, at_least("Proposition 0", "left ≥ 1", left, 1.0))
+    def seen(self, kind: str, left: float) -> CheckedStatement:
+        return CheckedStatement(kind, "seed 0", 2.0, at_least("Proposition 0", "left ≥ 1", left, 1.0))
 
     def test_one_that_fails_is_named(self) -> None:
         seen = [self.seen("drawn", 2.0), self.seen("trained", 2.0), self.seen("trained", 0.5)]
@@ -297,14 +297,14 @@ class TestPropositions:
         rising = over_depths({2.0: 0.001, 3.0: 0.002, 5.0: 0.003, 8.0: 0.004, 11.0: 0.005})
         assert not proposition_5.non_negative(rising, "value").holds
 
-    def factors(self, factor: float) -> list[Seen]:
+    def factors(self, factor: float) -> list[CheckedStatement]:
         details = {"factor": factor, "largest_leak": 0.1}
         statement = Statement("Proposition 9", "", 1.0, 1.0, 0.0, True, "", details)
-        return [Seen("solved", "seed 0", 2.0, statement)]
+        return [CheckedStatement("solved", "seed 0", 2.0, statement)]
 
     def test_the_papers_factor(self) -> None:
-        assert proposition_9.letter([1.0], self.factors(1.01)).holds
-        assert not proposition_9.letter([2.0], self.factors(2.0)).holds
+        assert proposition_9.as_printed([1.0], self.factors(1.01)).holds
+        assert not proposition_9.as_printed([2.0], self.factors(2.0)).holds
         assert proposition_9.factor_table([2.0], self.factors(2.0))["factor"].tolist() == [2.0, 2.0]
 
     def test_norms_that_grow(self) -> None:
@@ -314,15 +314,15 @@ class TestPropositions:
 
 class TestTheorem4:
     def test_a_critical_network_against_the_letter(self) -> None:
-        path = theorem.against_the_letter()
+        path = theorem.counterexample()
         assert criticality(path).max() < 1e-12
         assert bool((path.representations < 0).all())
         assert all(statement.holds for statement in theorem_4(path, gamma=1.0))
-        assert not theorem.letter(path, 1.0).holds
+        assert not theorem.as_printed(path, 1.0).holds
 
     def test_the_letter_elsewhere(self) -> None:
-        assert theorem.letter(solved(20), 1.0).holds
-        assert not theorem.letter(solved(20), -1.0).holds
+        assert theorem.as_printed(solved(20), 1.0).holds
+        assert not theorem.as_printed(solved(20), -1.0).holds
 
     def test_timescales(self) -> None:
         assert theorem.timescales(over_depths(slow=0.0, fast=1.0)).holds

@@ -14,24 +14,24 @@ from papers import (
     Answer,
     Claim,
     Item,
+    RunContext,
     Seconds,
-    Workshop,
     chosen_items,
     read_verdict,
     reproduce,
 )
+from papers.context import Source
 from papers.page import page_of, read_verdicts, write_page
-from papers.running import missing_sources, record_not_run, settle
-from papers.workshop import Source
+from papers.running import missing_sources, record_not_run, recover
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def run(workshop: Workshop) -> Mapping[str, Answer]:
-    workshop.table("numbers", pd.DataFrame({"x": [1, 2]}))
-    workshop.note("A note.")
-    workshop.note("A note.")
-    return {"one": Answer(workshop.pick(smoke=False, small=True, paper=True), "1 | 2 < 3")}
+def run(context: RunContext) -> Mapping[str, Answer]:
+    context.table("numbers", pd.DataFrame({"x": [1, 2]}))
+    context.note("A note.")
+    context.note("A note.")
+    return {"one": Answer(context.pick(smoke=False, small=True, paper=True), "1 | 2 < 3")}
 
 
 ONE = Item(
@@ -83,8 +83,8 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
     folder.mkdir(parents=True)
     (folder / "old.png").write_bytes(b"of another run")
 
-    def broken(workshop: Workshop) -> Mapping[str, Answer]:
-        run(workshop)
+    def broken(context: RunContext) -> Mapping[str, Answer]:
+        run(context)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -96,13 +96,13 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
 
 
 def test_who_is_refused_leaves_the_work_of_the_other_alone(tmp_path: Path) -> None:
-    def shared(workshop: Workshop) -> Mapping[str, Answer]:
-        answers = run(workshop)
-        with pytest.raises(InputError, match="another process is at work on it"):
+    def shared(context: RunContext) -> Mapping[str, Answer]:
+        answers = run(context)
+        with pytest.raises(InputError, match="another process works on it"):
             reproduce(ONE, out=tmp_path)
-        assert (workshop.folder / "numbers.csv").exists()
-        settle(ONE, "small", tmp_path)
-        assert (workshop.folder / "numbers.csv").exists()
+        assert (context.folder / "numbers.csv").exists()
+        recover(ONE, "small", tmp_path)
+        assert (context.folder / "numbers.csv").exists()
         return answers
 
     reproduce(replace(ONE, run=shared), out=tmp_path)
@@ -139,7 +139,7 @@ def test_one_result_is_there_at_any_moment(
         patch.setattr(shutil, "rmtree", not_removed if renames else shutil.rmtree)
         with pytest.raises(KilledError):
             reproduce(ONE, out=tmp_path)
-    settle(ONE, "small", tmp_path)
+    recover(ONE, "small", tmp_path)
     assert read_verdict(folder / "verdict.json").outcome == "holds"
     assert (folder / "of-the-old-one").exists() == (renames == 0)
     assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}

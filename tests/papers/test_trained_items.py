@@ -25,9 +25,9 @@ from papers.affinity import (
     table_3,
 )
 from papers.affinity.trained_figures import plot_depth, plot_deviation
+from papers.context import RunContext
 from papers.images.ensembles import Ensemble
 from papers.images.networks import CifarResNet
-from papers.workshop import Workshop
 from tests.compare.soundings import sounding
 from tests.papers.networks import at_sites
 
@@ -152,7 +152,7 @@ def test_before_and_after_as_the_paper_has_it() -> None:
     after = before - 0.2 - 0.1 * np.sin(np.arange(14))
     assert figure_9.rising(before).holds
     assert figure_9.last_layers(before).holds
-    assert figure_9.more_bent(before, after).holds
+    assert figure_9.more_nonlinear(before, after).holds
     found = figure_9.not_monotone(before, after)
     assert found.holds
     assert found.numbers["falls"] > 0 < found.numbers["rises"]
@@ -162,8 +162,8 @@ def test_before_and_after_otherwise() -> None:
     flat = 0.9 + 0.01 * np.random.default_rng(0).normal(size=(9, 14))
     assert not figure_9.rising(flat).holds
     assert not figure_9.last_layers(flat).holds
-    assert not figure_9.more_bent(flat, flat + 0.01).holds
-    assert not figure_9.more_bent(flat, flat + 0.1 * np.random.default_rng(1).normal(size=(9, 14))).holds
+    assert not figure_9.more_nonlinear(flat, flat + 0.01).holds
+    assert not figure_9.more_nonlinear(flat, flat + 0.1 * np.random.default_rng(1).normal(size=(9, 14))).holds
     assert not figure_9.not_monotone(flat, flat - np.linspace(0, 0.5, 14)).holds  # ever more along depth
 
 
@@ -214,14 +214,14 @@ def test_published_weights_are_found_and_measured_once(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)
     np.savez(tmp_path / "cifar10_test.npz", x=pixels, y=np.zeros(500, np.uint8))
     sources = {"cifar10": tmp_path, "resnets": folder}
-    workshop = Workshop("paper", "cpu", tmp_path, shared, sources)  # type: ignore[arg-type]
-    found = figure_13.published(workshop)
+    context = RunContext("paper", "cpu", tmp_path, shared, sources)  # type: ignore[arg-type]
+    found = figure_13.published(context)
     assert list(found) == [8, 14]
     assert found[14].scores.shape == (1, 13)
     (folder / "resnet8-0a1b.th").write_bytes(b"not read again")
-    assert figure_13.published(workshop)[8].scores.tolist() == found[8].scores.tolist()
-    assert figure_13.published(replace(workshop, scale="small")) == {}
-    assert figure_13.published(replace(workshop, sources={})) == {}
+    assert figure_13.published(context)[8].scores.tolist() == found[8].scores.tolist()
+    assert figure_13.published(replace(context, scale="small")) == {}
+    assert figure_13.published(replace(context, sources={})) == {}
     assert len(plot_depth(by_depth(0.05), found).axes) == 5
 
 
@@ -288,13 +288,13 @@ def test_networks_of_imagenet() -> None:
 
 
 def test_without_networks_of_imagenet_nothing_is_decided(tmp_path: Path) -> None:
-    table, why = figure_15.zoo_deviations(Workshop("small", "cpu", tmp_path, tmp_path))
+    table, why = figure_15.zoo_deviations(RunContext("small", "cpu", tmp_path, tmp_path))
     assert table.empty
     assert "--plan" in why
     plan = tmp_path / "plan.toml"
     plan.write_text('[data]\nimagenet = "nowhere"\n[families.Some]\nmodels = ["torchvision:no_such_net"]\n')
     sources: Any = {"plan": plan, "cifar10": tmp_path}
-    table, why = figure_15.zoo_deviations(Workshop("paper", "cpu", tmp_path, tmp_path, sources))
+    table, why = figure_15.zoo_deviations(RunContext("paper", "cpu", tmp_path, tmp_path, sources))
     assert table.empty
     assert "nowhere" in why
 
@@ -303,9 +303,9 @@ def test_too_few_images_of_imagenet_are_refused(tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (40, 40)).save(tmp_path / "one.png")
-    workshop = Workshop("paper", "cpu", tmp_path, tmp_path, {"imagenet": tmp_path})
+    context = RunContext("paper", "cpu", tmp_path, tmp_path, {"imagenet": tmp_path})
     with pytest.raises(InputError, match="at least 500 images, got 1"):
-        figure_15.other_data(workshop)
+        figure_15.other_data(context)
 
 
 # --- 16, 17 and Table 3

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from fathometer import InputError
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from papers.affinity.census import Census, take_census
 from papers.affinity.figure_3 import FIGURE_3
 from papers.affinity.zoo import network_soundings, plan_of
+from papers.context import RunContext
 from papers.scales import Scale
-from papers.workshop import Workshop
 
 HERE = "tests.papers.test_zoo"
 PLAN = f"""
@@ -54,9 +54,9 @@ def broken() -> nn.Module:
     raise OSError("no weights today")
 
 
-def workshop(tmp_path: Path, scale: Scale = "paper", **sources: Path) -> Workshop:
+def context(tmp_path: Path, scale: Scale = "paper", **sources: Path) -> RunContext:
     (tmp_path / "item").mkdir(exist_ok=True)
-    return Workshop(scale, "cpu", tmp_path / "item", tmp_path / "shared", dict(sources))  # type: ignore[arg-type]
+    return RunContext(scale, "cpu", tmp_path / "item", tmp_path / "shared", dict(sources))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def models_of(found: Any) -> list[str]:
 
 
 def test_small_takes_all_networks_with_random_weights(tmp_path: Path) -> None:
-    found = plan_of(workshop(tmp_path, "small"))
+    found = plan_of(context(tmp_path, "small"))
     names = models_of(found)
     assert len(names) == 36
     assert {member.weights for family in found.families for member in family.members} == {"none"}
@@ -81,46 +81,46 @@ def test_small_takes_all_networks_with_random_weights(tmp_path: Path) -> None:
 
 
 def test_smoke_takes_few(tmp_path: Path) -> None:
-    names = models_of(plan_of(workshop(tmp_path, "smoke")))
+    names = models_of(plan_of(context(tmp_path, "smoke")))
     assert "torchvision:resnet18" in names
     assert len(names) == 7
 
 
 def test_paper_takes_the_papers_networks_or_the_users_plan(tmp_path: Path, plan: Path) -> None:
     with pytest.raises(InputError, match="--imagenet: expected a path"):
-        plan_of(workshop(tmp_path))
-    found = plan_of(workshop(tmp_path, imagenet=tmp_path))
+        plan_of(context(tmp_path))
+    found = plan_of(context(tmp_path, imagenet=tmp_path))
     assert len(models_of(found)) == 36
     assert found.data == {"imagenet": str(tmp_path)}
     assert {member.weights for family in found.families for member in family.members} == {"default"}
     assert {family.run.device for family in found.families} == {"cpu"}
-    found = plan_of(workshop(tmp_path, plan=plan))
+    found = plan_of(context(tmp_path, plan=plan))
     assert models_of(found) == [f"{HERE}:tiny", f"{HERE}:tinier"]
     assert found.data == {"photos": str(tmp_path / "photos.npz")}
 
 
 def test_other_data_for_the_same_networks(tmp_path: Path, plan: Path) -> None:
-    assert plan_of(workshop(tmp_path, plan=plan), "noise").data == {"noise": "random:24"}
-    paper = workshop(tmp_path, imagenet=tmp_path, cifar10=tmp_path)
+    assert plan_of(context(tmp_path, plan=plan), "noise").data == {"noise": "random:24"}
+    paper = context(tmp_path, imagenet=tmp_path, cifar10=tmp_path)
     assert plan_of(paper, "noise").data == {"noise": "random:10240"}
     assert plan_of(paper, "cifar10").data == {"cifar10": str(tmp_path)}
     (tmp_path / "cifar10_test.npz").touch()
     assert plan_of(paper, "cifar10").data == {"cifar10": str(tmp_path / "cifar10_test.npz")}
     with pytest.raises(InputError, match="--cifar10: expected a path"):
-        plan_of(workshop(tmp_path, plan=plan), "cifar10")
+        plan_of(context(tmp_path, plan=plan), "cifar10")
 
 
 def test_of_several_settings_and_seeds_the_first(tmp_path: Path, plan: Path) -> None:
     plan.write_text("seeds = [3, 4]\n" + plan.read_text("utf-8"), "utf-8")
-    work = workshop(tmp_path, plan=plan)
+    work = context(tmp_path, plan=plan)
     assert plan_of(work).seeds == (3,)
     assert "first of each" in work.notes[0]
 
 
 def test_each_network_is_measured_once(tmp_path: Path, plan: Path) -> None:
-    found = network_soundings(workshop(tmp_path, plan=plan), "noise")
+    found = network_soundings(context(tmp_path, plan=plan), "noise")
     assert list(found) == ["tiny", "tinier"]
-    again = network_soundings(workshop(tmp_path, plan=plan), "noise")
+    again = network_soundings(context(tmp_path, plan=plan), "noise")
     assert [s.provenance.date for s in again.values()] == [s.provenance.date for s in found.values()]
     of = Census.of(dict(found))
     assert of.families == {"tiny": "Tiny", "tinier": "Tiny"}
@@ -131,7 +131,7 @@ def test_a_census_says_what_is_trained(tmp_path: Path, plan: Path) -> None:
     plan.write_text(
         'weights = "none"\n' + plan.read_text("utf-8").replace('photos = "photos.npz"', ""), "utf-8"
     )
-    work = workshop(tmp_path, plan=plan)
+    work = context(tmp_path, plan=plan)
     assert len(take_census(work).trained) == 0
     assert work.notes[0].startswith("2 networks with random weights")
     assert (tmp_path / "item" / "networks.csv").exists()
@@ -139,19 +139,19 @@ def test_a_census_says_what_is_trained(tmp_path: Path, plan: Path) -> None:
 
 def test_a_network_that_cannot_be_had_is_named_with_what_to_do(tmp_path: Path, plan: Path) -> None:
     plan.write_text(PLAN, "utf-8")
-    work = workshop(tmp_path, plan=plan)
+    work = context(tmp_path, plan=plan)
     assert network_soundings(work, "noise")
     (note,) = [note for note in work.notes if note.startswith("Left out: ")]
     assert "broken() failed: OSError: no weights today. --plan PLAN.toml" in note
     alone = PLAN[: PLAN.index("[families.")] + PLAN[PLAN.index("[families.Bad]") :]
     plan.write_text(alone, "utf-8")
     with pytest.raises(InputError, match=r"no weights today\. --plan PLAN\.toml") as error:
-        network_soundings(workshop(tmp_path, plan=plan), "noise")
+        network_soundings(context(tmp_path, plan=plan), "noise")
     assert "\n" not in str(error.value)
 
 
 def test_networks_of_no_year_have_no_history(tmp_path: Path, plan: Path) -> None:
-    work = workshop(tmp_path, plan=plan)
+    work = context(tmp_path, plan=plan)
     plan.write_text(plan.read_text("utf-8").replace('photos = "photos.npz"', ""), "utf-8")
     answers = FIGURE_3.run(work)
     assert {answer.holds for answer in answers.values()} == {None}

@@ -15,12 +15,19 @@ from fathometer.leaky.path import RepresentationPath, path_of, path_through
 from fathometer.leaky.plan import PRESETS, Design, Phase, Preset, Recipe, Scheme, grid, preset
 from fathometer.leaky.run import LeakyRun, LeakySweep
 from fathometer.leaky.run_files import load_sweep
-from fathometer.leaky.schemes import held_out_errors, paired_differences, project_paths, seed_differences
+from fathometer.leaky.schemes import (
+    BASELINE,
+    held_out_errors,
+    paired_differences,
+    project_paths,
+    seed_differences,
+)
 from fathometer.leaky.steps import equidistant, given, irregular
 from fathometer.leaky.sweeping import sweep
 from fathometer.leaky.teacher import Task, Teacher, own_task
 
 __all__ = [
+    "BASELINE",
     "BOTTLENECK",
     "CRITICAL",
     "PRESETS",

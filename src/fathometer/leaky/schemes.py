@@ -21,6 +21,8 @@ from fathometer.leaky.plan import Design
 from fathometer.leaky.run import LeakyRun, LeakySweep
 
 BASELINE = "equidistant"
+"""The scheme that the others are compared with."""
+
 CONFIDENCE = 0.95
 
 

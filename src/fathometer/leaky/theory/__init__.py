@@ -31,10 +31,11 @@ from fathometer.leaky.theory.identity import (
 )
 from fathometer.leaky.theory.linear import linear_flow, middle_term
 from fathometer.leaky.theory.solved import solved_path
-from fathometer.leaky.theory.statement import Statement
+from fathometer.leaky.theory.statement import TRAINED, Statement
 from fathometer.leaky.theory.symmetries import integration_range, output_scaling
 
 __all__ = [
+    "TRAINED",
     "ConstantCostPath",
     "Statement",
     "added_neuron",
@@ -42,6 +43,7 @@ __all__ = [
     "bias_balance",
     "check_all",
     "constant_cost_path",
+    "cost_of",
     "hamiltonian_identity",
     "hamiltonian_is_conserved",
     "integration_range",

@@ -1,4 +1,4 @@
-"""Where an item works: its scale and device, what the user named, and the folders it writes to."""
+"""The context of an item: its scale and device, the user's sources, and the folders it writes to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.report import save_figure
-from fathometer.results.files import complete_file
+from papers.files import complete_file
 from papers.scales import Scale
 
 if TYPE_CHECKING:
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Source: TypeAlias = Literal["cifar10", "imagenet", "plan", "resnets"]
-"""What a user may name: CIFAR-10, ImageNet's validation images, a plan of networks in place of the paper's,
+"""What a user may name: CIFAR-10, ImageNet's validation images, a plan of networks instead of the paper's,
 a folder of published ResNets."""
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """What `Item.run` is given.
+class RunContext:
+    """The argument of `Item.run`.
 
     Attributes:
-        scale: how large.
-        device: as torch names it.
-        folder: of this item: tables, figures.
-        shared: of all items at this scale: trained networks and soundings, made once.
-        sources: what the user named, by its name.
-        notes: what a reader should know beside the answers; items add to it.
+        scale: `smoke`, `small` or `paper`.
+        device: torch device.
+        folder: folder of this item, for tables and figures.
+        shared: folder of all items at this scale: trained networks and soundings, made once.
+        sources: the user's paths, by name.
+        notes: what a reader should know besides the answers; items add to it.
     """
 
     scale: Scale
@@ -44,26 +44,26 @@ class Workshop:
     notes: list[str] = field(default_factory=list)
 
     def pick(self, *, smoke: T, small: T, paper: T) -> T:
-        """The value of this scale."""
+        """Return the value for this scale."""
         return {"smoke": smoke, "small": small, "paper": paper}[self.scale]
 
     def note(self, words: str) -> None:
-        """Say something beside the answers, once."""
+        """Add a note, once."""
         if words not in self.notes:
             self.notes.append(words)
 
     def source(self, name: Source) -> Path:
-        """A path that the user named."""
+        """Return a path that the user named."""
         if name not in self.sources:
             raise InputError(f"--{name}: expected a path")
         return self.sources[name]
 
     def table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
-        """Keep a table as `NAME.csv`, without its index."""
+        """Write a table as `NAME.csv`, without its index, and return it."""
         with complete_file(self.folder / f"{name}.csv") as part:
             table.to_csv(part, index=False)
         return table
 
     def figure(self, figure: Figure) -> None:
-        """Keep the figure of the item, `figure.png`."""
+        """Write the figure of the item, `figure.png`."""
         save_figure(figure, self.folder / "figure.png")
