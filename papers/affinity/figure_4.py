@@ -69,6 +69,8 @@ def with_accuracies(census: Census) -> Census:
     """Give networks with random weights the accuracy of torchvision's default weights."""
     facts = census.facts.reindex(columns=list(dict.fromkeys([*census.facts.columns, "accuracy"])))
     random = {name: each for name, each in census.soundings.items() if has_random_weights(each)}
+    if not random:
+        return Census(census.soundings, facts)
     stated = torchvision_facts({name: _with_default_weights(name, each) for name, each in random.items()})
     for name in random:
         facts.loc[name, "accuracy"] = stated["accuracy"].get(name, float("nan"))

@@ -12,18 +12,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.leaky.plan import Design, Phase, Recipe
+from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import given
-from fathometer.leaky.teacher import Task, Teacher
+from fathometer.leaky.teacher import Task
 from fathometer.results.files import WriteError, check_format, complete_file, remove_leftovers
 from fathometer.results.locks import locked
 from fathometer.results.provenance import Provenance, weights_hash
@@ -33,6 +34,16 @@ SCHEMA = "fathometer.leaky"
 VERSION = 1
 PLAN = "sweep.json"
 LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The content of `sweep.json`; `tasks` are the numbers of the data files of all designs."""
+
+    recipe: Recipe
+    designs: list[Design]
+    tasks: list[int]
+    provenance: Provenance | None = None
 
 
 class TensorFile(NamedTuple):
@@ -111,17 +122,9 @@ class SweepFolder:
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
         """Open a folder that `create` made."""
-        plan = _plan(path)
-        try:
-            designs = [_design(entry) for entry in plan["designs"]]
-            recipe = _recipe(plan["recipe"])
-            numbers = [int(number) for number in plan["tasks"]]
-            if not designs or len(numbers) != len(designs):
-                raise ValueError("expected as many tasks as designs")
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(f"{path / PLAN}: broken, its parts do not fit ({error})") from error
-        found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(numbers)}
-        return cls(path, designs, [found[number] for number in numbers], recipe)
+        plan = _read_plan(path)
+        found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(plan.tasks)}
+        return cls(path, plan.designs, [found[number] for number in plan.tasks], plan.recipe)
 
     def same_plan(self, designs: Sequence[Design], recipe: Recipe) -> bool:
         """Say whether the folder belongs to this sweep."""
@@ -181,7 +184,7 @@ class SweepFolder:
 
     def finish(self, provenance: Provenance) -> None:
         """Write the provenance, when all is done."""
-        self._write_plan(provenance.as_dict(), _plan(self.path)["tasks"])
+        self._write_plan(provenance, _read_plan(self.path).tasks)
 
     def networks(self) -> dict[int, LeakyRun]:
         """Read all trained networks, by number."""
@@ -193,11 +196,7 @@ class SweepFolder:
 
     def provenance(self) -> Provenance | None:
         """Read the provenance; None until all is done."""
-        entry = _plan(self.path).get("provenance")
-        try:
-            return None if entry is None else Provenance(**entry)
-        except TypeError as error:
-            raise InputError(f"{self.path / PLAN}: broken ({error})") from error
+        return _read_plan(self.path).provenance
 
     def sweep(self) -> LeakySweep:
         """Read the result; raise an error until every network is trained."""
@@ -217,17 +216,11 @@ class SweepFolder:
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:03}.safetensors"
 
-    def _write_plan(self, provenance: dict[str, Any] | None, tasks: list[int]) -> None:
-        plan = {
-            "schema": SCHEMA,
-            "version": VERSION,
-            "recipe": asdict(self.recipe),
-            "designs": [asdict(design) for design in self.designs],
-            "tasks": tasks,
-            "provenance": provenance,
-        }
+    def _write_plan(self, provenance: Provenance | None, tasks: list[int]) -> None:
+        plan = asdict(_Plan(self.recipe, self.designs, tasks, provenance))
         with complete_file(self.path / PLAN) as part:
-            part.write_text(json.dumps(plan, indent=1) + "\n", "utf-8")
+            text = json.dumps({"schema": SCHEMA, "version": VERSION, **plan}, indent=1)
+            part.write_text(text + "\n", "utf-8")
 
 
 def save_sweep(sweep: LeakySweep, path: Path) -> Path:
@@ -254,7 +247,7 @@ def _compact(tensor: Tensor) -> Tensor:
     return short if torch.equal(short.double(), tensor) else tensor
 
 
-def _plan(folder: Path) -> dict[str, Any]:
+def _read_plan(folder: Path) -> _Plan:
     path = folder / PLAN
     try:
         plan = strict_json(path.read_text("utf-8"))
@@ -264,18 +257,14 @@ def _plan(folder: Path) -> dict[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken ({error})") from error
-    return check_format(plan, SCHEMA, VERSION, path, "a sweep; `fathometer leaky` writes them")
-
-
-def _design(entry: dict[str, Any]) -> Design:
-    teacher, steps = entry["teacher"], entry["steps"]
-    if teacher is not None:
-        teacher = Teacher(**{**teacher, "dimensions": tuple(teacher["dimensions"])})
-    return Design(**{**entry, "teacher": teacher, "steps": None if steps is None else tuple(steps)})
-
-
-def _recipe(entry: dict[str, Any]) -> Recipe:
-    return Recipe(**{**entry, "phases": tuple(Phase(**phase) for phase in entry["phases"])})
+    plan = check_format(plan, SCHEMA, VERSION, path, "a sweep; `fathometer leaky` writes them")
+    try:
+        found = msgspec.convert(plan, _Plan)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{path}: broken, its parts do not fit ({error})") from error
+    if not found.designs or len(found.tasks) != len(found.designs):
+        raise InputError(f"{path}: broken, its parts do not fit (expected as many tasks as designs)")
+    return found
 
 
 def _task(path: Path) -> Task:
