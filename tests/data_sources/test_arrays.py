@@ -24,7 +24,7 @@ IDS = GENERATOR.integers(0, 256, (9, 7))
 
 @pytest.mark.parametrize("key", ["x", "images", "data", "arr_0", "whatever"])
 @pytest.mark.parametrize("label_key", ["y", "labels"])
-def test_names_of_the_arrays(tmp_path: Path, key: str, label_key: str) -> None:
+def test_array_names(tmp_path: Path, key: str, label_key: str) -> None:
     path = tmp_path / "a.npz"
     arrays: dict[str, Any] = {key: PIXELS, label_key: np.arange(9, dtype=np.uint8)[:, None]}
     np.savez(path, **arrays)
@@ -83,7 +83,7 @@ def test_a_network_that_flattens_takes_any_shape_with_as_many_entries(tmp_path: 
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "longdouble"])
-def test_floats_pass_as_they_are(tmp_path: Path, dtype: str) -> None:
+def test_floats_are_not_changed(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "a.npy"
     _save(path, FLOATS.astype(dtype))
     (x,) = tensors(open_data(path, TENSOR, shuffle=False))
@@ -127,7 +127,7 @@ def test_ids_for_tokens(tmp_path: Path) -> None:
         (np.float32(3), TENSOR, r"got shape \[\]"),
     ],
 )
-def test_arrays_that_do_not_fit(tmp_path: Path, array: Any, inputs: Inputs, message: str) -> None:
+def test_unsuitable_arrays_are_refused(tmp_path: Path, array: Any, inputs: Inputs, message: str) -> None:
     for name in ("a.npy", "a.npz"):
         _save(tmp_path / name, array)
         with pytest.raises(InputError, match=rf"a\.np[yz]: .*{message}") as caught:
@@ -135,7 +135,7 @@ def test_arrays_that_do_not_fit(tmp_path: Path, array: Any, inputs: Inputs, mess
         assert "\n" not in str(caught.value)
 
 
-def test_labels_and_lengths_that_do_not_fit(tmp_path: Path) -> None:
+def test_unsuitable_labels_and_lengths_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     for wrong in (np.arange(8), np.arange(9.0), np.zeros((9, 2), int)):
         np.savez(path, x=FLOATS, y=wrong)
@@ -155,7 +155,7 @@ class _Bomb:
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.npy"])
-def test_broken_files_and_objects_are_one_line(tmp_path: Path, name: str) -> None:
+def test_broken_files_and_pickles_give_a_one_line_error(tmp_path: Path, name: str) -> None:
     whole = io.BytesIO()
     if name == "a.npz":
         np.savez_compressed(whole, x=GENERATOR.normal(size=(100, 5)))

@@ -42,14 +42,14 @@ def test_channels_come_first(ten: Path) -> None:
     assert processed[5, :, 0, 0].tolist() == [5, 6, 7]
 
 
-def test_the_folder_above_and_a_single_file_will_do(ten: Path) -> None:
+def test_parent_folder_and_single_file_are_accepted(ten: Path) -> None:
     assert len(open_data(ten.parent, IMAGES)) == 12
     assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
     (ten / "other.bin").write_bytes(cifar_records(4))
     assert values(open_data(ten / "other.bin", IMAGES, shuffle=False)) == [0, 1, 2, 3]
 
 
-def test_without_a_test_set_the_training_set_is_taken(ten: Path) -> None:
+def test_training_set_is_used_without_a_test_set(ten: Path) -> None:
     (ten / "test_batch.bin").unlink()
     source = open_data(ten, IMAGES, shuffle=False)
     assert values(source) == [0, 1, 2] * 5
@@ -83,7 +83,7 @@ def test_labels_out_of_range_are_refused(tmp_path: Path) -> None:
         open_data(tmp_path, IMAGES)
 
 
-def test_two_data_sets_are_one_too_many(ten: Path) -> None:
+def test_two_data_sets_in_one_folder_are_refused(ten: Path) -> None:
     hundred = ten.parent / "cifar-100-binary"
     hundred.mkdir()
     (hundred / "test.bin").write_bytes(cifar_records(1, fine=True))

@@ -70,21 +70,21 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
         ('file,class_index\n"a.png,1\n', "cannot read it"),
     ],
 )
-def test_tables_of_labels_that_do_not_fit(tmp_path: Path, text: str, message: str) -> None:
+def test_unsuitable_label_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
     save_image(tmp_path / "a.png", 1)
     (tmp_path / "labels.csv").write_text(text)
     with pytest.raises(InputError, match=rf"labels\.csv: .*{message}"):
         open_data(tmp_path, IMAGES)
 
 
-def test_pillow_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pillow_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_image(tmp_path / "a.png", 1)
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"reading images needs the package 'pillow'"):
         open_data(tmp_path, IMAGES)
 
 
-def test_folders_without_a_meaning_are_refused(tmp_path: Path) -> None:
+def test_unclear_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected images .* found none"):
         open_data(tmp_path, IMAGES)
     save_image(tmp_path / "val" / "ant" / "a.png", 1)

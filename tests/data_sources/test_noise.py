@@ -13,7 +13,7 @@ from fathometer.errors import InputError
 from tests.data_sources.making import IMAGES, TENSOR, TOKENS, tensors
 
 
-def test_a_sample_depends_on_seed_and_number_alone() -> None:
+def test_a_sample_depends_only_on_seed_and_number() -> None:
     expected = torch.cat(tensors(open_data("random:20", TENSOR, batch_size=64)))
     assert expected.shape == (20, 5)
     for batch_size, workers in ((1, 0), (7, 0), (7, 2)):
@@ -42,7 +42,7 @@ def test_tokens_are_uniform_below_the_vocabulary() -> None:
     assert tensors(open_data("random:2", TOKENS, length=9))[0].shape == (2, 9)
 
 
-def test_there_is_plenty_and_it_is_quick() -> None:
+def test_default_count_and_speed() -> None:
     source = open_data("random", Inputs("image", (3, 224, 224)), batch_size=8)
     assert len(source) == 50_000
     assert source.description == {
@@ -60,7 +60,7 @@ def test_there_is_plenty_and_it_is_quick() -> None:
 
 
 @pytest.mark.parametrize("name", ["random:", "random:0", "random:-3", "random:many", "random:²"])
-def test_counts_that_are_none(name: str) -> None:
+def test_invalid_counts_are_refused(name: str) -> None:
     with pytest.raises(
         InputError, match=r"expected the number of samples after the colon, got .*e\.g\. random:1000"
     ):
@@ -72,6 +72,6 @@ def test_tokens_need_a_vocabulary() -> None:
         open_data("random", Inputs("tokens", (4,)))
 
 
-def test_a_size_that_was_assumed_is_told() -> None:
+def test_an_assumed_size_gives_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"random: .*several sizes; the noise has the shape \[3, 32, 32\]"):
         open_data("random:4", Inputs("image", (3, 32, 32), size_assumed=True))

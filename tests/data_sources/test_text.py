@@ -16,7 +16,7 @@ def _write(folder: Path, text: str, name: str = "a.txt") -> Path:
     return folder / name
 
 
-def test_blocks_and_the_padded_rest(tmp_path: Path) -> None:
+def test_blocks_and_padding(tmp_path: Path) -> None:
     source = open_data(_write(tmp_path, "abcdefghij"), TOKENS, shuffle=False)
     (batch,) = source
     assert isinstance(batch, dict)
@@ -51,11 +51,11 @@ def test_blocks_are_shuffled_by_the_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "code.py", "LICENSE", "b.TXT"])
-def test_any_file_of_text_will_do(tmp_path: Path, name: str) -> None:
+def test_any_text_file_is_accepted(tmp_path: Path, name: str) -> None:
     assert len(open_data(_write(tmp_path, "naïve text", name), TOKENS)) == 3
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
     assert tensors(open_data(_write(tmp_path, "\ufeffab"), TOKENS))[0].tolist() == [[97, 98, 0, 0]]
 
 
@@ -84,7 +84,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_texts_that_do_not_fit(tmp_path: Path, content: bytes, inputs: Inputs, message: str) -> None:
+def test_unsuitable_texts_are_refused(tmp_path: Path, content: bytes, inputs: Inputs, message: str) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
         open_data(tmp_path / "a.txt", inputs)

@@ -119,7 +119,7 @@ def _code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("flattening", "tensor", (784,)),
     ],
 )
-def test_what_a_factory_may_be(factory: str, kind: str, shape: tuple[int, ...]) -> None:
+def test_results_of_factories(factory: str, kind: str, shape: tuple[int, ...]) -> None:
     path = list(sys.path)
     model = load_model(f"nets_of_mine:{factory}")
     assert sys.path == path
@@ -173,7 +173,7 @@ def first(_: torch.Tensor, y: torch.Tensor) -> float:
     return float(y[0, 0])
 
 
-def test_weights_go_into_it(tmp_path: Path) -> None:
+def test_weights_are_loaded(tmp_path: Path) -> None:
     torch.save(nn.Sequential(nn.Linear(5, 2)).state_dict(), tmp_path / "w.pth")
     model = load_model("nets_of_mine:instance", "w.pth")
     assert model.weights == "w.pth"
@@ -197,7 +197,7 @@ def test_weights_go_into_it(tmp_path: Path) -> None:
         ("no_such_package.nets:f", "neither a source nor an importable module"),
     ],
 )
-def test_what_it_may_not_be(name: str, message: str) -> None:
+def test_unsuitable_factories_are_refused(name: str, message: str) -> None:
     path = list(sys.path)
     with pytest.raises(InputError, match=message) as raised:
         load_model(name)

@@ -26,14 +26,14 @@ from fathometer.models import list_models, load_model
         ("hf:nowhere.gguf", "no such folder or file"),
     ],
 )
-def test_a_name_that_is_wrong_is_one_line(name: str, message: str) -> None:
+def test_a_wrong_name_gives_a_one_line_error(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         load_model(name)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("weights", ["nowhere.pth", Path("nowhere"), "folder/IMAGENET1K_V1"])
-def test_a_file_of_weights_must_be_there(weights: str | Path) -> None:
+def test_a_missing_file_of_weights_is_refused(weights: str | Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_model("torchvision:resnet18", weights)
 

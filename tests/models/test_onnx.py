@@ -58,7 +58,7 @@ def test_other_tensors_and_tokens(tmp_path: Path) -> None:
     assert (inputs.kind, inputs.shape, inputs.vocabulary) == ("tokens", (128,), 7)
 
 
-def test_what_cannot_be_loaded(tmp_path: Path) -> None:
+def test_unsuitable_files_are_refused(tmp_path: Path) -> None:
     good = save(tmp_path / "c.onnx", convolution(), ["n", 3, 8, 8], {"w": KERNEL})
     with pytest.raises(InputError, match="holds its weights"):
         load_model(good, "none")

@@ -90,7 +90,7 @@ def test_a_language_model_in_a_folder(
     assert torch.equal(output(restored), output(model))
 
 
-def test_half_precision_is_measured_in_single(tmp_path: Path) -> None:
+def test_half_precision_is_loaded_as_single(tmp_path: Path) -> None:
     transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).bfloat16().save_pretrained(tmp_path)
     model = load_model(f"hf:{tmp_path}")
     assert {p.dtype for p in model.module.parameters()} == {torch.float32}
@@ -114,7 +114,7 @@ def test_an_image_model_in_a_folder(with_processor: bool, tmp_path: Path) -> Non
     assert sample[0, 0, 0].item() == pytest.approx(1 if with_processor else (1 - 0.485) / 0.229)
 
 
-def test_a_type_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_type_with_random_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"gpt2": tiny_config("gpt2"), "bert": tiny_config("bert"), "vit": transformers.ViTConfig(**VIT)}
     monkeypatch.setattr(transformers.AutoConfig, "for_model", small.__getitem__)
     assert type(load_model("hf:gpt2", "none").module).__name__ == "GPT2LMHeadModel"
@@ -124,9 +124,7 @@ def test_a_type_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(vit.module, nn.Module)
 
 
-def test_without_a_network_there_is_one_line_and_no_wait(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_offline_gives_a_one_line_error_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("fathometer.models.sources._is_reachable", lambda _: False)
     cases = {
@@ -143,7 +141,7 @@ def test_without_a_network_there_is_one_line_and_no_wait(
     assert not constants.HF_HUB_OFFLINE
 
 
-def test_folders_that_hold_no_model(tmp_path: Path) -> None:
+def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="could not be loaded"):
         load_model(f"hf:{tmp_path}")
     tiny_config("gpt2").save_pretrained(tmp_path)
@@ -152,7 +150,7 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
     assert load_model(f"hf:{tmp_path}", "none").inputs.shape == (32,)
 
 
-def test_weights_that_are_not_all_there(tmp_path: Path) -> None:
+def test_missing_weights_are_reported(tmp_path: Path) -> None:
     transformers.AutoModel.from_config(tiny_config("bert")).save_pretrained(tmp_path)
     config = tiny_config("bert")
     config.architectures = ["BertForMaskedLM"]
@@ -168,14 +166,14 @@ def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
         load_model(f"hf:{tmp_path}", "none")
 
 
-def test_what_takes_in_neither_text_nor_images(tmp_path: Path) -> None:
+def test_models_of_neither_text_nor_images_are_refused(tmp_path: Path) -> None:
     config = transformers.AutoConfig.for_model("audio-spectrogram-transformer", num_hidden_layers=1)
     config.save_pretrained(tmp_path)
     with pytest.raises(InputError, match="neither a text nor an image"):
         load_model(f"hf:{tmp_path}", "none")
 
 
-def test_a_gguf_file_names_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gguf_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import PackageNotFoundError
 
     def absent(package: str) -> str:

@@ -65,7 +65,7 @@ def test_weights_by_their_name_and_by_default(monkeypatch: pytest.MonkeyPatch) -
         load_model("torchvision:mobilenet_v2", "IMAGENET1K_V9")
 
 
-def test_without_a_network_the_ways_out_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_suggests_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
         raise URLError("no route to host")
 
@@ -78,14 +78,14 @@ def test_without_a_network_the_ways_out_are_named(monkeypatch: pytest.MonkeyPatc
         assert "\n" not in str(raised.value)
 
 
-def test_a_model_that_was_never_trained_says_so() -> None:
+def test_a_model_without_trained_weights_is_reported() -> None:
     with pytest.raises(
         InputError, match=r"No pretrained weights exist .* use weights='none' or a local file"
     ):
         load_model("timm:mnasnet_050")
 
 
-def test_a_file_brings_the_preprocessing_of_its_own_weights(tmp_path: Path) -> None:
+def test_a_file_of_torchvision_has_its_own_preprocessing(tmp_path: Path) -> None:
     state = load_model("torchvision:mobilenet_v2", "none").module.state_dict()
     sizes = {}
     for file in ("mobilenet_v2-b0353104.pth", "mobilenet_v2-7ebf99e0.pth", "mine.pth"):  # V1, V2, unknown

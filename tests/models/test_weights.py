@@ -49,21 +49,21 @@ def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         lambda t: prefixed("net.model.", t),
     ],
 )
-def test_containers_and_prefixes_come_off(wrap: Any, tmp_path: Path) -> None:
+def test_containers_and_prefixes_are_removed(wrap: Any, tmp_path: Path) -> None:
     trained, module = small(), small()
     torch.save(wrap(trained.state_dict()), tmp_path / "w.pth")
     load_weights(module, tmp_path / "w.pth")
     assert same(module.state_dict(), trained.state_dict())
 
 
-def test_prefixes_go_on_where_the_network_has_them(tmp_path: Path) -> None:
+def test_prefixes_of_the_network_are_added(tmp_path: Path) -> None:
     trained, module = small(), Wrapped()
     save_file(trained.state_dict(), tmp_path / "w.safetensors")
     load_weights(module, tmp_path / "w.safetensors")
     assert same(module.model.state_dict(), trained.state_dict())
 
 
-def test_prefixes_stay_where_they_belong(tmp_path: Path) -> None:
+def test_fitting_prefixes_are_kept(tmp_path: Path) -> None:
     trained, module = Wrapped(), Wrapped()
     torch.save(trained.state_dict(), tmp_path / "w.pth")
     load_weights(module, tmp_path / "w.pth")
@@ -115,7 +115,7 @@ class Evil:
         (torch.zeros(2), "expected a state dict, got Tensor"),
     ],
 )
-def test_what_is_no_state_dict_is_refused(
+def test_files_without_a_state_dict_are_refused(
     content: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.save(content, tmp_path / "w.pth")

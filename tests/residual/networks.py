@@ -35,7 +35,7 @@ def dense_stable_rank(a: Tensor) -> float:
     return float(values.sum() ** 2 / (values**2).sum())
 
 
-class Bent(nn.Module):
+class Activated(nn.Module):
     """x + W σ(Vx), with σ of one's own, or none."""
 
     def __init__(self, width: int, *activations: nn.Module) -> None:

@@ -126,7 +126,7 @@ UNSEEN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_sums_that_are_not_seen_can_be_given(name: str) -> None:
+def test_blocks_with_undetected_sums_can_be_given(name: str) -> None:
     """As the documents say; if one of these is seen one day, they should no longer."""
 
     class Hidden(Block):

@@ -22,7 +22,7 @@ class Block(nn.Module):
         return x + self.inner(x)
 
 
-def test_every_gauge_is_that_of_the_cpu() -> None:
+def test_gauges_match_the_cpu() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(*(Block(48, act()) for act in (nn.ReLU, nn.GELU, nn.GELU, nn.PReLU))).double()
     data = torch.randn(256, 48, dtype=torch.float64)

@@ -16,7 +16,7 @@ from fathometer.capture import Reduction
 from fathometer.errors import ForwardError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.residual import bottleneck
-from tests.residual.networks import Bent, Block, Gated, dense_stable_rank, network
+from tests.residual.networks import Activated, Block, Gated, dense_stable_rank, network
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def path(model: nn.Sequential, data: Tensor) -> Sounding:
     return residual_path(model, data, samples=64, batch_size=10, gamma=1e-2, name="three blocks")
 
 
-def test_every_value_is_that_of_the_formula(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
+def test_values_match_the_formulas(path: Sounding, model: nn.Sequential, data: Tensor) -> None:
     stream = [model[0](data)]
     for block in list(model)[1:4]:
         stream.append(block(stream[-1]))
@@ -71,7 +71,7 @@ def test_it_is_a_sounding(path: Sounding, tmp_path: Path) -> None:
     assert loaded.gauges[0] == "stable_rank"
 
 
-def test_the_network_is_left_alone(model: nn.Sequential, data: Tensor) -> None:
+def test_the_network_is_unchanged(model: nn.Sequential, data: Tensor) -> None:
     norm = nn.BatchNorm1d(3)
     dropping = nn.Sequential(model, norm, nn.Dropout(0.5)).train()
     torch.manual_seed(3)
@@ -85,7 +85,7 @@ def test_the_network_is_left_alone(model: nn.Sequential, data: Tensor) -> None:
     assert all(module.training and not module._forward_hooks for module in dropping.modules())
 
 
-def test_the_order_of_the_data_is_that_of_measure(model: nn.Sequential, data: Tensor) -> None:
+def test_order_of_the_data_matches_measure(model: nn.Sequential, data: Tensor) -> None:
     def rank(_: Tensor, y: Tensor) -> float:
         return dense_stable_rank(y)
 
@@ -98,7 +98,7 @@ def test_the_order_of_the_data_is_that_of_measure(model: nn.Sequential, data: Te
             assert found.mean("stable_rank").to_numpy() == pytest.approx(expected.mean("rank"))
 
 
-def test_measure_leaves_out_what_changes_the_width_unless_told(model: nn.Sequential, data: Tensor) -> None:
+def test_measure_leaves_out_modules_that_change_the_width(model: nn.Sequential, data: Tensor) -> None:
     with pytest.warns(UserWarning, match="2 is not measured: its width changes"):
         path = measure(model, data, samples=64, sites="module:Block", gauges="norm")
     assert [site.name for site in path.sites] == ["1", "3"]
@@ -106,7 +106,7 @@ def test_measure_leaves_out_what_changes_the_width_unless_told(model: nn.Sequent
         measure(model, data, widths="all")
 
 
-def test_the_search_draws_nothing() -> None:
+def test_the_search_draws_no_random_numbers() -> None:
     model, x = nn.Sequential(Gated(), Gated()), torch.randn(20, 8)
     given = {"samples": 20, "batch_size": 20}
     torch.manual_seed(4)
@@ -116,7 +116,7 @@ def test_the_search_draws_nothing() -> None:
     assert path.mean("stable_rank").to_numpy() == pytest.approx(again.mean("stable_rank_y").to_numpy())
 
 
-def test_an_activation_in_place_leaves_the_stream_as_it_is(data: Tensor) -> None:
+def test_an_in_place_activation_does_not_change_the_stream(data: Tensor) -> None:
     class InPlace(Block):
         def forward(self, x: Tensor) -> Tensor:
             return x + F.relu(self.inner(x), inplace=True) - 1
@@ -150,7 +150,7 @@ def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> No
         residual_path(model, data, gauges="norm")
 
 
-def test_a_sigma_that_is_none_is_refused(model: nn.Sequential, data: Tensor) -> None:
+def test_an_invalid_sigma_is_refused(model: nn.Sequential, data: Tensor) -> None:
     for sigma in (3, ["relu"], nn.ReLU):
         with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give e.g. 'relu'"):
             residual_path(model, data, samples=64, sigma=sigma)  # type: ignore[arg-type]
@@ -172,11 +172,11 @@ def sigma_values(model: nn.Module, data: Tensor, own: list[Callable[[Tensor], Te
 def test_every_block_is_measured_with_its_own_activation() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(
-        Bent(6, nn.ReLU()),
-        Bent(6, nn.Sigmoid(), nn.Tanh(), nn.Sigmoid()),  # gates aside
-        Bent(6),  # none: that of most
-        Bent(6, nn.Sigmoid()),  # a gate alone: that of most
-        Bent(6, nn.ReLU(inplace=True)),
+        Activated(6, nn.ReLU()),
+        Activated(6, nn.Sigmoid(), nn.Tanh(), nn.Sigmoid()),  # gates aside
+        Activated(6),  # none: that of most
+        Activated(6, nn.Sigmoid()),  # a gate alone: that of most
+        Activated(6, nn.ReLU(inplace=True)),
     )
     data = torch.randn(48, 6)
     path = residual_path(model, data, samples=48)
@@ -195,15 +195,15 @@ def test_every_block_is_measured_with_its_own_activation() -> None:
     assert path.mean("cost_of_identity")["1"] != pytest.approx(alone.mean("cost_of_identity")["1"], rel=1e-2)
 
 
-def test_slopes_are_the_blocks_own_too() -> None:
+def test_every_block_has_its_own_slopes() -> None:
     torch.manual_seed(0)
     sloped = [nn.PReLU(6), nn.PReLU(6), nn.LeakyReLU(0.5), nn.LeakyReLU(0.1)]
     with torch.no_grad():
         for number, module in enumerate(sloped[:2]):
             module.weight.copy_(torch.linspace(0, 0.2 + 0.7 * number, 6))  # type: ignore[operator]
-    wide = Bent(9, nn.PReLU(9))  # those of the others cannot be applied here
+    wide = Activated(9, nn.PReLU(9))  # those of the others cannot be applied here
     widen, narrow = nn.Linear(6, 9), nn.Linear(9, 6)
-    model = nn.Sequential(*(Bent(6, module) for module in sloped), widen, wide, narrow)
+    model = nn.Sequential(*(Activated(6, module) for module in sloped), widen, wide, narrow)
     data = torch.randn(48, 6)
     path = residual_path(model, data, samples=24)
     every = [*sloped, nn.Identity(), wide.activations[0], nn.Identity()]
@@ -215,7 +215,7 @@ def test_slopes_are_the_blocks_own_too() -> None:
         )
     assert not path.records.drop(columns="speed").isna().any(axis=None)
     assert path.provenance.settings["path"]["sigma"]["2"] == "leaky_relu"
-    alike = nn.Sequential(*(Bent(6, module) for module in sloped[2:]))
+    alike = nn.Sequential(*(Activated(6, module) for module in sloped[2:]))
     assert residual_path(alike, data, samples=24).provenance.settings["path"]["sigma"] == "leaky_relu"
 
 
@@ -223,7 +223,7 @@ def test_a_block_that_is_called_again_is_a_site_of_its_own() -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.one, self.two = Bent(6, nn.Tanh()), Bent(6, nn.Softplus())
+            self.one, self.two = Activated(6, nn.Tanh()), Activated(6, nn.Softplus())
 
         def forward(self, x: Tensor) -> Tensor:
             return self.one(self.two(self.one(x)))
@@ -242,7 +242,7 @@ def test_without_an_activation_there_is_no_cost() -> None:
     assert path.provenance.settings["path"]["sigma"] is None
 
 
-def test_the_bottleneck_is_where_the_rank_is_least(data: Tensor) -> None:
+def test_the_bottleneck_has_the_smallest_rank(data: Tensor) -> None:
     class Project(nn.Module):
         """x − (I − P) x, with P of a given rank."""
 
@@ -272,7 +272,7 @@ def test_the_bottleneck_is_where_the_rank_is_least(data: Tensor) -> None:
     assert not narrow.is_inside
 
 
-def test_failures_are_named(model: nn.Sequential) -> None:
+def test_failures_are_reported(model: nn.Sequential) -> None:
     with pytest.raises(ForwardError, match="failed on its input"):
         residual_path(model, torch.randn(20, 4), samples=10)
     with pytest.raises(InputError, match="expected samples to measure, got none"):
@@ -297,7 +297,7 @@ def test_only_the_blocks_own_activation_may_not_fail() -> None:
                 raise ValueError("too large")
             return x.relu()
 
-    class Gain(Bent):
+    class Gain(Activated):
         def __init__(self, gain: float, activation: nn.Module) -> None:
             super().__init__(6, activation)
             self.gain = gain
@@ -325,7 +325,7 @@ def test_only_the_blocks_own_activation_may_not_fail() -> None:
 
 def test_an_activation_that_overflows_is_applied_in_float64() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(Bent(6, nn.Hardswish()), Bent(6, nn.Hardswish()))
+    model = nn.Sequential(Activated(6, nn.Hardswish()), Activated(6, nn.Hardswish()))
     data = 2e38 * torch.rand(48, 6)
     assert not F.hardswish(data).isfinite().all()
     for block in model:
