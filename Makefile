@@ -1,39 +1,42 @@
-# Each target sets up .venv by itself, with the versions of constraints.txt.
+# Each target sets up .venv with the versions of constraints.txt.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs bench soak format clean
+.PHONY: help demo test lint docs bench robustness format clean
 
-demo: $(READY)  ## soundings of two small networks, the bottlenecks of four Leaky ResNets: tables, pictures and reports in demo/
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/; s/:  ## /\t/' | expand -t 14
+
+demo: $(READY)  ## measure two small networks, train four Leaky ResNets; tables, pictures and reports in demo/
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.digits --out demo
 	OMP_WAIT_POLICY=passive $(BIN)/python -m examples.bottleneck --out demo
 
-test: $(READY)  ## everything that needs neither a GPU nor patience
+test: $(READY)  ## run the tests, except those that need a GPU or take long
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-lint: $(READY)  ## style and types
+lint: $(READY)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(READY)  ## the site, in site/; a warning is an error
+docs: $(READY)  ## build the documentation in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
-bench: $(READY)  ## against a dense reference, the bare forward pass, and matrix products alone
+bench: $(READY)  ## compare speed with a dense reference, a bare forward pass and plain matrix products
 	$(BIN)/python -m benchmarks.affinity
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.signature
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks.leaky
 
-soak: $(READY)  ## everything that might break it, most of an hour; writes docs/reliability.md
-	OMP_NUM_THREADS=1 $(BIN)/python -m soak
+robustness: $(READY)  ## run the full robustness tests, most of an hour; writes docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m robustness -p tests.robustness.recording tests/robustness
 
-format: $(READY)
+format: $(READY)  ## repair style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:
+clean:  ## remove .venv, demo/ and site/
 	rm -rf $(VENV) demo site
 
 $(READY): pyproject.toml constraints.txt

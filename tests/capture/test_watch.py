@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from fathometer import InputError
 from fathometer.capture import Reduction, Site, watch
-from soak.networks.state import World, network_state
 from tests import zoo
+from tests.robustness.state import World, network_state
 from tests.zoo import ZOO
 
 

@@ -9,9 +9,7 @@ import pytest
 import torch
 
 from fathometer import watch
-from soak.networks.own import MODES, faults_of, unless_refused, unlike_plain
-from soak.networks.trial import Trial
-from tests import zoo
+from tests.robustness.watched import MODES, Trial, faults_of, unless_refused, unlike_plain
 from tests.zoo import ZOO
 from tests.zoo.maps import Mapped, activated_twice
 from tests.zoo.page import table
@@ -58,12 +56,6 @@ def test_what_is_not_as_the_zoo_says_is_told() -> None:
     assert faults_of(wrong, mode)[1] == ["sites ['/tanh', '/tanh#2'] for ['/relu']"]
     assert unless_refused("seen", replace(entry, refused="by no word")) == ["seen: was not refused"]
     assert Trial([], [], [], [], interrupted=False).faults == ["the exception in the middle did not come"]
-
-
-def test_the_zoo_knows_nothing_of_the_soak() -> None:
-    files = list(Path(zoo.__file__).parent.glob("*.py"))
-    assert len(files) > 8
-    assert not [file.name for file in files if "soak" in file.read_text("utf-8")]
 
 
 def test_the_guide_says_what_becomes_of_each() -> None:

@@ -11,7 +11,7 @@ from torch import nn
 from fathometer import InputError, MissingExtraError
 from fathometer.models import LoadedModel, load_model
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
-from soak.files.networks import gguf_network
+from tests.models.gguf_file import write_gguf
 
 ensure_torchvision_operators()
 transformers: Any = pytest.importorskip("transformers")
@@ -187,8 +187,8 @@ def test_missing_gguf_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_gguf_file(tmp_path: Path) -> None:
     pytest.importorskip("gguf")
-    gguf_network(tmp_path)
     file = tmp_path / "net.gguf"
+    write_gguf(file)
     model = load_model(f"hf:{file}")
     assert type(model.module).__name__ == "LlamaForCausalLM"
     assert (model.weights, model.inputs.shape, model.inputs.vocabulary) == ("net.gguf", (32,), 40)

@@ -16,7 +16,7 @@ from fathometer import FathometerError, InputError, affinity, affinity_score
 from fathometer.capture import Pooling, Reduction, Site, Watch, watch
 from fathometer.capture.axes import tensors_in
 from fathometer.training.penalty import AffinityPenalty
-from soak.networks.trial import Made, same_bits
+from tests.robustness.watched import Made, same_bits
 from tests.zoo import ZOO
 
 

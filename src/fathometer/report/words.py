@@ -93,7 +93,7 @@ def _change(row: pd.Series[float]) -> str:
 
 def cost_words(history: History) -> str:
     """Say how long measuring took, and which soundings failed."""
-    text = f"Measuring took {history.cost}." if history.cost.in_all else ""
+    text = f"Measuring took {history.cost}." if history.cost.total else ""
     count = len(history.missed)
     if count:
         listed = "; ".join(f"step {step}: {reason}" for step, reason in history.missed[:3])

@@ -1,1 +1,0 @@
-"""Every gauge: through all checks on a CPU and on a GPU, and over random pairs."""

@@ -1,0 +1,117 @@
+"""Killed processes.
+
+Each command is killed (`kill -9`) before every operation that changes the disk: opening a file to write,
+renaming, removing, making a folder (of `leaky sweep`, before 60 of them). It is also killed in the middle
+of writes of growing size. Then the same command is run again, or with `--resume`. It is a failure if the
+result is not that of an undisturbed run bit for bit, if more work is repeated than the batch or the
+training segments in progress, or if files are left over. Training writes a checkpoint after every segment
+here; normally there is one every ten seconds.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.robustness.commands import (
+    MEASURE,
+    PAPERS,
+    SURVEY,
+    SWEEP,
+    TRAIN,
+    Command,
+    Undisturbed,
+    make_old,
+    sizes,
+    spread,
+)
+from tests.robustness.processes import Processes
+from tests.robustness.recording import Row
+
+_SWEEP_POINTS = 60  # it has about 240 operations, each of which takes long
+_LAST = 16  # operations of a forced second run: the new result replaces the old one
+COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN, PAPERS)
+
+
+@sizes(COMMANDS, small=[MEASURE, SURVEY, TRAIN])
+def test_killed_before_an_operation_on_a_file(
+    command: Command, full: bool, row: Row, processes: Processes
+) -> None:
+    reference = Undisturbed.run(command, processes)
+    last = reference.ended.files
+    points = spread(last, (_SWEEP_POINTS if command is SWEEP else last) if full else 2)
+    row |= {"command": command.name, "killed": "before an operation", "places": f"{len(points)} of {last}"}
+    faults = [
+        f"before operation {p}: {fault}"
+        for p in points
+        for fault in _trial(reference, processes, kill_before=p)
+    ]
+    row |= {"tried": len(points), "failed": len(faults)}
+    assert faults == []
+
+
+@sizes(COMMANDS, small=[SURVEY])
+def test_killed_in_the_middle_of_a_write(
+    command: Command, full: bool, row: Row, processes: Processes
+) -> None:
+    reference = Undisturbed.run(command, processes)
+    ends = spread(reference.largest - 1, 20 if full else 1)
+    row |= {"command": command.name, "killed": "in a write", "places": f"past byte {ends[0]} to {ends[-1]}"}
+    faults = [f"past byte {s}: {fault}" for s in ends for fault in _trial(reference, processes, kill_past=s)]
+    row |= {"tried": len(ends), "failed": len(faults)}
+    assert faults == []
+
+
+def _trial(reference: Undisturbed, processes: Processes, **fault: int) -> list[str]:
+    command = reference.command
+    folder = command.new_folder(processes)
+    first = processes.run(command.first, folder, **fault)
+    if not first.was_killed:
+        return [f"was not killed: it ended with {first.code} ({first.last_line})"]
+    make_old(folder)
+    again = processes.run(command.again, folder)
+    found = reference.faults(folder, again, first.work + again.work, may_repeat=command.may_repeat)
+    return found if command.is_intact(folder) else [*found, "an earlier result was changed"]
+
+
+@pytest.mark.robustness
+def test_killed_while_a_result_is_replaced(row: Row, processes: Processes) -> None:
+    """The old or the new result of `papers run --force` is there at every moment."""
+    reference = Undisturbed.run(PAPERS, processes)
+    out = Path(PAPERS.out)
+    forced = [*PAPERS.first, "--force"]
+
+    def with_result() -> Path:
+        folder = PAPERS.new_folder(processes)
+        shutil.copytree(reference.folder / out.parent, folder / out.parent)
+        return folder
+
+    last = processes.run(forced, with_result()).files
+    points = range(last - _LAST + 1, last + 1)
+    faults = []
+    for point in points:
+        folder = with_result()
+        killed = processes.run(forced, folder, kill_before=point)
+        if not killed.was_killed:
+            faults.append(f"operation {point}: was not killed ({killed.last_line})")
+        elif not any(_is_whole(reference, path) for path in (folder / out.parent).iterdir()):
+            faults.append(f"operation {point}: neither result is there")
+        else:
+            make_old(folder)
+            faults += reference.faults(folder, processes.run(PAPERS.again, folder), 0)
+    row |= {
+        "command": "papers run --force",
+        "killed": "before an operation",
+        "places": f"the last {_LAST} of {last}",
+    }
+    row |= {"tried": len(points), "failed": len(faults)}
+    assert faults == []
+
+
+def _is_whole(reference: Undisturbed, path: Path) -> bool:
+    try:
+        return path.is_dir() and reference.command.units(path) == reference.units
+    except (OSError, ValueError):
+        return False
