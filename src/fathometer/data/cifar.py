@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,17 +81,16 @@ def is_cifar(folder: Path) -> bool:
 def is_pickled_cifar(path: Path) -> bool:
     """Say whether a folder or file is CIFAR in the Python version, by file names alone."""
     if path.is_file():
-        name = path.name
-        return name in {"test_batch", "batches.meta"} or (name.startswith("data_batch_") and not path.suffix)
+        return path.name in {"test_batch", "batches.meta"} or fnmatchcase(path.name, "data_batch_?")
     return any(
         (place / "batches.meta").is_file()
         or (place / "data_batch_1").is_file()
-        or all((place / name).is_file() for name in ("meta", "test"))
+        or ((place / "meta").is_file() and (place / "test").is_file())
         for place in (path, path / "cifar-10-batches-py", path / "cifar-100-python")
     )
 
 
-def refuse_pickled(path: Path) -> InputError:
+def pickled_error(path: Path) -> InputError:
     """Return the error for the Python version, which is not opened because a pickle can run any code."""
     return InputError(
         f"{path}: expected the binary version of CIFAR, got the Python one, which is pickled and never "
@@ -111,7 +111,7 @@ def _found(folder: Path) -> list[tuple[_Layout, str, list[Path]]]:
 def _in_folder(folder: Path) -> tuple[_Layout, str, Sequence[Path]]:
     found = _found(folder)
     if not found:
-        raise refuse_pickled(folder)
+        raise pickled_error(folder)
     if len(found) > 1:
         names = " and ".join(f"{files[0].relative_to(folder)}" for _, _, files in found)
         raise InputError(f"{folder}: expected one data set, got {names}; give the folder or file of one")

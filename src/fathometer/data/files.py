@@ -51,7 +51,7 @@ def contents_hash(path: str | Path) -> str:
     """Return the SHA-256 of a file, or of the names, sizes and contents of all files in a folder.
 
     Where the path lies and what it is called is not part of it. Of a folder that holds more than 256 MB the
-    names and sizes are hashed, but not the contents.
+    names and sizes are hashed, but not the contents; likewise of files that may not be read.
     """
     return hash_files(list_files(path))
 
@@ -94,7 +94,11 @@ def _hash(files: tuple[File, ...]) -> str:
     for file in files:
         digest.update(f"{file.name}\0{file.size}\0".encode("utf-8", "surrogateescape"))
         if completely and file.size >= 0:
-            with open(file.path, "rb") as opened:
-                while chunk := opened.read(_CHUNK):
-                    digest.update(chunk)
+            try:
+                with open(file.path, "rb") as opened:
+                    while chunk := opened.read(_CHUNK):
+                        digest.update(chunk)
+            except PermissionError:
+                if single:
+                    raise
     return digest.hexdigest()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fathometer.data.arrays import open_arrays
-from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, refuse_pickled
+from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, pickled_error
 from fathometer.data.files import File, hash_files, list_files
 from fathometer.data.image_folder import IMAGE_SUFFIXES, ImageFolder
 from fathometer.data.images import require_images
@@ -70,6 +70,8 @@ def open_data(
         samples = Noise(str(source), inputs, seed, length)
     else:
         path = _path(source)
+        if path.is_dir():
+            require_images(inputs, path)  # before a large folder is listed
         files = list_files(path)
         samples = _samples(path, files, inputs, length)
         samples.description["sha256"] = hash_files(files)
@@ -122,7 +124,7 @@ def _samples(path: Path, files: Sequence[File], inputs: Inputs, length: int | No
     if suffix in (".npz", ".npy"):
         return open_arrays(path, inputs, length)
     if is_pickled_cifar(path):
-        raise refuse_pickled(path)
+        raise pickled_error(path)
     if suffix in _ARCHIVES:
         raise InputError(f"{path}: expected {KNOWN_DATA}, got an archive; unpack it first")
     if suffix in _PICKLES:

@@ -15,18 +15,9 @@ from fathometer.errors import InputError, MissingExtraError, first_line
 
 Tensors: TypeAlias = dict[str, Tensor]
 
-CONTAINERS = (
-    "state_dict",
-    "model_state_dict",
-    "model_state",
-    "model",
-    "model_ema",
-    "state_dict_ema",
-    "ema",
-    "net",
-    "network",
-    "weights",
-    "params",
+CONTAINERS = tuple(
+    "state_dict model_state_dict model_state model model_ema state_dict_ema ema net network weights "
+    "params".split()
 )
 PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "net.", "network.", "encoder.")
 
