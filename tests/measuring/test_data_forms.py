@@ -69,7 +69,7 @@ def test_the_total_is_that_of_the_samples_which_are_read() -> None:
 
 
 def test_whole_numbers_of_numpy_are_accepted() -> None:
-    options = {"samples": np.int64(64), "batches": np.int32(1), "batch_size": np.int64(32)}
+    options: dict[str, Any] = {"samples": np.int64(64), "batches": np.int32(1), "batch_size": np.int64(32)}
     assert measure(MLP, torch.randn(64, 16), gauges="norm", **options).provenance.settings["samples"] == 64
 
 

@@ -489,4 +489,4 @@ def test_the_tokens_of_one_text_can_be_kept() -> None:
 
 def test_samples_are_a_number() -> None:
     with pytest.raises(InputError, match="samples: expected a whole number from 2, got None"):
-        measure(nn.ReLU(), torch.randn(9, 3), samples=None)  # type: ignore[arg-type]
+        measure(nn.ReLU(), torch.randn(9, 3), samples=None)

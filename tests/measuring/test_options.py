@@ -53,7 +53,7 @@ OTHERS: list[dict[str, Any]] = [
 def test_every_option_changes_the_fingerprint() -> None:
     prints = [MeasureOptions(**others).fingerprint() for others in [{}, *OTHERS]]
     assert len(set(prints)) == len(prints)
-    assert prints[0] == MeasureOptions(samples=np.int64(512), gauges=["standard"]).fingerprint()
+    assert prints[0] == MeasureOptions(samples=int(np.int64(512)), gauges=["standard"]).fingerprint()
 
 
 def test_choices_are_those_of_the_types() -> None:
@@ -110,7 +110,9 @@ def test_code_is_known_by_what_it_computes() -> None:
     assert hashes[-1] == hashes[0]
     assert len(set(hashes)) == len(hashes) - 1
     assert code_hash(scale(2)) == code_hash(scale(2)) != code_hash(scale(3))
-    assert code_hash(functools.partial(gap, y=1)) != code_hash(functools.partial(gap, y=2))
+    assert code_hash(functools.partial(gap, y=torch.ones(1))) != code_hash(
+        functools.partial(gap, y=torch.zeros(1))
+    )
     assert code_hash(torch.relu) != code_hash(torch.tanh)
 
 

@@ -70,11 +70,8 @@ def _without_single_samples(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items; refuse those that are single samples, which would be taken for batches."""
     for item in items:
         parts = item if isinstance(item, tuple | list) else (item,)
-        main = parts[0] if parts else None
-        is_vector = isinstance(main, Tensor | np.ndarray) and main.ndim == 1 and main.dtype.itemsize > 1
-        is_vector = is_vector and not str(main.dtype).removeprefix("torch.").startswith(
-            ("int", "uint", "bool")
-        )
+        main = _as_tensors(parts[0]) if parts else None
+        is_vector = isinstance(main, Tensor) and main.ndim == 1 and main.is_floating_point()
         if is_vector or any(isinstance(part, int | float) for part in parts[1:]):
             what = "a vector" if is_vector else "a sample with its label"
             raise InputError(

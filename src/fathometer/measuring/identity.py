@@ -75,7 +75,7 @@ def count_samples(data: Any) -> int | None:
     try:
         if not isinstance(data, DataLoader):
             sized = isinstance(data, Dataset) or isinstance(getattr(data, "description", None), Mapping)
-            return None if not sized or isinstance(data, list | tuple) else len(data)  # type: ignore[arg-type]
+            return None if not sized or isinstance(data, list | tuple) else len(data)
         if data.batch_size is None:  # it yields batches of unknown size
             return None
         iterable = isinstance(data.dataset, torch.utils.data.IterableDataset)

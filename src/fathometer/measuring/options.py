@@ -96,21 +96,21 @@ class MeasureOptions:
         "Number of the first batch to measure. Earlier ones are counted but not run; the values are those of "
         "the same batches in a complete run.",
     )
-    gauges: tuple[GaugeChoice, ...] = option(
+    gauges: GaugeChoice | Iterable[GaugeChoice] = option(
         ("standard",),
         "Gauges to compute: standard (all but affinity_sample), all, names such as affinity or stable_rank, "
         "and functions of your own.",
         str,
         many=True,
     )
-    sites: tuple[SiteFilter, ...] | None = option(
+    sites: SiteFilter | Iterable[SiteFilter] | None = option(
         None,
         "Only these sites: a pattern of names (layer1.*), an operator (relu), or whole modules "
         "(module:NAME). Default: every activation call.",
         str,
         many=True,
     )
-    activations: tuple[type[nn.Module] | Callable[..., Any], ...] = option(
+    activations: Iterable[type[nn.Module] | Callable[..., Any]] = option(
         (), "Classes and functions of your own that are activations.", str, many=True
     )
     reduction: Reduction = option(
@@ -148,8 +148,9 @@ class MeasureOptions:
             "sites": None if self.sites is None else tuple(_listed(self.sites)),
             "activations": tuple(_listed(self.activations)),
         }
-        if not isinstance(self.reduction, Reduction):
-            changed["reduction"] = Reduction(self.reduction, seed=changed["seed"])
+        given: Any = self.reduction
+        if not isinstance(given, Reduction):
+            changed["reduction"] = Reduction(given, seed=changed["seed"])
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         for name in ("leftover", "widths"):
@@ -219,7 +220,7 @@ class MeasureOptions:
         found = {
             "samples": self.samples,
             "gauges": list(self.chosen_gauges),
-            "sites": None if self.sites is None else [_in_words(site) for site in self.sites],
+            "sites": None if self.sites is None else [_in_words(site) for site in _listed(self.sites)],
             "activations": [_in_words(activation) for activation in self.activations],
             "reduction": asdict(self.reduction),
             "widths": self.widths,
@@ -247,7 +248,7 @@ class MeasureOptions:
             for name, gauge in self.chosen_gauges.items()
             if name not in GAUGES
         ]
-        for place, site in enumerate(self.sites or ()):
+        for place, site in enumerate(() if self.sites is None else _listed(self.sites)):
             own += [(f"site {place} {_in_words(site)}", site)] if callable(site) else []
         own += [(f"activation {_in_words(activation)}", activation) for activation in self.activations]
         own += [] if self.call is None else [("call", self.call)]
