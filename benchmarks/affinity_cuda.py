@@ -22,8 +22,7 @@ from torch import Tensor
 
 from fathometer import affinity_score, affinity_scores
 from fathometer.transport import moments, riccati
-from fathometer.transport.decompositions import cholesky_factor
-from fathometer.transport.polar import _steps
+from fathometer.transport.decompositions import _steps, cholesky_factor
 
 WIDTHS = {64: 7, 128: 8, 256: 15, 512: 10, 1024: 6, 2048: 3}  # of ResNet-50's ReLU calls
 Pairs = list[tuple[Tensor, Tensor]]

@@ -68,7 +68,7 @@ def test_names_are_those_of_torch_and_count_once() -> None:
     ("name", "message"),
     [
         ("Rellu", "did you mean ReLU"),
-        ("qqq", "did you mean ReLU or GELU"),
+        ("qqq", "expected e.g. ReLU or GELU"),
         ("GLU", "changes the shape"),
         ("MultiheadAttention", "does not run on its own"),
     ],
@@ -102,9 +102,9 @@ def test_the_range_decides_how_affine_relu_is() -> None:
     ("bad", "message"),
     [
         ({"interval": (1.0, 1.0)}, "low < high"),
-        ({"means": 0}, "at least one mean"),
-        ({"features": 0}, "one feature"),
-        ({"samples": 1}, "at least two"),
+        ({"means": 0}, "means: expected a whole number from 1"),
+        ({"features": 0}, "features: expected a whole number from 1"),
+        ({"samples": 1}, "samples: expected a whole number from 2"),
         ({"stds": ()}, "one or more finite numbers above 0"),
         ({"stds": (1.0, -1.0)}, "above 0"),
     ],

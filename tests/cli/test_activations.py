@@ -72,7 +72,7 @@ def test_files_are_replaced_on_demand_only(
         (["--stds", "0"], "above 0"),
         (["--interval", "5"], "--interval: expected LOW:HIGH"),
         (["--interval", "5:1"], "low < high"),
-        (["--samples", "1"], "at least two"),
+        (["--samples", "1"], "expected a whole number from 2"),
         (["--ridge", "-1"], "ridge"),
         (["--device", "warp"], "--device: warp is not usable here"),
         (["--polynomials", "--input-ranges"], "exclude each other"),

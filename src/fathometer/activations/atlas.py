@@ -1,4 +1,4 @@
-"""How affine activation functions are on sliding Gaussian inputs (Figure 6)."""
+"""Measure how affine activation functions are on sliding Gaussian inputs (Figure 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.activations.catalogue import PAPER_ACTIVATIONS, Activation, activations
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 from fathometer.gauges.affinity import affinity_score
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge
 
@@ -41,15 +41,14 @@ class AtlasSettings:
 
     def __post_init__(self) -> None:
         if not -math.inf < self.interval[0] < self.interval[1] < math.inf:
-            raise InputError(f"interval: expected finite low < high, got {self.interval}")
-        if self.means < 1 or self.features < 1:
-            raise InputError(
-                f"expected at least one mean and one feature, got {self.means} and {self.features}"
-            )
-        if self.samples < 2:
-            raise InputError(f"samples: expected at least two, got {self.samples}")
+            raise InputError(f"expected finite low < high, got {self.interval}", parameter="interval")
+        check_whole("means", self.means, 1)
+        check_whole("features", self.features, 1)
+        check_whole("samples", self.samples, 2)
         if not self.stds or not all(0 < std < math.inf for std in self.stds):
-            raise InputError(f"stds: expected one or more finite numbers above 0, got {self.stds}")
+            raise InputError(
+                f"expected one or more finite numbers above 0, got {self.stds}", parameter="stds"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class ActivationAtlas:
     settings: AtlasSettings
 
     def summary(self) -> pd.DataFrame:
-        """A row for each activation: its lowest score and where, its median, its baseline."""
+        """Return a row for each activation: its lowest score and where, its median, its baseline."""
         by_name = self.table.groupby("activation", sort=False)["score"]
         lowest = self.table.loc[by_name.idxmin()].set_index("activation")
         return pd.DataFrame(
@@ -81,7 +80,7 @@ class ActivationAtlas:
         ).loc[lowest.index]
 
     def records(self) -> pd.DataFrame:
-        """The table with the baseline and the settings in columns of their own, to be kept as a file."""
+        """Return the table with the baseline and the settings as columns, to be kept as a file."""
         settings = self.settings
         return self.table.assign(
             baseline=self.table["activation"].map(self.baseline),
@@ -94,13 +93,13 @@ class ActivationAtlas:
         )
 
     def medians(self, name: str) -> pd.Series:
-        """The median score of one activation over the stds, by mean."""
+        """Return the median score of one activation over the stds, by mean."""
         part = self.table[self.table["activation"] == name]
         medians: pd.Series = part.groupby("mean")["score"].median()
         return medians
 
     def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
-        """Box plots of every activation by mean (Figure 6). `figure.savefig("atlas.pdf")` keeps it.
+        """Draw box plots of every activation by mean (Figure 6). `figure.savefig("atlas.pdf")` keeps it.
 
         Args:
             columns: 1 or 2, the width in columns of a page.
@@ -119,7 +118,7 @@ def activation_atlas(
 ) -> ActivationAtlas:
     """Score activations on X ~ N(m, s² I), for means m along an interval and several stds s.
 
-    Every activation sees the same inputs. The result does not depend on which others are measured.
+    Every activation gets the same inputs. The result does not depend on which others are measured.
 
     Example:
         >>> few = AtlasSettings(means=3, stds=(1.0,), samples=100, features=5)
@@ -150,7 +149,7 @@ def activation_atlas(
 
 
 def _scores(functions: dict[str, Activation], x: Tensor, settings: AtlasSettings) -> pd.DataFrame:
-    """A row for each activation on one input."""
+    """Return a row for each activation on one input."""
     result = affinity_score(
         x.expand(len(functions), -1, -1),
         torch.stack([f(x) for f in functions.values()]),

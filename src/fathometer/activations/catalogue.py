@@ -1,8 +1,7 @@
-"""From the name of an activation to the function."""
+"""Find an activation function by name."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -10,7 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, did_you_mean
 
 Activation: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -28,7 +27,7 @@ PAPER_ACTIVATIONS = (
 
 
 def activation(name: str) -> Activation:
-    """The activation of `torch.nn` with that name, whatever its case, with its default arguments.
+    """Return the activation of `torch.nn` with that name, in any case, with its default arguments.
 
     Example:
         >>> import torch
@@ -38,16 +37,15 @@ def activation(name: str) -> Activation:
     known = _by_lower_name()
     found = known.get(name.lower())
     if found is None:
-        near = difflib.get_close_matches(name.lower(), known, n=3)
-        hint = " or ".join(known[n].__name__ for n in near) or "ReLU or GELU"
-        raise InputError(f"{name!r} is no activation of torch.nn; did you mean {hint}?")
+        hint = did_you_mean(name, [kind.__name__ for kind in known.values()]) or "expected e.g. ReLU or GELU"
+        raise InputError(f"torch.nn has no activation {name!r}; {hint}")
     takes_dim = "dim" in inspect.signature(found).parameters
     try:
         module = found(dim=-1) if takes_dim else found()
         module = module.to(torch.float64).eval()
         probe = torch.linspace(-1, 1, 8, dtype=torch.float64).reshape(2, 4)
         same_shape = module(probe).shape == probe.shape
-    except Exception as error:  # whatever a module of torch.nn raises when it is not an activation
+    except Exception as error:  # a module of torch.nn that is not an activation
         raise InputError(
             f"torch.nn.{found.__name__} does not run on its own ({error}); "
             "expected an activation that needs no arguments"
@@ -67,7 +65,7 @@ def activation(name: str) -> Activation:
 
 
 def activations(names: Sequence[str]) -> dict[str, Activation]:
-    """Each distinct name, as torch.nn spells it, with its function."""
+    """Return each distinct name, as torch.nn spells it, with its function."""
     names = [names] if isinstance(names, str) else list(names)
     if not names:
         raise InputError("expected at least one activation, e.g. ReLU")

@@ -1,4 +1,4 @@
-"""Scores of functions of one variable on evenly spread inputs (Figure 2).
+"""Score functions of one variable on evenly spread inputs (Figure 2).
 
 The covariance is the plain one of the sample: in one dimension it needs no shrinkage.
 """
@@ -12,24 +12,26 @@ import torch
 from torch import Tensor
 
 from fathometer.activations.catalogue import activations
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 from fathometer.gauges.affinity import affinity_score
 
-_HIGHEST = 10_000
+_MAX_DEGREE = 10_000
 PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
 DEFAULT_RANGES = ((-2.0, 2.0), (-1.0, 2.0), (-0.5, 2.0), (0.0, 2.0), (-2.0, 0.5), (-8.0, 8.0))
 
 
 def polynomial_scores(degrees: Sequence[int] = PAPER_DEGREES, *, samples: int = 1000) -> pd.DataFrame:
-    """Scores of x^k on [-1, 1] by degree k (Figure 2C): among odd k, the higher the less affine.
+    """Score x^k on [-1, 1] by degree k (Figure 2C): among odd k, the higher the less affine.
 
     Example:
         >>> polynomial_scores([1, 3]).round(3)["score"].tolist()
         [1.0, 0.711]
     """
     degrees = list(degrees)
-    if not degrees or not all(1 <= degree <= _HIGHEST for degree in degrees):
-        raise InputError(f"degrees: expected one or more integers from 1 to {_HIGHEST}, got {degrees}")
+    if not degrees or not all(1 <= degree <= _MAX_DEGREE for degree in degrees):
+        raise InputError(
+            f"expected one or more integers from 1 to {_MAX_DEGREE}, got {degrees}", parameter="degrees"
+        )
     x = _even(-1.0, 1.0, samples)
     return pd.DataFrame([{"degree": k, "score": _score(x, x**k)} for k in degrees])
 
@@ -40,14 +42,14 @@ def range_scores(
     ranges: Sequence[tuple[float, float]] = DEFAULT_RANGES,
     samples: int = 1000,
 ) -> pd.DataFrame:
-    """Scores of activations by the range of their input (Figures 2A and 2B).
+    """Score activations by the range of their input (Figures 2A and 2B).
 
     Example:
         >>> range_scores(["ReLU"], ranges=[(-1, 1), (0, 1)]).round(3)["score"].tolist()
         [0.675, 1.0]
     """
     if not ranges:
-        raise InputError("ranges: expected one or more pairs low:high")
+        raise InputError("expected one or more pairs (low, high), got none", parameter="ranges")
     rows = []
     for name, function in activations(names).items():
         for low, high in ranges:
@@ -59,9 +61,8 @@ def range_scores(
 
 def _even(low: float, high: float, samples: int) -> Tensor:
     if not low < high:
-        raise InputError(f"range: expected low < high, got {low}:{high}")
-    if samples < 2:
-        raise InputError(f"samples: expected at least two, got {samples}")
+        raise InputError(f"expected low < high, got {low}:{high}", parameter="ranges")
+    check_whole("samples", samples, 2)
     return torch.linspace(low, high, samples, dtype=torch.float64)[:, None]
 
 

@@ -15,9 +15,8 @@ from torch import Tensor
 from fathometer.errors import InputError, NumericalError
 from fathometer.transport.arrays import check_finite, exceeds_rounding, reach
 from fathometer.transport.assignment import paired_cost, start_matching
-from fathometer.transport.gaussian import affine_residual_bound, transported
+from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
 from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide
-from fathometer.transport.span import span_coordinates
 
 _AHEAD = 3  # batches that a GPU may begin before the first is finished
 _ROUNDING = 1e-13  # of the bound: what is left of W₂ between equal samples

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from fathometer.transport.decompositions import eigh
-from fathometer.transport.polar import polar_factor
+from fathometer.transport.decompositions import eigh, polar_factor
 
 _SERIAL = 1024  # up to this size LAPACK's reduction to tridiagonal form is slower in several threads
 _LOCK = threading.Lock()
@@ -19,12 +18,12 @@ _DOUBLINGS = 24
 
 
 def smaller_gram(a: Tensor) -> Tensor:
-    """AAᵀ or AᵀA, whichever is smaller: they share all eigenvalues but zeros."""
+    """Return AAᵀ or AᵀA, whichever is smaller: they share all eigenvalues but zeros."""
     return a @ a.mT if a.shape[-2] <= a.shape[-1] else a.mT @ a
 
 
 def nuclear_norm(a: Tensor) -> Tensor:
-    """‖A‖*, the sum of singular values, of each item.
+    """Compute ‖A‖*, the sum of singular values, of each item.
 
     On a CPU from the eigenvalues of the smaller Gram matrix, of which those that are rounding count as 0;
     on a GPU, which is fast at products alone, as ⟨U, A⟩ with the polar factor U.
@@ -42,7 +41,7 @@ def nuclear_norm(a: Tensor) -> Tensor:
 
 
 def largest_eigenvalue(gram: Tensor) -> Tensor:
-    """‖G‖ of each Gram matrix: its eigenvalue, or on a GPU (Tr G^m)^(1/m) for an m of 2²⁴.
+    """Compute ‖G‖ of each Gram matrix: its eigenvalue, or on a GPU (Tr G^m)^(1/m) for an m of 2²⁴.
 
     The latter is too large by a factor k^(1/m) at most, where k is the size of G.
     """
@@ -58,7 +57,7 @@ def largest_eigenvalue(gram: Tensor) -> Tensor:
 
 
 def eigenvalues(gram: Tensor) -> Tensor:
-    """Eigenvalues of a Gram matrix, rising; those that are rounding are 0."""
+    """Compute the eigenvalues of a Gram matrix, in rising order; those that are rounding are 0."""
     try:
         with _one_thread(gram):
             values = torch.linalg.eigvalsh(gram)
@@ -69,19 +68,19 @@ def eigenvalues(gram: Tensor) -> Tensor:
 
 
 def to_unit(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Each item divided by its largest entry, and that entry: squares then stay within float64."""
+    """Return each item divided by its largest entry, and that entry: squares then stay within float64."""
     size = torch.linalg.vector_norm(a, torch.inf, dim=(-2, -1))
     return a / torch.where(size > 0, size, 1.0)[..., None, None], size
 
 
 def squares(a: Tensor) -> Tensor:
-    """‖A‖² of each item."""
+    """Compute ‖A‖² of each item."""
     return a.square().sum((-2, -1))
 
 
 @contextmanager
 def _one_thread(matrix: Tensor) -> Iterator[None]:
-    """A single thread for what runs within, where that is faster: at size 512, two take thrice the time."""
+    """Use a single thread where that is faster: at size 512, two threads take three times as long."""
     if matrix.device.type != "cpu" or matrix.shape[-1] > _SERIAL or torch.get_num_threads() == 1:
         yield
         return

@@ -1,4 +1,4 @@
-"""From what a user holds to what the maths takes: float64 tensors `[..., samples, features]`."""
+"""Convert and check samples: float64 tensors `[..., samples, features]`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TINY = 1e-60  # products of two squares of it are still numbers in float64
 
 
 def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = True) -> Tensor:
-    """`x` as a float64 tensor, checked: real floats, two or three axes, enough samples, all finite.
+    """Return `x` as a float64 tensor, checked: real floats, two or three axes, enough samples, all finite.
 
-    Gradients flow through the conversion. Whatever the dtype that came (bf16 included), the maths
-    is done in float64. `finite=False` leaves the last check, which waits for the device, to the caller.
+    Gradients flow through the conversion. Whatever the dtype (bf16 included), the maths is done in
+    float64. `finite=False` leaves the last check, which waits for the device, to the caller.
     """
     tensor = _as_tensor(x, name)
     if not tensor.is_floating_point():
@@ -49,7 +49,7 @@ def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = Tr
 
 
 def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]:
-    """Both sides of a function, of equal shape and on one device."""
+    """Return both sides of a function, of equal shape and on one device."""
     first, second = as_samples(x, "x", finite=finite), as_samples(y, "y", finite=finite)
     if first.shape != second.shape:
         raise InputError(
@@ -68,14 +68,14 @@ def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]
 
 
 def resolution(x: Array) -> float:
-    """The relative spacing of numbers in the dtype of `x`."""
+    """Return the relative spacing of numbers in the dtype of `x`."""
     if isinstance(x, Tensor):
         return torch.finfo(x.dtype).eps
     return float(np.finfo(np.asarray(x).dtype).eps)
 
 
 def check_finite(tensor: Tensor, name: str) -> None:
-    """Refuse NaN and inf. A sum that is finite has finite terms: one pass, no memory."""
+    """Refuse NaN and inf. A finite sum has finite terms, which takes one pass and no memory."""
     if not bool(tensor.detach().sum().isfinite()) and not bool(tensor.isfinite().all()):
         bad = int((~tensor.isfinite()).sum())
         raise InputError(
@@ -85,7 +85,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
 
 
 def reach(rows: Tensor, name: str) -> Tensor:
-    """The largest entry of the centred rows of each item, refused where its square leaves float64."""
+    """Return the largest entry of the centred rows of each item; refuse it if its square overflows."""
     largest = torch.linalg.vector_norm(rows.detach(), torch.inf, dim=(-2, -1))
     fine = (largest == 0) | ((largest >= _TINY) & (largest <= 1 / _TINY))  # NaN is not
     if not bool(fine.all()):
@@ -97,9 +97,9 @@ def reach(rows: Tensor, name: str) -> Tensor:
 
 
 def exceeds_rounding(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
-    """Whether any feature of each item varies by more than the rounding of the dtype that it came in.
+    """Tell whether any feature of each item varies by more than the rounding of its dtype.
 
-    A saturated Tanh flips between 1 and the number before it: that is a constant, not a function.
+    A saturated Tanh alternates between 1 and the number before it: that is a constant, not a function.
     """
     spread = torch.linalg.vector_norm(rows.detach(), dim=-2)
     return (spread > epsilon * rows.shape[-2] ** 0.5 * mean.detach().abs()).any(-1)
@@ -116,7 +116,9 @@ def _as_tensor(x: Array, name: str) -> Tensor:
     try:
         array = np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:  # a ragged list, a list of tensors with gradients
-        raise InputError(f"{name}: expected {_LAYOUT}, got what is no array ({error})") from error
+        raise InputError(
+            f"{name}: expected {_LAYOUT}, got something that is not an array ({error})"
+        ) from error
     if array.dtype.kind == "f":
         return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
     if array.dtype.kind in "biuc":

@@ -1,4 +1,4 @@
-"""Exact W₂ between two samples, and the proof or the solver that it rests on.
+"""Compute exact W₂ between two samples, by a proof that the identity is optimal or by a solver.
 
 Samples are `[n, d]` (or `[batch, n, d]` inside the package).
 """
@@ -51,7 +51,7 @@ def wasserstein2(
     x_weights: npt.ArrayLike | None = None,
     y_weights: npt.ArrayLike | None = None,
 ) -> Wasserstein2:
-    """Exact W₂(X, Y), Eq. (3), between two samples `[n, d]` and `[m, d]`.
+    """Compute exact W₂(X, Y), Eq. (3), between two samples `[n, d]` and `[m, d]`.
 
     Equal counts without weights: the identity where it can be proved optimal, a linear assignment
     otherwise. Different counts, or weights: a linear programme by POT (the `pot` extra).
@@ -81,7 +81,7 @@ def wasserstein2(
 
 
 def paired_cost(x: Tensor, y: Tensor, permutation: Tensor) -> Tensor:
-    """(1/n) Σ_i ‖x_i − y_π(i)‖² of each item, `[batch]`; differentiable in x and y."""
+    """Compute (1/n) Σ_i ‖x_i − y_π(i)‖² of each item, `[batch]`; differentiable in x and y."""
     partner = y.gather(-2, permutation[..., None].expand_as(y))
     return torch.linalg.matrix_norm(x - partner).square() / x.shape[-2]
 
@@ -91,7 +91,7 @@ def start_matching(x: Tensor, y: Tensor) -> Callable[[], tuple[Tensor, list[bool
     """Begin the search for π `[batch, n]` that minimises Σ_i ‖x_i − y_π(i)‖².
 
     The function returned waits for π, and for each item whether it is the identity. Where that can be proved
-    optimal, it is. Otherwise the assignment problem is solved, in threads, while the caller goes on; in one
+    optimal, it is. Otherwise the assignment problem is solved, in threads, while the caller continues; in one
     dimension, by sorting. Both samples are centred: the optimum stays in place and rounding small.
     """
     batch, n, d = x.shape
@@ -117,7 +117,7 @@ def start_matching(x: Tensor, y: Tensor) -> Callable[[], tuple[Tensor, list[bool
 
 
 def _without_proof(cost: Tensor, rounding: Tensor) -> Tensor:
-    """The items of a batch of cost matrices whose diagonal is not seen to be optimal.
+    """Return the items of a batch of cost matrices whose diagonal is not proved optimal.
 
     If every row of c has its minimum on the diagonal, no permutation can cost less. The same holds
     of c_ij − v_j for any v. After v = 0, two steps of Bellman and Ford towards better ones are tried:
@@ -141,21 +141,21 @@ def _without_proof(cost: Tensor, rounding: Tensor) -> Tensor:
 def _prefer_identity(
     x: Tensor, y: Tensor, identity: Tensor, permutation: Tensor
 ) -> tuple[Tensor, list[bool]]:
-    """The identity wherever it costs no more than the optimum that was found."""
+    """Return the identity wherever it costs no more than the optimum that was found."""
     excess = paired_cost(x, y, identity) - paired_cost(x, y, permutation)
     optimal = excess * x.shape[-2] <= _rounding(x, y)
     return torch.where(optimal[:, None], identity, permutation), optimal.tolist()
 
 
 def _rounding(x: Tensor, y: Tensor) -> Tensor:
-    """What a sum of costs may be off by."""
+    """Return the rounding error that a sum of costs may have."""
     return _ROUNDING * (torch.linalg.matrix_norm(x).square() + torch.linalg.matrix_norm(y).square())
 
 
 def _start_assignments(costs: Tensor) -> list[Future[npt.NDArray[np.int64]]]:
-    """The best permutation of each cost matrix, in threads: SciPy's solver releases the GIL.
+    """Search the best permutation of each cost matrix in threads: SciPy's solver releases the GIL.
 
-    Taking the minimum off each column leaves the optimum in place and, of squared distances, saves
+    Subtracting the minimum of each column does not change the optimum and, for squared distances, saves
     most of the search.
     """
     costs = costs - costs.amin(-2, keepdim=True)

@@ -1,6 +1,8 @@
 """Optimal transport between the normal approximations of two samples: closed forms.
 
-Samples are `[n, d]` or `[batch, n, d]`; a result has one value per item of the batch.
+Samples are `[n, d]` or `[batch, n, d]`; a result has one value per item of the batch. Two centred samples of
+n rows in d > 2n features span at most 2n dimensions. Distances, normal laws and the affine map between them
+are the same there, up to a multiple of the identity outside.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from fathometer.transport.arrays import Array, as_samples
 from fathometer.transport.decompositions import singular
 from fathometer.transport.moments import Moments
 from fathometer.transport.riccati import RootMethod, push_forward, solve_riccati
-from fathometer.transport.span import span_basis
+
+_ROUNDING = 4 * torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class AffineMap:
     target_mean: Tensor  # [..., d]
 
     def __call__(self, x: Array) -> Tensor:
-        """T(x) of each row."""
+        """Return T(x) of each row."""
         samples = as_samples(x, minimum=1)
         if samples.shape[-1] != self.source_mean.shape[-1]:
             raise InputError(
@@ -51,7 +54,7 @@ class AffineMap:
 
     @property
     def matrix(self) -> Tensor:
-        """A as a dense `[..., d, d]` matrix."""
+        """A, as a dense `[..., d, d]` matrix."""
         if self.basis is None:
             return self.core
         tail = self.tail[..., None, None]
@@ -67,7 +70,7 @@ class AffineMap:
 
 
 def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = None) -> AffineMap:
-    """The optimal map between two normal laws, Eq. (4).
+    """Compute the optimal map between two normal laws, Eq. (4).
 
     Example:
         >>> import numpy as np
@@ -79,7 +82,9 @@ def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = 
     """
     _check_same_space(source, target)
     if bool((source.trace == 0).any()):
-        raise InputError("the source is constant: expected a sample that varies, to be moved to the target")
+        raise InputError(
+            "expected a source that varies, got a constant one, which no map moves to the target"
+        )
     basis = _joint_basis(source, target)
     inner_source = source if basis is None else source.within(basis)
     inner_target = target if basis is None else target.within(basis)
@@ -89,7 +94,7 @@ def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = 
 
 
 def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
-    """W₂ between the two normal laws.
+    """Compute W₂ between the two normal laws.
 
     W₂² = ‖μ_X − μ_Y‖² + Tr Σ_X + Tr Σ_Y − 2 Tr (Σ_X Σ_Y)^½.
     """
@@ -100,7 +105,7 @@ def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
 
 
 def fidelity(source: Moments, target: Moments) -> Tensor:
-    """Tr (Σ_X Σ_Y)^½ = Tr(A Σ_X), over all features."""
+    """Compute Tr (Σ_X Σ_Y)^½ = Tr(A Σ_X), over all features."""
     _check_same_space(source, target)
     varies = (source.trace > 0) & (target.trace > 0)
     if not bool(varies.all()):  # with a constant sample, the trace is 0 and no map is needed
@@ -118,7 +123,7 @@ def fidelity(source: Moments, target: Moments) -> Tensor:
 
 
 def gelbrich_bound(source: Moments, target: Moments) -> Tensor:
-    """A lower bound on W₂(X, Y): that of the normal approximations (Theorem 3.4).
+    """Compute a lower bound on W₂(X, Y): that of the normal approximations (Theorem 3.4).
 
     Exact for `covariance="sample"` without ridge; a shrunk covariance is not that of the sample.
     """
@@ -126,7 +131,7 @@ def gelbrich_bound(source: Moments, target: Moments) -> Tensor:
 
 
 def normal_gap_bound(source: Moments, target: Moments) -> Tensor:
-    """An upper bound on |W₂(N_X, N_Y) − W₂(X, Y)| (Proposition 3.5, 1).
+    """Compute an upper bound on |W₂(N_X, N_Y) − W₂(X, Y)| (Proposition 3.5, 1).
 
     2 Tr (Σ_X Σ_Y)^½ / sqrt(Tr Σ_X + Tr Σ_Y).
     """
@@ -134,12 +139,12 @@ def normal_gap_bound(source: Moments, target: Moments) -> Tensor:
 
 
 def affine_residual_bound(target: Moments) -> Tensor:
-    """An upper bound on W₂(T X, Y): sqrt(2 Tr Σ_Y) (Proposition 3.5, 2), the unit of the score."""
+    """Compute an upper bound on W₂(T X, Y): sqrt(2 Tr Σ_Y) (Proposition 3.5, 2), the unit of the score."""
     return (2 * target.trace).sqrt()
 
 
 def linear_part(source: Moments, target: Moments, method: RootMethod | None = None) -> Tensor:
-    """A within the coordinates of the rows; those of the source may be the first of the target's."""
+    """Return A within the coordinates of the rows; those of the source may be the first of the target's."""
     _check_invertible(source)
     sigma_x, sigma_y = source.covariance, target.covariance
     core = solve_riccati(
@@ -153,13 +158,63 @@ def linear_part(source: Moments, target: Moments, method: RootMethod | None = No
 
 
 def transported(source: Moments, target: Moments) -> Tensor:
-    """The rows of the source, moved by A, `[batch, n, width]`; on a GPU without forming A."""
+    """Return the rows of the source, moved by A, `[batch, n, width]`; on a GPU without forming A."""
     rows, width = source.rows, target.rows.shape[-1]
     needs_gradient = torch.is_grad_enabled() and (rows.requires_grad or target.rows.requires_grad)
     if not rows.is_cuda or needs_gradient or rows.shape[-1] < width:
         return rows @ linear_part(source, target)
     _check_invertible(source)
     return push_forward(rows, source.covariance, target.covariance, source.floor, target.floor)
+
+
+def span_coordinates(both: Tensor, *, shrunk: bool = False) -> tuple[Tensor, Tensor]:
+    """Return coordinates of x and y, stacked as `[..., 2n, d]`, in an orthonormal basis of their span.
+
+    The basis starts with the span of x, so that only the first n of the 2n coordinates of x differ from
+    0; those n are returned, `[..., n, n]`, and all of y, `[..., n, 2n]`. The triangular factor of a QR
+    decomposition holds them; the basis itself is never formed.
+
+    With `shrunk`, the factor comes from the Gram matrix of all rows, which takes far less time on a GPU. It
+    is exact to the rounding of that matrix: as good where covariances are lifted by far more than that, as
+    Ledoit and Wolf's are, but not where plain ones are to be inverted.
+
+    With gradients the basis is formed (and x has all its 2n coordinates), but held fixed. That is exact: a
+    function of both samples that rotations and reflections leave alone does not change to first order when
+    a row moves out of the span, since the reflected move gives the same value.
+    """
+    n = both.shape[-2] // 2
+    if torch.is_grad_enabled() and both.requires_grad:
+        inside = both @ _basis(both)
+        return inside[..., :n, :], inside[..., n:, :]
+    lower = _root_of_gram(both) if shrunk else None
+    if lower is None:
+        lower = torch.linalg.qr(both.mT, mode="r")[1].mT
+    return lower[..., :n, :n], lower[..., n:, :]
+
+
+def _root_of_gram(both: Tensor) -> Tensor | None:
+    """Return L with L Lᵀ = B Bᵀ, to the rounding of each half, or None where that fails."""
+    halves = both.unflatten(-2, (2, -1))
+    size = torch.linalg.matrix_norm(halves)[..., None, None]
+    size = torch.where(size > 0, size, 1.0)
+    unit = (halves / size).flatten(-3, -2)
+    gram = unit @ unit.mT
+    gram.diagonal(dim1=-2, dim2=-1).add_(_ROUNDING)
+    lower, info = torch.linalg.cholesky_ex(gram)
+    if bool(info.any()):
+        return None
+    return (lower.unflatten(-2, (2, -1)) * size).flatten(-3, -2)
+
+
+@torch.no_grad()
+def _basis(both: Tensor) -> Tensor:
+    """Return an orthonormal basis of the span of all rows.
+
+    Householder reflections: the columns are orthonormal and reproduce the rows even where the rows
+    depend on one another.
+    """
+    basis: Tensor = torch.linalg.qr(both.mT)[0]
+    return basis
 
 
 def _check_invertible(source: Moments) -> None:
@@ -169,7 +224,10 @@ def _check_invertible(source: Moments) -> None:
 
 
 def _joint_basis(source: Moments, target: Moments) -> Tensor | None:
-    return span_basis(source.rows, target.rows) if source.wide and target.wide else None
+    """Return an orthonormal basis `[..., d, 2n]` of a space that holds the rows of both, if they are wide."""
+    if not (source.wide and target.wide):
+        return None
+    return _basis(torch.cat((source.rows, target.rows), dim=-2))
 
 
 def _check_same_space(source: Moments, target: Moments) -> None:

@@ -1,4 +1,4 @@
-"""Mean and covariance of a sample, estimated so that wide data need never be formed wide.
+"""Estimate mean and covariance of a sample, so that no d × d matrix is needed for wide data.
 
 Layout: samples are `[..., n, d]`. A covariance is kept as `weight · RᵀR + floor · I`, where the rows
 R are the centred samples: both estimators and both ridges have this form.
@@ -31,10 +31,10 @@ class Ridge:
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, int | float) or not 0 <= self.value < float("inf"):
-            raise InputError(f"ridge: expected a finite number ≥ 0, got {self.value!r}")
+            raise InputError(f"expected a finite number ≥ 0, got {self.value!r}", parameter="ridge")
 
     def amount(self, mean_variance: Tensor) -> Tensor:
-        """What is added to the diagonal, given Tr Σ / d."""
+        """Return what is added to the diagonal, given Tr Σ / d."""
         if self.relative:
             return self.value * mean_variance
         return torch.full_like(mean_variance, self.value)
@@ -44,19 +44,21 @@ DEFAULT_RIDGE = Ridge(1e-12)
 
 
 def as_ridge(ridge: Ridge | float) -> Ridge:
-    """A plain number is a relative ridge."""
+    """Return a ridge; a plain number is a relative one."""
     if isinstance(ridge, Ridge):
         return ridge
     try:
         return Ridge(float(ridge))
     except (TypeError, ValueError) as error:
-        raise InputError(f"ridge: expected a number ≥ 0 or a Ridge, got {ridge!r}") from error
+        raise InputError(f"expected a number ≥ 0 or a Ridge, got {ridge!r}", parameter="ridge") from error
 
 
 def check_covariance(kind: str) -> None:
-    """Refuse an estimator that is not known."""
+    """Refuse an unknown estimator."""
     if kind not in get_args(CovarianceKind):
-        raise InputError(f"covariance: expected one of {', '.join(get_args(CovarianceKind))}, got {kind!r}")
+        raise InputError(
+            f"expected one of {', '.join(get_args(CovarianceKind))}, got {kind!r}", parameter="covariance"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ class Moments:
         return replace(self, **parts)
 
     def within(self, basis: Tensor) -> Moments:
-        """The same moments in the coordinates of an orthonormal basis `[..., d, m]` of the rows' span."""
+        """Return the same moments in the coordinates of an orthonormal basis `[..., d, m]`."""
         rows = self.rows @ basis
         mean = (self.mean[..., None, :] @ basis).squeeze(-2)
         dense = None if is_wide(rows) else _dense(rows.mT @ rows, self.weight, self.floor)
@@ -107,7 +109,7 @@ class Moments:
 
 
 def is_wide(rows: Tensor) -> bool:
-    """Whether d > 2n: two samples of n rows then span less than the space."""
+    """Tell whether d > 2n: two samples of n rows then do not span the space."""
     return rows.shape[-1] > 2 * rows.shape[-2]
 
 
@@ -117,7 +119,7 @@ def moments(
     covariance: CovarianceKind = "ledoit-wolf",
     ridge: Ridge | float = DEFAULT_RIDGE,
 ) -> Moments:
-    """Mean and covariance of a sample `[n, d]`, or of each of a batch `[batch, n, d]`.
+    """Estimate mean and covariance of a sample `[n, d]`, or of each of a batch `[batch, n, d]`.
 
     `"sample"`: S = RᵀR / n. `"ledoit-wolf"`: (1 − s) S + s (Tr S / d) I, with the shrinkage s of
     Ledoit and Wolf (2004). To either, a ridge is added.
@@ -139,9 +141,9 @@ def moments(
 
 
 def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean `[..., d]` and the centred rows `[..., n, d]`.
+    """Return the mean `[..., d]` and the centred rows `[..., n, d]`.
 
-    By way of the differences from the first row, which are exact where the mean dwarfs the spread.
+    Differences from the first row come first: they are exact where the mean is far larger than the spread.
     """
     first = samples[..., :1, :].detach()
     shifted = samples - first
@@ -152,7 +154,7 @@ def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
 def estimate(
     mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int | Tensor
 ) -> Moments:
-    """The moments of a sample that has been checked and centred.
+    """Estimate the moments of a sample that has been checked and centred.
 
     `dimension` is the number of features; it exceeds the columns of `rows` where these are coordinates
     in a subspace.
@@ -174,7 +176,7 @@ def estimate(
 
 
 def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int | Tensor) -> Tensor:
-    """The weight s of the scaled identity that minimises the expected squared error of the estimate.
+    """Compute the weight s of the scaled identity that minimises the expected squared error of the estimate.
 
     s = min(β, δ) / δ with δ = ‖S − μI‖² and β = Σ_k ‖r_k r_kᵀ − S‖² / n². Both follow from the squared
     norms of the n centred rows and from ‖S‖; as ‖RᵀR‖ = ‖RRᵀ‖, either Gram matrix will do.
@@ -188,7 +190,7 @@ def ledoit_wolf_shrinkage(norms2: Tensor, gram: Tensor, dimension: int | Tensor)
 
 
 def _dense(scatter: Tensor, weight: Tensor, floor: Tensor) -> Tensor:
-    """Weight · RᵀR + floor · I."""
+    """Return weight · RᵀR + floor · I."""
     dense = weight[..., None, None] * scatter
     dense.diagonal(dim1=-2, dim2=-1).add_(floor[..., None])
     return dense

@@ -1,7 +1,7 @@
-"""The positive semi-definite solution A of A Σ_X A = Σ_Y, and its derivative.
+"""Solve A Σ_X A = Σ_Y for a positive semi-definite A, with its derivative.
 
-This one equation is the whole of affine optimal transport: A is the linear part of the optimal map
-(Eq. 4), and Tr(A Σ_X) = Tr (Σ_X Σ_Y)^½ gives the Bures distance. Matrices are `[batch, d, d]`, float64.
+Affine optimal transport is this one equation: A is the linear part of the optimal map (Eq. 4), and
+Tr(A Σ_X) = Tr (Σ_X Σ_Y)^½ gives the Bures distance. Matrices are `[batch, d, d]`, float64.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.transport.decompositions import cholesky_factor, eigh, svd
-from fathometer.transport.polar import polar_factor
+from fathometer.transport.decompositions import cholesky_factor, eigh, polar_factor, svd
 
 RootMethod: TypeAlias = Literal["eigh", "polar"]
 
@@ -29,7 +28,7 @@ def solve_riccati(
     *,
     method: RootMethod | None = None,
 ) -> Tensor:
-    """A ⪰ 0 with A Σ_X A = Σ_Y, differentiable in both.
+    """Return A ⪰ 0 with A Σ_X A = Σ_Y, differentiable in both.
 
     With Σ_X = L Lᵀ and P = (Lᵀ Σ_Y L)^½, A = L⁻ᵀ P L⁻¹: the map of Eq. 4 with one root instead of
     three. P comes from an eigendecomposition (`"eigh"`, the default on a CPU) or from the polar
@@ -45,7 +44,9 @@ def solve_riccati(
         method: how to take the root.
     """
     if method not in (None, *get_args(RootMethod)):
-        raise InputError(f"method: expected one of {', '.join(get_args(RootMethod))}, got {method!r}")
+        raise InputError(
+            f"expected one of {', '.join(get_args(RootMethod))}, got {method!r}", parameter="method"
+        )
     block = source.shape[-1] < target.shape[-1]
     chosen = "eigh" if block else method or ("polar" if source.is_cuda else "eigh")
     solution: Tensor = _Riccati.apply(  # type: ignore[no-untyped-call]
@@ -58,7 +59,7 @@ def solve_riccati(
 def push_forward(
     rows: Tensor, source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
 ) -> Tensor:
-    """Rows of X, moved by A: `rows @ A`, by products and Cholesky factors alone.
+    """Return rows of X, moved by A: `rows @ A`, by products and Cholesky factors alone.
 
     With Σ_X = L Lᵀ, Σ_Y = K Kᵀ and Kᵀ L = U P, A x = K U L⁻¹ x. As L⁻¹ x has unit variance, nothing is
     amplified by small eigenvalues of Σ_X, which A itself would be. Where U is off, A is formed by
@@ -83,7 +84,7 @@ class _Riccati(torch.autograd.Function):
 
     From dA Σ_X A + A Σ_X dA = dΣ_Y − A dΣ_X A follow, for the gradient Ā of A,
     Σ̄_Y = L W Lᵀ and Σ̄_X = −A Σ̄_Y A, where P W + W P = L⁻¹ Ā L⁻ᵀ. The eigenvalues of P enter as sums,
-    never as differences, so equal ones do no harm.
+    never as differences, so equal ones are no problem.
     """
 
     @staticmethod
@@ -142,10 +143,10 @@ class _FirstOnly(torch.autograd.Function):
 def _solve_by_eigh(
     source: Tensor, target: Tensor, source_floor: Tensor, target_floor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """L, and A = B Bᵀ with B = L⁻ᵀ V p^½, where Lᵀ Σ_Y L = V p² Vᵀ.
+    """Return L, and A = B Bᵀ with B = L⁻ᵀ V p^½, where Lᵀ Σ_Y L = V p² Vᵀ.
 
-    Where the p² spread so far that rounding drowns the smallest, the product is not formed and p is
-    found by a singular value decomposition.
+    Where the p² spread so far that the smallest are lost in rounding, the product is not formed and p comes
+    from a singular value decomposition.
     """
     k = source.shape[-1]
     lower = cholesky_factor(source, source_floor)
@@ -155,10 +156,15 @@ def _solve_by_eigh(
     b[:, :k] = torch.linalg.solve_triangular(lower.mT, b[:, :k], upper=True)
     b[:, k:] /= rest
     solution = b[:, :k] @ b.mT
-    drowned = (squares[:, 0] < _SPREAD * squares[:, -1]).nonzero().flatten()
-    if drowned.numel():
-        exact = _solve_by_svd(lower[drowned], rest[drowned], target[drowned], target_floor[drowned])
-        solution = solution.index_copy(0, drowned, exact)
+    ill_conditioned = (squares[:, 0] < _SPREAD * squares[:, -1]).nonzero().flatten()
+    if ill_conditioned.numel():
+        exact = _solve_by_svd(
+            lower[ill_conditioned],
+            rest[ill_conditioned],
+            target[ill_conditioned],
+            target_floor[ill_conditioned],
+        )
+        solution = solution.index_copy(0, ill_conditioned, exact)
     return lower, solution
 
 
@@ -188,13 +194,13 @@ def _solve_by_polar(
 
 
 def _from_polar(lower: Tensor, of_target: Tensor, u: Tensor) -> Tensor:
-    """With Σ_Y = K Kᵀ and Kᵀ L = U P, A = L⁻ᵀ P L⁻¹ = L⁻ᵀ (K U)ᵀ."""
+    """Return A = L⁻ᵀ P L⁻¹ = L⁻ᵀ (K U)ᵀ, where Σ_Y = K Kᵀ and Kᵀ L = U P."""
     solution = torch.linalg.solve_triangular(lower.mT, (of_target @ u).mT, upper=True)
     return (solution + solution.mT) / 2
 
 
 def _congruence(lower: Tensor, rest: Tensor, matrix: Tensor) -> Tensor:
-    """The lower triangle of Lᵀ M L, where L is `lower`, followed by `rest` on the diagonal.
+    """Return the lower triangle of Lᵀ M L, where L is `lower`, followed by `rest` on the diagonal.
 
     In two halves, so as to leave out the zero quarter of L and the quarter above the diagonal.
     """
