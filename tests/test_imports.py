@@ -1,9 +1,11 @@
-"""Imports go one way: the order stands in docs/architecture.md, and is read from there."""
+"""Imports go one way, in the order that docs/architecture.md gives, and only what is used is imported."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,16 +19,17 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 
 
-WHEN_ASKED = {  # a result draws itself: in a method, when it is asked to
+WHEN_ASKED = {  # a result imports `report` in the method that draws it; one `load` reads every kind of result
     ("activations", "report"),
     ("compare", "report"),
     ("leaky", "report"),
+    ("results", "leaky"),
     ("results", "report"),
 }
 
 
 def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The parts of the package that some statements import."""
+    """Name the parts of the package that some statements import."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == "fathometer":
             yield from (alias.name for alias in node.names if alias.name in RANK)
@@ -37,7 +40,7 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def upwards(path: Path) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """What a file imports from above or beside: when it is itself imported, and in its functions."""
+    """Name what a file imports from its own line or above: at import time, and inside functions."""
     part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     if part in ("__init__", "__main__"):
         return set(), set()
@@ -54,24 +57,44 @@ def upwards(path: Path) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_file_imports_only_what_lies_below(path: Path) -> None:
+def test_a_file_imports_only_parts_below(path: Path) -> None:
     early, late = upwards(path)
     assert not early
     assert late <= WHEN_ASKED
 
 
-def test_every_exception_is_one() -> None:
+def test_every_exception_is_needed() -> None:
     assert {pair for path in FILES for pair in upwards(path)[1]} == WHEN_ASKED
 
 
-def test_the_page_names_every_part_and_no_other() -> None:
+def test_the_page_names_every_part() -> None:
     there = {path.stem for path in SOURCE.iterdir() if not path.name.startswith(("_", "py.typed"))}
     assert sorted(RANK) == sorted(there)
 
 
-def test_the_page_names_files_that_are_there() -> None:
-    table = PAGE.split("## Where things are")[1].split("## To add")[0]
+def test_the_files_that_the_page_names_exist() -> None:
+    table = PAGE.split("## Where things are")[1].split("## Adding")[0]
     for parts, *_, begin in re.findall(r"^\| (`.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE):
         names = re.findall(r"`(.+?)`", parts)
         for file in re.findall(r"`(.+?\.py)`", begin):
             assert any((SOURCE / name / file).is_file() or (SOURCE / file).is_file() for name in names), file
+
+
+def loaded(statements: str) -> set[str]:
+    """Run statements in a fresh interpreter, and name the modules that are loaded then."""
+    code = f"import sys\n{statements}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_no_part_of_it() -> None:
+    modules = loaded("import fathometer")
+    assert {name for name in modules if name.startswith("fathometer.")} <= {"fathometer.errors"}
+    assert not modules & {"torch", "numpy", "pandas", "scipy", "matplotlib"}
+
+
+def test_measuring_loads_neither_reports_nor_surveys() -> None:
+    modules = loaded("import fathometer\nfathometer.measure")
+    parts = ("leaky", "survey", "compare", "report", "residual", "training", "testing", "cli", "activations")
+    assert not modules & {f"fathometer.{part}" for part in parts}
+    assert not modules & {"matplotlib", "sklearn", "transformers", "timm", "ray"}
