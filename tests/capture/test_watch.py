@@ -493,6 +493,18 @@ def test_what_checkpointing_runs_again_does_not_count() -> None:
     }
 
 
+def test_pairs_inside_torch_func_are_those_of_a_plain_call() -> None:
+    model, x = network("differentiated")
+    for first in (False, True):
+        with watch(model, reduction=Reduction(pool_first=first), capacity=6) as seen:
+            model(x)
+        expected = model.linear(x).detach()  # type: ignore[operator,union-attr]
+        for pair in seen.pairs.values():
+            torch.testing.assert_close(pair.x, expected)
+            torch.testing.assert_close(pair.y, expected.tanh())
+            assert not torch._C._functorch.is_functorch_wrapped_tensor(pair.x)
+
+
 def test_weights_that_pass_through_a_composite_are_no_site() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:

@@ -36,7 +36,6 @@ class Awkward:
         trains: whether a backward pass goes through it; in-place calls may overwrite what that needs.
         hidden: calls that reach a kernel and are no sites: in one compiled piece of their own, where nobody
             can see them, or passed over.
-        plain: makes a network that computes the same in a plain way, and whose pairs must be the same.
         refused: by which words, if it cannot be watched.
         becomes: what the guide says of it, if that is worth a line.
     """
@@ -49,28 +48,19 @@ class Awkward:
     run: Callable[..., Any] = called
     trains: bool = True
     hidden: int = 0
-    plain: Callable[[], nn.Module] | None = None
     refused: str = ""
     becomes: str = ""
 
     def make(self, *, training: bool = False) -> Made:
         """The network in its first state, and its input; the same every time."""
-        return self._made(self.build, self.run, training=training)
-
-    def make_plain(self, *, training: bool = False) -> Made:
-        """The network that computes the same in a plain way, on the same input."""
-        assert self.plain is not None
-        return self._made(self.plain, called, training=training)
-
-    def _made(self, build: Callable[[], nn.Module], run: Callable[..., Any], *, training: bool) -> Made:
         torch.manual_seed(0)
-        network = build()
+        network = self.build()
         if self.dtype != torch.float32:
             network = network.to(self.dtype)
         if not getattr(network, "is_exported", False):  # those refuse to change
             network = network.train(training)
         given = self.inputs() if callable(self.inputs) else (torch.randn(*self.inputs).to(self.dtype),)
-        return Made(network, given, run)
+        return Made(network, given, self.run)
 
     def network(self) -> tuple[nn.Module, Tensor]:
         """In eval mode, with the first of its inputs."""

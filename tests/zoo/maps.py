@@ -30,10 +30,6 @@ def activated(network: Mapped, x: Tensor) -> Tensor:
     return torch.tanh(network.linear(x))
 
 
-def activated_twice(network: Mapped, x: Tensor) -> Tensor:
-    return activated(network, x) + activated(network, x)
-
-
 def differentiated(network: Mapped, x: Tensor) -> Tensor:
     value, pull_back = vjp(lambda a: activated(network, a), x)
     return grad(lambda a: activated(network, a).sum())(x) + pull_back(torch.ones_like(value))[0]
@@ -71,7 +67,6 @@ MAPS = {
         "torch.func.grad and torch.func.vjp in forward",
         lambda: Mapped(differentiated),
         ["/tanh", "/tanh#2"],
-        plain=lambda: Mapped(activated_twice),
         becomes="seen",
     ),
 }
