@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from fathometer.cli import app
+from fathometer.cli.app import app
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
 ensure_torchvision_operators()  # transformers needs them, also where torch and torchvision do not match

@@ -120,7 +120,7 @@ def _listing(path: str) -> str:
 
 def _commands() -> str:
     """The help of every command, as `typer` writes it."""
-    command = [sys.executable, "-m", "typer", "fathometer.cli", "utils", "docs", "--name", "fathometer"]
+    command = [sys.executable, "-m", "typer", "fathometer.cli.app", "utils", "docs", "--name", "fathometer"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     if told.returncode:
         raise PluginError(f"the help of the commands: {told.stderr[-500:]}")

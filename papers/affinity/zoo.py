@@ -147,5 +147,5 @@ def _complaint(event: Event) -> str:
     whose = "" if reason.startswith(model) else f"{model}: "
     return (
         f"{whose}{reason}. --plan PLAN.toml names networks and weights that are at hand "
-        "(fathometer survey --paper PLAN.toml writes the paper's)"
+        "(fathometer survey init PLAN.toml writes the paper's)"
     )

@@ -24,7 +24,9 @@ def test_a_table_a_picture_and_a_csv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "new" / "atlas.svg"
-    assert run("activations", "relu", "Mish", *SMALL, "--out", str(out), monkeypatch=monkeypatch) == 0
+    assert (
+        run("activations", "atlas", "relu", "Mish", *SMALL, "--out", str(out), monkeypatch=monkeypatch) == 0
+    )
     printed = capsys.readouterr().out
     assert "ReLU" in printed
     assert "Mish" in printed
@@ -36,7 +38,7 @@ def test_a_table_a_picture_and_a_csv(
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf"])
-@pytest.mark.parametrize("mode", ["--polynomials", "--input-ranges"])
+@pytest.mark.parametrize("mode", ["polynomials", "ranges"])
 def test_figure_2(tmp_path: Path, suffix: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     out = (tmp_path / "figure").with_suffix(suffix)
     assert run("activations", mode, "--samples", "50", "--out", str(out), monkeypatch=monkeypatch) == 0
@@ -46,7 +48,7 @@ def test_figure_2(tmp_path: Path, suffix: str, mode: str, monkeypatch: pytest.Mo
 
 def test_a_csv_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "scores.csv"
-    assert run("activations", "--polynomials", "--out", str(out), monkeypatch=monkeypatch) == 0
+    assert run("activations", "polynomials", "--out", str(out), monkeypatch=monkeypatch) == 0
     assert [p.name for p in tmp_path.iterdir()] == ["scores.csv"]
 
 
@@ -55,7 +57,7 @@ def test_files_are_replaced_on_demand_only(
 ) -> None:
     out = tmp_path / "scores.csv"
     out.write_text("precious")
-    call = ("activations", "--polynomials", "--out", str(out))
+    call = ("activations", "polynomials", "--out", str(out))
     assert run(*call, monkeypatch=monkeypatch) == 2
     assert "exists" in capsys.readouterr().err
     assert out.read_text() == "precious"
@@ -66,24 +68,22 @@ def test_files_are_replaced_on_demand_only(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["Rellu"], "did you mean ReLU"),
-        (["--out", "atlas.gif"], "ends in .png"),
-        (["--stds", "1,a"], "--stds: expected numbers with commas"),
-        (["--stds", "0"], "above 0"),
-        (["--interval", "5"], "--interval: expected LOW:HIGH"),
-        (["--interval", "5:1"], "low < high"),
-        (["--samples", "1"], "expected a whole number from 2"),
-        (["--ridge", "-1"], "ridge"),
-        (["--device", "warp"], "--device: warp is not usable here"),
-        (["--polynomials", "--input-ranges"], "exclude each other"),
-        (["--polynomials", "ReLU"], "takes no activations"),
-        (["--polynomials", "--degrees", "99999999999999999999"], "from 1 to 10000"),
-        (["--device", "meta"], "--device: meta is not usable here"),
-        (["--device", "cuda:x:"], "--device: cuda:x: is not usable"),
-        (["--stds", "inf"], "finite numbers above 0"),
-        (["--out", "/proc/nowhere.png"], "cannot be written"),
-        (["--polynomials", "--degrees", "x"], "--degrees: expected"),
-        (["--input-ranges", "--ranges", "1"], "--ranges: expected LOW:HIGH"),
+        (["atlas", "Rellu"], "did you mean ReLU"),
+        (["atlas", "--out", "atlas.gif"], "ends in .png"),
+        (["atlas", "--stds", "1,a"], "--stds: expected numbers with commas"),
+        (["atlas", "--stds", "0"], "above 0"),
+        (["atlas", "--interval", "5"], "--interval: expected LOW:HIGH"),
+        (["atlas", "--interval", "5:1"], "low < high"),
+        (["atlas", "--samples", "1"], "greater than or equal to 2"),
+        (["atlas", "--ridge", "-1"], "ridge"),
+        (["atlas", "--device", "warp"], "--device: warp is not usable here"),
+        (["polynomials", "--degrees", "99999999999999999999"], "from 1 to 10000"),
+        (["atlas", "--device", "meta"], "--device: meta is not usable here"),
+        (["atlas", "--device", "cuda:x:"], "--device: cuda:x: is not usable"),
+        (["atlas", "--stds", "inf"], "finite numbers above 0"),
+        (["atlas", "--out", "/proc/nowhere.png"], "cannot be written"),
+        (["polynomials", "--degrees", "x"], "--degrees: expected"),
+        (["ranges", "--ranges", "1"], "--ranges: expected LOW:HIGH"),
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(
@@ -103,7 +103,7 @@ def test_a_folder_is_no_place_to_write_to(
 ) -> None:
     (tmp_path / "d.csv").mkdir()
     out = str(tmp_path / "d.csv")
-    assert run("activations", "--polynomials", "--out", out, "--force", monkeypatch=monkeypatch) == 2
+    assert run("activations", "polynomials", "--out", out, "--force", monkeypatch=monkeypatch) == 2
     assert "is a folder" in " ".join(capsys.readouterr().err.split())
     assert [p.name for p in tmp_path.iterdir()] == ["d.csv"]
 
@@ -113,7 +113,7 @@ def test_numbers_are_whole_in_any_terminal(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert run("activations", "ReLU", *SMALL, monkeypatch=monkeypatch) == 0
+    assert run("activations", "atlas", "ReLU", *SMALL, monkeypatch=monkeypatch) == 0
     printed = capsys.readouterr().out
     assert "ReLU" in printed
     assert "0…" not in printed
@@ -125,12 +125,12 @@ def test_without_matplotlib_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     out = str(tmp_path / "a.png")
-    assert run("activations", "--polynomials", "--out", out, monkeypatch=monkeypatch) == 2
+    assert run("activations", "polynomials", "--out", out, monkeypatch=monkeypatch) == 2
     assert "fathometer[plot]" in capsys.readouterr().err
 
 
 def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version", monkeypatch=monkeypatch) == 0
     assert __version__ in capsys.readouterr().out
-    assert run("activations", "--help", monkeypatch=monkeypatch) == 0
+    assert run("activations", "atlas", "--help", monkeypatch=monkeypatch) == 0
     assert "Figure 6" in capsys.readouterr().out

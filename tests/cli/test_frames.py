@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fathometer.cli.frames import frame_view
+from fathometer.cli.tables import frame_view
 
 RNG = np.random.default_rng(7)
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from fathometer import load
 from fathometer.cli import main
-from fathometer.cli.naming import slug
+from fathometer.cli.outputs import slug
 from fathometer.results.locks import locked
 
 NETS = """
@@ -133,7 +133,7 @@ def test_measure_show_and_sites(folder: Path) -> None:
 
 
 def test_activations_of_ones_own(folder: Path) -> None:
-    code, out, err = run("sites", "nets:own", "--json", "--activation", "nets:swish", folder=folder)
+    code, out, err = run("sites", "nets:own", "--json", "--activations", "nets:swish", folder=folder)
     assert code == 0, err
     assert [entry["name"] for entry in json.loads(out)] == ["/swish"]
 
@@ -167,13 +167,12 @@ def test_an_interrupted_run_is_resumed_to_the_same_result(folder: Path, refusal:
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (folder / "s.json").exists()
-    assert "--resume goes on with it" in refusal(*arguments)
     with locked(folder / ".s.json.lock"):
-        code, _, err = run(*arguments, "--resume", folder=folder)
+        code, _, err = run(*arguments, folder=folder)
         assert code == 2
         assert "another process is measuring it" in err
-    assert "other settings" in refusal(*arguments, "--resume", "--samples", "30")
-    code, _, err = run(*arguments, "--resume", "--batch-size", "7", folder=folder)
+    assert "samples" in refusal(*arguments, "--samples", "30")
+    code, _, err = run(*arguments, "--batch-size", "7", folder=folder)
     assert code == 0, err
     assert not journal.exists()
     resumed = load(folder / "s.json")
@@ -203,12 +202,12 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
     code, said = ended("--resume")
     assert code in (0, None)
     assert "affinity over 2 sites" in said
-    assert "s.json is finished; --force measures it anew" in said
+    assert "s.json is finished; --force measures it again" in said
     assert (folder / "s.json").read_bytes() == before
     assert contents(folder) == ["nets.py", "s.json"]
     code, said = ended("--resume", "--samples", "20", "--seed", "1")
     assert code == 2
-    assert "exists, with other samples, seed" in said
+    assert "exists, with other data, reduction, samples, seed" in said
     code, said = ended()
     assert code == 2
     assert "exists; give another name" in said
@@ -222,10 +221,10 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
         (["measure", "nets:small", "--data", "nowhere"], "no such file or folder"),
         (["measure", "hf:./none", "--data", "nowhere"], "'nowhere': no such file or folder"),  # first
         (["path", "hf:./none", "--data", "nowhere"], "'nowhere': no such file or folder"),
-        (["measure", "hf:./none", "--data", "random", "--gauges", "much"], "gauges: expected standard"),
+        (["measure", "hf:./none", "--data", "random", "--gauges", "much"], "--gauges: unknown gauge 'much'"),
         (["measure", "nets:small", "--data", "random:10"], "at least 512 samples to fill a batch, got 10"),
         (["measure", "nets:small", "--data", "random", "--out", "s.csv"], "ends in .json or .parquet"),
-        (["measure", "nets:small", "--data", "random", "--gauges", "much"], "gauges: expected standard"),
+        (["measure", "nets:small", "--data", "random", "--gauges", "much"], "--gauges: unknown gauge 'much'"),
         (["measure", "nets:small", "--data", "random", "--gauges", "nets:none"], "nets has no 'none'"),
         (["measure", "nets:small", "--data", "random", "--device", "tpu"], "--device: tpu is not usable"),
         (["measure", "nets:small", "--data", "random:600", "--sites", "gelu"], "no site to measure"),
@@ -234,7 +233,7 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
         (["sites", "nets:bad"], "failed on noise of shape [3, 8, 8]"),
         (["models", "no*such"], "no model of that name"),
         (["show", "nets.py"], "expected a sounding"),
-        (["show", "missing.json"], "cannot be read"),
+        (["show", "missing.json"], "missing.json: no such file"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(refusal: Callable[..., str], arguments: list[str], message: str) -> None:

@@ -1,52 +1,66 @@
-"""The same option has the same name, the same words and the same kind of value in every verb."""
+"""An option has the same name, help and kind of value in every command, and help needs no heavy library."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 
-from fathometer.cli import app
+from fathometer.cli.app import COMMANDS, app
 
-DIFFERENT = {  # one word, more than one thing
-    "--out": "what is written differs; the name and -o do not",
-    "--data": "of a leaky run: a task, x and y",
-    "--samples": "of a measured batch, of a score, of a task",
-    "--seed": "what is random differs",
-    "--gauge": "the default differs",
-    "--metric": "the defaults differ",
-    "--linkage": "of a table, of one kind of picture",
-    "--sigma": "the defaults differ",
-    "--layers": "a sweep takes several",
-}
+GROUP: Any = typer.main.get_command(app)
 
 
-def options(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str, Any]]:
-    """Every option with its verb."""
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from options(inner, (*path, name))
-    if not hasattr(command, "commands"):
-        for parameter in command.params:
-            if parameter.param_type_name == "option":
-                yield parameter.opts[0], " ".join(path), parameter
+def commands(group: Any = GROUP, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its path."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
 
 
-ALL = list(options(typer.main.get_command(app)))
+ALL = dict(commands())
+OPTIONS = [
+    (parameter.opts[0], parameter)
+    for command in ALL.values()
+    for parameter in command.params
+    if parameter.param_type_name == "option"
+]
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in ALL}))
-def test_an_option_means_the_same_in_every_verb(name: str) -> None:
-    found = [parameter for option, _, parameter in ALL if option == name]
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIONS}))
+def test_an_option_means_the_same_in_every_command(name: str) -> None:
+    found = [parameter for option, parameter in OPTIONS if option == name]
     assert len({tuple(parameter.opts) for parameter in found}) == 1
-    if name not in DIFFERENT:
-        assert len({parameter.help for parameter in found}) == 1
-        assert len({parameter.metavar for parameter in found}) == 1
+    assert len({parameter.help for parameter in found}) == 1
+    assert len({parameter.metavar for parameter in found}) == 1
 
 
-def test_every_exception_is_one() -> None:
-    words: dict[str, set[str]] = {}
-    for name, _, parameter in ALL:
-        words.setdefault(name, set()).add(parameter.help)
-    assert {name for name, found in words.items() if len(found) > 1} == set(DIFFERENT)
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_help_has_a_summary_and_an_example(path: tuple[str, ...]) -> None:
+    text = ALL[path].help
+    assert text.split("\n")[0].endswith((".", ":"))
+    assert f"`fathometer {' '.join(path)}" in text
+
+
+def test_no_help_imports_a_heavy_library() -> None:
+    """All commands in one process; the first import of a heavy library is named."""
+    program = """
+import sys
+from typer.testing import CliRunner
+from fathometer.cli.app import app
+for path in sys.argv[1:]:
+    result = CliRunner().invoke(app, [*path.split(), "--help"])
+    assert result.exit_code == 0, result.output
+    heavy = {"torch", "scipy", "pandas", "numpy", "matplotlib", "sklearn"} & set(sys.modules)
+    assert not heavy, f"{path}: {heavy}"
+"""
+    paths = ["", *COMMANDS, *map(" ".join, ALL)]
+    done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

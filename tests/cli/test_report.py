@@ -6,18 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from fathometer.cli.report import report
+from fathometer.cli.app import app
 from fathometer.errors import InputError
 from fathometer.leaky import grid, sweep
 from fathometer.results.history import History
 from tests.leaky.networks import SHORT, SMALL
 from tests.report.figures.drawn import network
-
-APP = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
-APP.command()(report)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*args: str) -> str:
-    result = CliRunner().invoke(APP, list(args), catch_exceptions=False)
+    result = CliRunner().invoke(app, ["report", *args], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -93,9 +89,11 @@ def test_a_folder_is_an_atlas(folder: Path) -> None:
 def test_a_leaky_sweep(trained: Path, folder: Path) -> None:
     assert "wrote depths.html" in run(str(trained))
     page(folder / "depths.html")
-    with pytest.raises(InputError, match="--families: not looked at by the report of a leaky sweep"):
+    with pytest.raises(
+        InputError, match="--families: has no effect on a report of a history or a leaky sweep"
+    ):
         run(str(trained), "--families", "facts.csv", "-o", "other.html")
-    with pytest.raises(InputError, match="is a leaky sweep, which is shown alone"):
+    with pytest.raises(InputError, match="is a leaky sweep; `report` and `plot` show it, alone"):
         run("mine.json", str(trained), "-o", "other.html")
     assert not (folder / "other.html").exists()
 
@@ -139,18 +137,15 @@ def test_it_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         (["mine.json", "-o", "a.pdf"], "--out a.pdf: expected a name that ends in .html"),
         (["absent.json"], "absent.json: no such file or folder"),
         (["empty"], "empty: expected a sounding (.json or .parquet) in this folder, got none"),
-        (["mine.json", "h.json"], "h.json: is a history of a training, which is shown alone"),
-        (["h.json", "mine.json"], "h.json: is a history of a training, which is shown alone"),
-        (
-            ["h.json", "--allow-mismatch"],
-            "--allow-mismatch: not looked at by the report of a history",
-        ),
-        (["h.json", "--family", "A=m*"], "--family: not looked at by the report of a history"),
-        (["mine.json", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of one sounding"),
-        (["mine.json", "--families", "facts.csv"], "--families: not looked at by the report of one sounding"),
-        (["nets", "--allow-mismatch"], "--allow-mismatch: not looked at by the report of an atlas"),
+        (["mine.json", "h.json"], "h.json: is a history of a training; `report` and `plot` show it, alone"),
+        (["h.json", "mine.json"], "h.json: is a history of a training; `report` and `plot` show it, alone"),
+        (["h.json", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of a history"),
+        (["h.json", "--family", "A=m*"], "--family: has no effect on a report of a history"),
+        (["mine.json", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of one sounding"),
+        (["mine.json", "--families", "facts.csv"], "--families: has no effect on a report of one sounding"),
+        (["nets", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of an atlas"),
         (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
-        (["nets", "--family", "m*"], "--family m*: expected NAME=PATTERN"),
+        (["nets", "--family", "m*"], "family: expected NAME=PATTERN"),
     ],
 )
 def test_bad_requests_are_explained_and_write_nothing(args: list[str], words: str, folder: Path) -> None:

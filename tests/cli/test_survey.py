@@ -42,21 +42,21 @@ def row(out: str, name: str) -> list[int]:
 
 def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(plan_text("small", "bad"))
-    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    code, out, _ = command("status", "plan.toml", "--out", "results")
     assert (code, row(out, "Tiny") == [2, 0, 0, 0, 2]) == (0, True)
-    code, out, err = command("plan.toml", "--out", "results")
+    code, out, err = command("run", "plan.toml", "--out", "results")
     assert code == 1
     assert "1 of 2: tests.survey.nets:small · none · noise: measured in" in err
     assert "2 of 2: tests.survey.nets:bad · none · noise: failed: the network failed on its input" in err
     reason = re.escape("failed: the network failed on its input (RuntimeError: ")
     assert re.search(rf"^{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n", out)
     assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
-    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    code, out, _ = command("status", "plan.toml", "--out", "results")
     assert (code, row(out, "Tiny") == [2, 1, 0, 1, 0]) == (0, True)
     assert re.search(rf"{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n--retry-failed tries", out)
     small, bad = tasks_of(plan("small", "bad"))
     with Store("results").claimed(bad):  # as another process would
-        code, out, _ = command("plan.toml", "--out", "results", "--status")
+        code, out, _ = command("status", "plan.toml", "--out", "results")
     assert (code, row(out, "Tiny") == [2, 1, 1, 0, 0]) == (0, True)
     assert out.endswith("in progress: tests.survey.nets:bad · none · noise\n")
     file = tmp_path / "results" / f"{small.stem}.json"
@@ -64,22 +64,22 @@ def test_a_survey_from_plan_to_status(command: Callable[..., tuple[int, str, str
     file.write_text(whole[:-9])
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        code, out, err = command("plan.toml", "--out", "results", "--status")
+        code, out, err = command("status", "plan.toml", "--out", "results")
     assert "it will be measured again" in err
     assert (code, row(out, "Tiny") == [2, 0, 0, 1, 1]) == (0, True)
     file.write_text(whole)
     (tmp_path / "plan.toml").write_text(plan_text("small"))
-    code, out, _ = command("plan.toml", "--out", "results")
+    code, out, _ = command("run", "plan.toml", "--out", "results")
     assert (code, out) == (0, "results: 0 measured, 1 kept, 0 failed\n")
     file.unlink()
     measure_task(small, journal=Store("results").journal(small))
-    code, out, _ = command("plan.toml", "--out", "results", "--status")
+    code, out, _ = command("status", "plan.toml", "--out", "results")
     assert out.endswith("interrupted: tests.survey.nets:small · none · noise: 3 batches finished\n")
 
 
 def test_one_reason_is_told_once(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("seeds = [0, 1, 2]" + plan_text("bad"))
-    code, out, err = command("plan.toml", "--out", "results")
+    code, out, err = command("run", "plan.toml", "--out", "results")
     assert (code, out.count("failed on its input"), err.count("failed on its input")) == (1, 1, 1)
     assert "\n  tests.survey.nets:bad · none (3 soundings)\n" in out
     assert "noise · seed 2: failed as tests.survey.nets:bad · none · noise\n" in err
@@ -89,33 +89,32 @@ def test_memory_is_no_place_for_results(command: Callable[..., tuple[int, str, s
     (tmp_path / "plan.toml").write_text(plan_text("small"))
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        code, _, err = command("plan.toml", "--out", "memory://of-a-command")
-    assert (code, "--out memory://of-a-command: is in memory, and forgotten" in err) == (0, True)
+        code, _, err = command("run", "plan.toml", "--out", "memory://of-a-command")
+    assert (code, "--out memory://of-a-command: is in memory, and lost" in err) == (0, True)
 
 
 def test_the_plan_of_the_paper(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "val").mkdir()
-    assert command("--paper", "paper.toml", "--imagenet", "val")[:2] == (0, "wrote paper.toml\n")
+    assert command("init", "paper.toml", "--imagenet", "val")[:2] == (0, "wrote paper.toml\n")
     assert "torchvision:convnext_large" in (tmp_path / "paper.toml").read_text()
-    code, out, _ = command("paper.toml", "--status")
+    code, out, _ = command("status", "paper.toml")
     assert (code, row(out, "all") == [36, 0, 0, 0, 36]) == (0, True)
     (tmp_path / "val").rmdir()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        code, out, err = command("paper.toml", "--status")
+        code, out, err = command("status", "paper.toml")
     assert (code, row(out, "all")[-1] == 36, "no such file or folder" in err) == (0, True, True)
-    code, _, err = command("--paper", "paper.toml")
+    code, _, err = command("init", "paper.toml")
     assert (code, "paper.toml exists" in err) == (2, True)
 
 
 def test_refusals(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(plan_text("smal"))
     for args, message in (
-        ((), "error: expected a plan"),
-        (("plan.toml",), "plan.toml, [families.Tiny]: models: "),
-        (("no.toml",), "no.toml: cannot be read"),
-        (("plan.toml", "--address", "x:1"), "--address x:1: is of a Ray cluster"),
-        (("plan.toml", "--backend", "moon"), "'moon' is not one of 'local', 'ray'"),
+        (("run", "plan.toml"), "plan.toml, [families.Tiny]: models: "),
+        (("run", "no.toml"), "no.toml: cannot be read"),
+        (("run", "plan.toml", "--address", "x:1"), "--address: is for a Ray cluster"),
+        (("run", "plan.toml", "--backend", "moon"), "'moon' is not one of 'local', 'ray'"),
     ):
         code, out, err = command(*args)
         assert (code, out) == (2, "")
@@ -156,7 +155,7 @@ def test_the_live_table_shows_what_tells_soundings_apart() -> None:
 
 
 def test_help_shows_a_plan(command: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = command("--help")
+    code, out, _ = command("run", "--help")
     assert code == 0
     for word in ("[families.ResNet]", "[run]", "[facts.", "without", "[settings.NAME]", "docs/survey.md"):
         assert word in out

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 import torch
 from rich.table import Table
@@ -76,8 +78,42 @@ def test_out_of_memory_is_one_line(
     def fails() -> None:
         raise error
 
-    monkeypatch.setattr("fathometer.cli.app", fails)
+    monkeypatch.setattr("fathometer.cli.app.app", fails)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "error: out of memory; ask for fewer samples, or smaller batches\n"
+    assert capsys.readouterr().err == "error: out of memory; use fewer samples or smaller batches\n"
+
+
+def test_debug_shows_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words, shown in (([], False), (["--debug"], True)):
+        monkeypatch.setattr("sys.argv", ["fathometer", "show", "missing.json", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        text = capsys.readouterr().err
+        assert text.endswith("error: missing.json: no such file or folder\n")
+        assert ("Traceback" in text) == shown
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_interrupt_while_libraries_are_imported_is_one_line(
+    wrapped: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an extension module turns it into an error of its own."""
+
+    def importing() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as stop:
+            if wrapped:
+                raise ImportError("initialization failed") from stop
+            raise
+
+    monkeypatch.setattr("fathometer.cli.app.app", importing)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"

@@ -29,10 +29,10 @@ def test_what_it_measures_is_compared_by_family(
     families.main([*given, "--only", "SqueezeNet", "AlexNet"])
     assert "0 measured, 3 kept" in capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(sys, "argv", ["fathometer", "compare", str(out)])
+    monkeypatch.setattr(sys, "argv", ["fathometer", "compare", "networks", str(out)])
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code
     shown = capsys.readouterr().out
     assert "SqueezeNet" in shown
-    assert "nearest neighbour in the own family: " in shown
+    assert "nearest neighbour in the same family: " in shown

@@ -210,12 +210,12 @@ def _fathometer(line: str) -> list[str]:
     return ["fathometer", *line.split()]
 
 
-_LAB = "--preset quick --width 8 --layers 4 --samples 20 --epochs 12"
+_LAB = "--preset quick --width 8 --layers 4 --task-samples 20 --epochs 12"
 _MEASURE = _fathometer(
     "measure tests.robustness.nets:conditional --weights none --data random:60 --samples 16 --batch-size 5 "
     "--gauges affinity,norm --out sounding.json"
 )
-_SURVEY = _fathometer("survey plan.toml --out results")
+_SURVEY = _fathometer("survey run plan.toml --out results")
 _SWEEP = _fathometer(f"leaky sweep --depths 1,2 --ranks 2 --seeds 2 {_LAB} --out sweep")
 _TRAIN = _fathometer(f"leaky train --depth 2 --rank 2 --second-order 6 {_LAB} --out run")
 _REPORT = _fathometer(f"report {_EARLIER} --out page.html")

@@ -372,7 +372,7 @@ def _commands(folder: Path, name: str) -> Iterator[tuple[list[str], int]]:
     yield ["show", one], 0
     yield ["show", one, "--gauge", name], 2
     yield ["show", str(broken)], 2
-    yield ["compare", one, two, "--allow-mismatch"], 0
+    yield ["compare", "networks", one, two, "--allow-mismatch"], 0
     yield ["plot", one, "--out", str(here / "plot.png")], 0
     yield ["report", one, "--out", str(here / "report.html"), "--title", name], 0
     data = ["--weights", "none", "--data", "random:40", "--samples", "20", "--gauges", "norm"]
@@ -387,7 +387,7 @@ def _commands(folder: Path, name: str) -> Iterator[tuple[list[str], int]]:
         f'[families.{quoted}]\nmodels = ["harmful_nets:small", "harmful_nets:failing"]',
     ]
     plan.write_text("\n".join(lines), "utf-8")
-    yield ["survey", str(plan), "--out", str(here / "results")], 1
+    yield ["survey", "run", str(plan), "--out", str(here / "results")], 1
     yield ["models", f"torchvision:no {name}"], 2
 
 
@@ -472,7 +472,11 @@ def test_user_code_runs_only_when_it_is_named(tmp_path: Path) -> None:
     with chdir(tmp_path):
         page_of(load(file))
         atlas(results)
-        for arguments in (["show", file], ["compare", file, other, "--allow-mismatch"], ["plot", file]):
+        for arguments in (
+            ["show", file],
+            ["compare", "networks", file, other, "--allow-mismatch"],
+            ["plot", file],
+        ):
             assert command(*arguments)[0] == 0
         assert not mark.exists()
         assert "trap_module" not in sys.modules

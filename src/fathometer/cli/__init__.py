@@ -1,101 +1,103 @@
-"""The command `fathometer`: one file per verb, each a thin layer over the library."""
+"""The command `fathometer`: one file per command, imported when the command is called.
+
+Only light modules are imported here and at the top of the commands, so that help appears at once.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+import traceback
 import warnings
-from typing import Annotated, NoReturn
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
-import typer
-
-from fathometer import __version__
-from fathometer.cli.activations import activations
-from fathometer.cli.compare import compare
-from fathometer.cli.leaky import leaky
-from fathometer.cli.measure import measure
-from fathometer.cli.models import models
-from fathometer.cli.path import path
-from fathometer.cli.plot import plot
-from fathometer.cli.report import report
-from fathometer.cli.show import show
-from fathometer.cli.sites import sites
-from fathometer.cli.survey import survey
 from fathometer.errors import FathometerError, InputError, is_out_of_memory
-from fathometer.progress import Terminal
 
-app = typer.Typer(
-    name="fathometer",
-    help="Soundings of deep neural networks: how non-linear, how many dimensions, how fast, at every depth.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-    rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
-    pretty_exceptions_enable=False,
-)
-for verb in (measure, path, show, compare, report, plot, sites, models, activations, survey):
-    app.command()(verb)
+SETTINGS = SimpleNamespace(verbose=False, debug=False)
+"""The options `--verbose` and `--debug`, which every command has."""
+FLAGS: dict[str, str] = {}
+"""The flags of the running command by parameter: `allow_mismatch` → `--allow-mismatch`."""
 
 
-app.add_typer(leaky)
+class ResumableInterruptError(FathometerError):
+    """The command was interrupted, and can resume; the message says how."""
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"fathometer {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    del version
+    def __init__(self, how: str = "Run the same command again to resume.") -> None:
+        super().__init__(how)
 
 
 def main() -> None:
     """Run the command `fathometer`."""
-    run_app(app)
+
+    def run() -> None:
+        from fathometer.cli.app import app
+
+        app()
+
+    run_app(run)
 
 
-def run_app(app: typer.Typer) -> None:
-    """Run a command line; an expected error is one line on stderr and exit code 2."""
+def run_app(app: Callable[[], Any]) -> None:
+    """Run a command line: an expected error is one line on stderr and exit code 2, Ctrl-C exit code 130."""
+    SETTINGS.verbose = SETTINGS.debug = False
+    interrupts: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
     warnings.showwarning = _warn
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if in_main_thread else None
     try:
         app()
-    except FathometerError as error:
-        _complain(_in_flags(error))
-    except OSError as error:
-        _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+    except BaseException as error:
+        if isinstance(error, ResumableInterruptError):
+            _print_error(f"Interrupted. {error}")
+            sys.exit(130)
+        if interrupts or isinstance(error, KeyboardInterrupt):  # a library may raise an error of its own then
+            _print_error("Interrupted.")
+            sys.exit(130)
+        if isinstance(error, SystemExit):
             raise
-        _complain("out of memory; ask for fewer samples, or smaller batches")
-    except SystemExit as stop:
-        if isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
-            Terminal(stderr=True).print("interrupted")  # what typer has made of it says nothing
-        raise
+        _fail(error)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _fail(error: BaseException) -> NoReturn:
+    """Print an expected error on one line and exit; raise any other."""
+    if isinstance(error, FathometerError):
+        message = _in_flags(error)
+    elif isinstance(error, OSError):
+        message = f"{error.filename or 'a file'}: {error.strerror or error}"
+    elif is_out_of_memory(error):
+        message = "out of memory; use fewer samples or smaller batches"
+    else:
+        raise error
+    if SETTINGS.debug:
+        traceback.print_exception(error)
+    _print_error(f"error: {message}", "red")
+    sys.exit(2)
 
 
 def _in_flags(error: FathometerError) -> str:
-    """The library speaks of parameters; here they are flags."""
-    parameter = error.parameter if isinstance(error, InputError) else None
-    if parameter is None:
-        return str(error)
-    return f"--{parameter.replace('_', '-')}: {error.reason}"
+    """Return the message with the flag of the command line in place of the parameter of the library."""
+    if isinstance(error, InputError) and error.parameter in FLAGS:
+        return f"{FLAGS[error.parameter]}: {error.reason}"
+    return str(error)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Without the line of code that it came from."""
-    console = Terminal(stderr=True)
-    console.print(f"warning: {message}", style="yellow", soft_wrap=True)
+def _warn(message: Warning | str, category: type[Warning], filename: str, line: int, *_: object) -> None:
+    place = f" ({category.__name__}, {filename}:{line})" if SETTINGS.verbose or SETTINGS.debug else ""
+    _print_error(f"warning: {message}{place}", "yellow")
 
 
-def _complain(message: str) -> NoReturn:
-    console = Terminal(stderr=True)
-    console.print(f"error: {message}", style="red", soft_wrap=True)
-    sys.exit(2)
+def _print_error(text: str, style: str = "") -> None:
+    from fathometer.progress import Terminal
+
+    Terminal(stderr=True).print(text, style=style, soft_wrap=True)

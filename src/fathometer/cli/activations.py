@@ -1,70 +1,73 @@
-"""`fathometer activations`: the activation atlas (Figures 2 and 6)."""
+"""`fathometer activations`: scores of activation functions (Figures 2 and 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from fathometer.activations import (
-    PAPER_ACTIVATIONS,
-    ActivationAtlas,
-    AtlasSettings,
-    activation_atlas,
-    polynomial_scores,
-    range_scores,
+from fathometer.cli.options import (
+    DeviceOption,
+    ForceOption,
+    JsonOption,
+    OutOption,
+    SamplesOption,
+    SeedOption,
+    new_app,
 )
-from fathometer.activations.atlas import PAPER_STDS
-from fathometer.activations.curves import DEFAULT_RANGES, PAPER_DEGREES
-from fathometer.cli.options import DeviceOption, ForceOption, out_option, usable_seed
-from fathometer.cli.outputs import planned_outputs, write_table
-from fathometer.errors import InputError, check_device
-from fathometer.progress import Terminal, progress_bar
-from fathometer.report import save_figure
-from fathometer.report.figures import activations as pictures
-from fathometer.transport import DEFAULT_RIDGE, Ridge
+from fathometer.cli.outputs import picture_and_table, print_json, write_table
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
+    from rich.table import Table
+
+    from fathometer.activations import ActivationAtlas
 
 Number = TypeVar("Number", int, float)
 
-_STDS = ",".join(f"{std:g}" for std in PAPER_STDS)
-_DEGREES = ",".join(str(degree) for degree in PAPER_DEGREES)
-_RANGES = ",".join(f"{low:g}:{high:g}" for low, high in DEFAULT_RANGES)
+app = new_app(
+    "Measure how affine activation functions are, and on which inputs. `--out` is a .png, .svg or .pdf "
+    "picture with a .csv beside it, or a .csv alone."
+)
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME…", help="Activations of torch.nn, such as ReLU GELU Mish. Default: the paper's."
+    ),
+]
 
-def activations(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME…", help="Activations of torch.nn, e.g. ReLU GELU Mish. Default: the paper's nine."
-        ),
-    ] = None,
+
+@app.command()
+def atlas(
+    names: NamesArgument = None,
     interval: Annotated[
-        str, typer.Option(metavar="LOW:HIGH", help="Interval that the means slide over.")
+        str, typer.Option(metavar="LOW:HIGH", help="Interval over which the means slide.")
     ] = "-20:20",
-    means: Annotated[int, typer.Option(metavar="N", help="How many means.")] = 20,
-    stds: Annotated[str, typer.Option(metavar="NUMBERS", help="Standard deviations, with commas.")] = _STDS,
-    samples: Annotated[int, typer.Option(metavar="N", help="Samples per score.")] = 1000,
-    features: Annotated[int, typer.Option(metavar="N", help="Features per sample.")] = 300,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the random inputs.", min=0, callback=usable_seed)
-    ] = 0,
+    means: Annotated[int, typer.Option(metavar="N", help="Number of means.")] = 20,
+    stds: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Standard deviations, with commas. Default: the paper's."),
+    ] = None,
+    samples: SamplesOption = 1000,
+    features: Annotated[int, typer.Option(metavar="N", help="Number of features per sample.")] = 300,
+    seed: SeedOption = 0,
     covariance: Annotated[
         Literal["ledoit-wolf", "sample"],
         typer.Option(metavar="KIND", help="Covariance estimator: ledoit-wolf or sample."),
     ] = "ledoit-wolf",
     ridge: Annotated[
-        float,
-        typer.Option(metavar="R", help="Added to the covariances' diagonal, times their mean variance."),
-    ] = DEFAULT_RIDGE.value,
+        float | None,
+        typer.Option(
+            metavar="R", help="Added to the diagonal of the covariances, relative to their mean variance."
+        ),
+    ] = None,
     absolute_ridge: Annotated[
         bool,
         typer.Option(
@@ -72,102 +75,132 @@ def activations(
         ),
     ] = False,
     device: DeviceOption = "cpu",
-    polynomials: Annotated[
-        bool, typer.Option("--polynomials", metavar="", help="Instead: scores of x^k on [-1, 1] (Figure 2C).")
-    ] = False,
-    degrees: Annotated[
-        str, typer.Option(metavar="NUMBERS", help="Degrees k for --polynomials, with commas.")
-    ] = _DEGREES,
-    input_ranges: Annotated[
-        bool,
-        typer.Option(
-            "--input-ranges", metavar="", help="Instead: scores by the range of the input (Figure 2A, B)."
-        ),
-    ] = False,
-    ranges: Annotated[
-        str, typer.Option(metavar="RANGES", help="Ranges LOW:HIGH for --input-ranges, with commas.")
-    ] = _RANGES,
-    out: Annotated[
-        Path | None,
-        out_option("FILE", "A .png, .svg or .pdf picture with a .csv beside it; or a .csv alone."),
-    ] = None,
+    out: OutOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """How affine are activation functions, and on which inputs?
+    """Score activation functions on Gaussian inputs of many means and standard deviations (Figure 6).
 
     Draws X ~ N(m, s² I) for means m along an interval and several s, and scores (X, f(X)) for each
-    activation f: 1 where f acts as an affine map, lower the more it bends. With the defaults this is
-    Figure 6 of the paper (half a minute on two idle cores).
+    activation f: 1 where f acts as an affine map, lower the more it bends. The defaults are those of Figure 6
+    (half a minute on two idle cores).
 
-    For instance:
+    For example:
 
-    - `fathometer activations --out atlas.png`
+    - `fathometer activations atlas --out atlas.png`
 
-    - `fathometer activations ReLU Mish --samples 300 --features 50`
-
-    - `fathometer activations --polynomials`
-
-    - `fathometer activations ReLU --input-ranges --ranges=-1:1,0:1`
+    - `fathometer activations atlas ReLU Mish --samples 300 --features 50`
     """
-    if polynomials and input_ranges:
-        raise InputError("--polynomials and --input-ranges exclude each other: run them one by one")
-    if polynomials and names:
-        raise InputError(f"--polynomials takes no activations, got {' '.join(names)}")
-    picture, table = planned_outputs(out, force)
-    if polynomials:
-        result = _polynomials(_numbers(degrees, int, "--degrees"), samples)
-    elif input_ranges:
-        pairs = [_pair(text, "--ranges") for text in ranges.split(",")]
-        result = _input_ranges(names or ("ReLU", "Tanh", "Sigmoid"), pairs, samples)
-    else:
-        settings = AtlasSettings(
-            interval=_pair(interval, "--interval"),
-            means=means,
-            stds=tuple(_numbers(stds, float, "--stds")),
-            samples=samples,
-            features=features,
-            seed=seed,
-            covariance=covariance,
-            ridge=Ridge(ridge, relative=not absolute_ridge),
-        )
-        result = _atlas(names or PAPER_ACTIVATIONS, settings, check_device(device))
-    console = Terminal()
-    console.print(result.view)
-    if table:
-        write_table(result.scores, table)
-    if picture:
-        save_figure(result.figure(), picture)
-    for path in filter(None, (picture, table)):
-        console.print(f"wrote {path}")
+    from fathometer.activations import PAPER_ACTIVATIONS, AtlasSettings, activation_atlas
+    from fathometer.activations.atlas import PAPER_STDS
+    from fathometer.errors import check_device
+    from fathometer.progress import progress_bar
+    from fathometer.report import plot_atlas
+    from fathometer.transport import DEFAULT_RIDGE, Ridge
 
-
-class _Result(NamedTuple):
-    scores: pd.DataFrame
-    view: Table
-    figure: Callable[[], Figure]
-
-
-def _atlas(names: Sequence[str], settings: AtlasSettings, device: str) -> _Result:
+    files = picture_and_table(out, force)
+    settings = AtlasSettings(
+        interval=_pair(interval, "interval"),
+        means=means,
+        stds=PAPER_STDS if stds is None else tuple(_numbers(stds, float, "stds")),
+        samples=samples,
+        features=features,
+        seed=seed,
+        covariance=covariance,
+        ridge=Ridge(DEFAULT_RIDGE.value if ridge is None else ridge, relative=not absolute_ridge),
+    )
     with progress_bar("scoring") as progress:
-        atlas = activation_atlas(names, settings, device=device, progress=progress)
-    return _Result(atlas.records(), _atlas_view(atlas), lambda: pictures.plot_atlas(atlas))
+        found = activation_atlas(
+            names or PAPER_ACTIVATIONS, settings, device=check_device(device), progress=progress
+        )
+    _finish(found.records(), lambda: _atlas_view(found), lambda: plot_atlas(found), files, as_json)
 
 
-def _polynomials(degrees: Sequence[int], samples: int) -> _Result:
-    scores = polynomial_scores(degrees, samples=samples)
-    view = _score_table("Affinity score of x^k on [-1, 1]", scores)
-    return _Result(scores, view, lambda: pictures.plot_polynomials(scores))
+@app.command()
+def polynomials(
+    degrees: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Degrees k, with commas. Default: the paper's.")
+    ] = None,
+    samples: SamplesOption = 1000,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Score the polynomials x^k on [-1, 1] (Figure 2C).
+
+    For example:
+
+    - `fathometer activations polynomials --degrees 1,2,3,4`
+    """
+    from fathometer.activations import polynomial_scores
+    from fathometer.activations.curves import PAPER_DEGREES
+    from fathometer.report import plot_polynomials
+
+    files = picture_and_table(out, force)
+    chosen = PAPER_DEGREES if degrees is None else _numbers(degrees, int, "degrees")
+    scores = polynomial_scores(chosen, samples=samples)
+    title = "Affinity score of x^k on [-1, 1]"
+    _finish(scores, lambda: _score_table(title, scores), lambda: plot_polynomials(scores), files, as_json)
 
 
-def _input_ranges(names: Sequence[str], ranges: Sequence[tuple[float, float]], samples: int) -> _Result:
-    scores = range_scores(names, ranges=ranges, samples=samples)
-    view = _score_table("Affinity score by the range of the input", scores)
-    return _Result(scores, view, lambda: pictures.plot_ranges(scores))
+@app.command()
+def ranges(
+    names: NamesArgument = None,
+    ranges: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH,…", help="Ranges of the input, with commas.")
+    ] = None,
+    samples: SamplesOption = 1000,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Score activation functions by the range of their input (Figure 2A and B).
+
+    For example:
+
+    - `fathometer activations ranges ReLU --ranges=-1:1,0:1`
+    """
+    from fathometer.activations import range_scores
+    from fathometer.activations.curves import DEFAULT_RANGES
+    from fathometer.report import plot_ranges
+
+    files = picture_and_table(out, force)
+    pairs = DEFAULT_RANGES if ranges is None else [_pair(text, "ranges") for text in ranges.split(",")]
+    scores = range_scores(names or ("ReLU", "Tanh", "Sigmoid"), ranges=pairs, samples=samples)
+    title = "Affinity score by the range of the input"
+    _finish(scores, lambda: _score_table(title, scores), lambda: plot_ranges(scores), files, as_json)
+
+
+def _finish(
+    scores: pd.DataFrame,
+    view: Callable[[], Table],
+    figure: Callable[[], Figure],
+    files: tuple[Path | None, Path | None],
+    as_json: bool,
+) -> None:
+    from fathometer.progress import Terminal
+    from fathometer.report import save_figure
+
+    console = Terminal(stderr=as_json)
+    if as_json:
+        print_json(scores)
+    else:
+        console.print(view())
+    picture, table = files
+    if table:
+        write_table(scores, table)
+    if picture:
+        save_figure(figure(), picture)
+    for path in filter(None, files):
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 def _atlas_view(atlas: ActivationAtlas) -> Table:
+    from rich.console import Console
+    from rich.table import Table
+
     low, high = atlas.settings.interval
-    roomy = Console().width >= 58 + atlas.settings.means  # the small picture gives way to the numbers
+    roomy = Console().width >= 58 + atlas.settings.means  # numbers come before the small picture
     view = Table(
         title="Affinity score of activation functions on Gaussian inputs",
         caption="1 is affine. whole: inputs spread over the whole interval."
@@ -191,7 +224,9 @@ def _atlas_view(atlas: ActivationAtlas) -> Table:
 
 
 def _score_table(title: str, scores: pd.DataFrame) -> Table:
-    """The columns as they are, and a bar for the score."""
+    """Show the columns, and a bar for the score."""
+    from rich.table import Table
+
     view = Table(title=title)
     for column in scores.columns:
         view.add_column(column, justify="left" if column == "activation" else "right")
@@ -211,12 +246,12 @@ def _numbers(text: str, kind: Callable[[str], Number], option: str) -> list[Numb
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError as error:
-        raise InputError(f"{option}: expected numbers with commas, got {text!r}") from error
+        raise InputError(f"expected numbers with commas, got {text!r}", parameter=option) from error
 
 
 def _pair(text: str, option: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(":"))
     except ValueError as error:
-        raise InputError(f"{option}: expected LOW:HIGH, e.g. -1:1, got {text!r}") from error
+        raise InputError(f"expected LOW:HIGH, such as -1:1, got {text!r}", parameter=option) from error
     return low, high

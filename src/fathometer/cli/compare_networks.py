@@ -1,4 +1,4 @@
-"""What `fathometer compare` shows and writes of networks side by side."""
+"""The tables and pictures of `fathometer compare networks`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
-from fathometer.cli.frames import frame_view, mean_and_std
 from fathometer.cli.outputs import ResultFolder
+from fathometer.cli.tables import frame_view, mean_and_std
 from fathometer.compare import (
     Clustering,
     adjusted_rand,
@@ -24,6 +23,7 @@ from fathometer.compare import (
 )
 from fathometer.compare.distance import varies
 from fathometer.errors import InputError
+from fathometer.progress import Terminal
 from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding
 
@@ -38,26 +38,27 @@ def compare_networks(
     clusters: int | None,
     draws: int,
     results: ResultFolder,
-    console: Console,
+    shown_on: Terminal | None,
 ) -> None:
-    """Statistics in the order of the tree, families, stability, correlations, predictors.
+    """Show statistics in the order of the tree, families, stability, correlations and predictors.
 
     Args:
         named: soundings that can be compared.
-        tree: of their distances.
+        tree: the clustering of their distances.
         facts: network × family, accuracy and the like, as far as known.
-        clusters: into how many the tree is cut; as many as families if left out.
-        draws: of the bootstrap over batches; 0 for none.
-        results: where tables and pictures go.
-        console: where tables are shown.
+        clusters: number of clusters; by default as many as families.
+        draws: number of draws of the bootstrap over batches; 0 for none.
+        results: collects tables and pictures.
+        shown_on: where to show tables; None shows nothing.
     """
+    console = shown_on or _silent()
     gauge, metric = tree.distances.gauge, tree.distances.metric
     members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
     count = clusters or min(max(2, len(set(members.values()))), len(named))
     numbers = statistics(named, gauge).loc[list(tree.names)]
     cut = tree.cut(count)
-    results.add("distances.csv", tree.distances.frame.rename_axis("network"))
-    results.add("statistics.csv", numbers.assign(cluster=cut))
+    results.add("distances", tree.distances.frame.rename_axis("network"))
+    results.add("statistics", numbers.assign(cluster=cut))
     if len(named) <= _FEW:
         title = f"{metric} distances of {gauge}"
         console.print(frame_view(tree.ordered.rename_axis("network"), title, width=console.width))
@@ -66,31 +67,31 @@ def compare_networks(
     shown.insert(0, "cluster", cut)
     if members:
         shown.insert(1, "family", [members.get(name) for name in shown.index])
-    note = "p: how often values with one mode (uniform ones) have such a dip by chance; bimodal: p < 0.05"
+    note = "p: how often values with one mode (uniform) have such a dip by chance; bimodal: p < 0.05"
     title = f"{gauge}, in the order of the tree ({metric}, {tree.method})"
     console.print(frame_view(shown, title, note, width=console.width))
     if not math.isnan(tree.cophenetic):
         console.print(f"cophenetic correlation {tree.cophenetic:.3f}")
     if len(set(members.values())) > 1:
         agreement = family_agreement(tree.distances, members)
-        results.add("families.csv", agreement.set_index("network"))
+        results.add("families", agreement.set_index("network"))
         _print_agreement(agreement, cut, members, console)
     returns = _stability(named, tree, count, draws, results, console) if draws else None
     _relate(named, gauge, members, results, console)
     _predict(numbers, facts, members, gauge, results, console)
-    results.draw("dendrogram.png", lambda: plot_dendrogram(tree, members, returns))
-    results.draw("distributions.png", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
+    results.draw("dendrogram", lambda: plot_dendrogram(tree, members, returns))
+    results.draw("distributions", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
 
 
 def _print_agreement(
-    agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], console: Console
+    agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], console: Terminal
 ) -> None:
     judged = agreement[agreement["same"].notna()]
     astray = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
     known = [name for name in cut.index if name in members]
     rand = adjusted_rand([members[name] for name in known], cut.loc[known].to_list())
     console.print(
-        f"nearest neighbour in the own family: {len(judged) - len(astray)} of {len(judged)} networks; "
+        f"nearest neighbour in the same family: {len(judged) - len(astray)} of {len(judged)} networks; "
         f"mean silhouette {judged['silhouette'].mean():.2f}; "
         f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}",
         soft_wrap=True,
@@ -107,19 +108,19 @@ def _stability(
     count: int,
     draws: int,
     results: ResultFolder,
-    console: Console,
+    console: Terminal,
 ) -> list[float]:
-    """The share of draws in which each merge comes back."""
+    """Return the share of draws in which each merge returns."""
     found = stability_of(tree, named, clusters=count, draws=draws)
-    results.add("merges.csv", found.merges.set_index("members"))
-    results.add("pairs.csv", found.pairs.rename_axis("network"))
+    results.add("merges", found.merges.set_index("members"))
+    results.add("pairs", found.pairs.rename_axis("network"))
     returns = found.merges["returns"]
     console.print(
-        f"batches drawn anew {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters come back "
+        f"batches resampled {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters return "
         f"in 95 % of the draws, the weakest in {100 * returns.min():.0f} %",
     )
     if found.unvaried:
-        console.print(f"of one batch, and so never redrawn: {', '.join(found.unvaried)}")
+        console.print(f"with one batch, and so never resampled: {', '.join(found.unvaried)}")
     return [float(share) for share in returns]
 
 
@@ -128,16 +129,16 @@ def _relate(
     gauge: str,
     members: dict[str, str],
     results: ResultFolder,
-    console: Console,
+    console: Terminal,
 ) -> None:
     try:
         table = correlations(named, gauge)
     except InputError:
-        return  # no companion was measured: nothing to relate
-    results.add("correlations.csv", table)
+        return  # no companion was measured
+    results.add("correlations", table)
     by_family = family_table(table, members)
     flat = by_family.set_axis(["_".join(column) for column in by_family.columns], axis=1)
-    results.add("correlations_by_family.csv", flat)
+    results.add("correlations_by_family", flat)
     title = f"Pearson correlation with {gauge} over sites"
     note = "; ".join(["Table 2", *_constants(named, table)])
     console.print(frame_view(table, title, note, 2, width=console.width))
@@ -147,7 +148,7 @@ def _relate(
 
 
 def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
-    """Why cells are missing: what does not vary over sites goes with nothing."""
+    """Say why cells are missing: what does not vary over sites has no correlation."""
     reasons = []
     for companion in table.columns[table.isna().any()]:
         missing = [named[str(name)] for name in table.index[table[companion].isna()]]
@@ -168,11 +169,11 @@ def _predict(
     members: dict[str, str],
     gauge: str,
     results: ResultFolder,
-    console: Console,
+    console: Terminal,
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():
         console.print(
-            "no predictor of accuracy: no accuracy is known; give it by --families FILE, a CSV with the "
+            "no predictor of accuracy: no accuracy is known; give it with --families FILE, a CSV with the "
             "columns network, family and accuracy",
             soft_wrap=True,
         )
@@ -183,13 +184,19 @@ def _predict(
     except InputError as error:
         console.print(f"no predictor of accuracy: {error}")
         return
-    results.add("predictors.csv", lines.set_index("family"))
-    results.add("best_predictors.csv", best.set_index("family"))
-    note = "left out: of networks that the line has not seen; chance: as good with accuracies shuffled"
+    results.add("predictors", lines.set_index("family"))
+    results.add("best_predictors", best.set_index("family"))
+    note = "left out: for networks that the line has not seen; chance: as good with shuffled accuracies"
     title = "Best single predictor of accuracy (Figure 4)"
     console.print(frame_view(best.set_index("family"), title, note, width=console.width))
     for row in lines[lines["r2"].isna()].itertuples():
         console.print(
-            f"{row.family}: {row.predictor} left out, known of {row.members} networks",
+            f"{row.family}: {row.predictor} left out, known for {row.members} networks",
         )
-    results.draw("predictors.png", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))
+    results.draw("predictors", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))
+
+
+def _silent() -> Terminal:
+    console = Terminal()
+    console.quiet = True
+    return console

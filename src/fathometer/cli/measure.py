@@ -2,99 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fathometer.capture import Reduction
-from fathometer.cli.naming import skipped_line, slug
+from fathometer.cli import ResumableInterruptError
 from fathometer.cli.options import (
-    ActivationOption,
-    BatchesOption,
     BatchSizeOption,
-    ChannelAxisOption,
     DataOption,
     DeviceOption,
-    DtypeOption,
     ForceOption,
-    LeftoverOption,
-    LengthOption,
+    JsonOption,
     ModelArgument,
-    ReductionOption,
+    OutOption,
     ResumeOption,
-    SamplesOption,
-    SeedOption,
-    ShuffleOption,
-    SitesOption,
-    StrictOption,
     WeightsOption,
     WorkersOption,
-    out_option,
+    measure_flags,
+    new_app,
+    split_options,
 )
-from fathometer.cli.outputs import check_sounding_file
-from fathometer.cli.tables import sounding_view
+from fathometer.cli.outputs import check_writable, print_json, slug
 from fathometer.errors import InputError
-from fathometer.gauges.registry import GAUGES, GaugeChoice, choose_gauges
-from fathometer.measuring.measure import measure as measure_network
-from fathometer.measuring.subject import load_subject
-from fathometer.models.user_code import import_by_name
-from fathometer.progress import Terminal, progress_bar
-from fathometer.results.locks import locked
-from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import load
+
+if TYPE_CHECKING:
+    from fathometer.measuring.options import MeasureOptions
+    from fathometer.measuring.subject import Subject
+    from fathometer.results.sounding import Sounding
+
+app = new_app()
+log = logging.getLogger(__name__)
 
 
+@app.command()
+@measure_flags(
+    *("samples", "batches", "gauges", "sites", "activations", "reduction", "pool_first", "channel_axis"),
+    *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+)
 def measure(
     model: ModelArgument,
     data: DataOption,
     weights: WeightsOption = "default",
-    samples: SamplesOption = 512,
-    batches: BatchesOption = None,
-    gauges: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help=f"all, or some of {', '.join(GAUGES)}, with commas; your own as package.module:function.",
-        ),
-    ] = "standard",
-    sites: SitesOption = None,
-    activation: ActivationOption = None,
-    reduction: ReductionOption = "mean",
-    pool_first: Annotated[
-        bool,
-        typer.Option(
-            "--pool-first", metavar="", help="Pool before the activation (Definition 3.1), not after it."
-        ),
-    ] = False,
-    channel_axis: ChannelAxisOption = None,
-    leftover: LeftoverOption = "drop",
     batch_size: BatchSizeOption = 32,
     workers: WorkersOption = 0,
     device: DeviceOption = "auto",
-    dtype: DtypeOption = None,
-    seed: SeedOption = 0,
-    shuffle: ShuffleOption = True,
-    strict: StrictOption = False,
-    length: LengthOption = None,
-    out: Annotated[
-        Path | None,
-        out_option("FILE", "The file to write, .json or .parquet. Default: MODEL-DATA.json."),
-    ] = None,
+    out: OutOption = None,
     force: ForceOption = False,
     resume: ResumeOption = False,
+    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
-    """Take soundings of a network: how non-linear is it, how many dimensions does it use, at every depth?
+    """Measure a network: every gauge at every activation.
 
-    Every call of an activation function becomes a site. At each, every gauge is read on batches of
-    samples; the affinity score of all sites is the network's non-linearity signature. The result is one file,
-    for `fathometer show` or `fathometer.load`.
+    Every call of an activation function is a site. At each site every gauge is computed on batches of
+    samples; the affinity scores of all sites are the network's non-linearity signature. The result is one
+    file, .json or .parquet (default: MODEL-DATA.json), for `fathometer show` or `fathometer.load`.
 
-    An interrupted run goes on with `--resume`, or begins anew with `--force`.
+    After an interruption the same command resumes; `--force` starts again.
 
-    For instance:
+    For example:
 
     - `fathometer measure torchvision:resnet18 --data photos/`
 
@@ -104,98 +70,97 @@ def measure(
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
+    from fathometer.cli.tables import sounding_json, sounding_view
+    from fathometer.measuring.options import MeasureOptions
+    from fathometer.measuring.subject import load_subject
+    from fathometer.progress import Terminal
+    from fathometer.results.locks import locked
+
+    measuring, opening = split_options(options)
+    chosen = MeasureOptions.from_plain(measuring)
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
-    wanted = [_gauge(name) for name in gauges.split(",")] if ":" in gauges else gauges
-    choose_gauges(wanted)  # refuses what is none, before a network is loaded
-    console = Terminal()
-    with _claimed(out, force, resume) as journal:
-        if resume and not force and out.exists() and not journal.exists():
-            sounding = _finished(out, model=model, samples=samples, batches=batches, seed=seed)
-            console.print(sounding_view(sounding, sounding.gauges[0], console))
-            console.print(f"{out} is finished; --force measures it anew", soft_wrap=True)
-            return
-        network, source, where = load_subject(
+    out.parent.mkdir(parents=True, exist_ok=True)
+    console = Terminal(stderr=as_json)
+    with locked(out.with_name(f".{out.name}.lock")) as is_ours:
+        if not is_ours:
+            raise InputError(f"{out}: another process is measuring it; wait for it, or give another --out")
+        check_writable(out, force or resume, (".json", ".parquet"))
+        log.info("loading %s (weights: %s) and %s", model, weights, data)
+        subject = load_subject(
             model,
             data,
             weights=weights,
             device=device,
-            dtype=dtype,
-            seed=seed,
+            seed=chosen.seed,
             batch_size=batch_size,
-            shuffle=shuffle,
             workers=workers,
-            strict=strict,
-            length=length,
+            **opening,
         )
-        with _told(out), progress_bar("measuring") as progress:
-            sounding = measure_network(
-                network,
-                source,
-                samples=samples,
-                batches=batches,
-                gauges=wanted,
+        finished = _finished(out, subject, chosen) if resume and not force and out.exists() else None
+        sounding = finished or _measured(out, subject, chosen, batch_size, force)
+    if as_json:
+        print_json(sounding_json(sounding))
+    else:
+        console.print(sounding_view(sounding, sounding.gauges[0], console))
+    if subject.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
+        console.print(
+            "a sample is the mean over a text; with --reduction tokens each token is one", soft_wrap=True
+        )
+    if subject.source.skipped:
+        console.print(skipped_line(subject.source.skipped))
+    done = f"{out} is finished; --force measures it again" if finished else f"wrote {out}"
+    console.print(done, soft_wrap=True)
+
+
+def skipped_line(skipped: list[str]) -> str:
+    """Say how many files could not be read, and the first of them."""
+    names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
+    return f"skipped {len(skipped)} unreadable: {names}"
+
+
+def _measured(out: Path, subject: Subject, options: MeasureOptions, batch_size: int, force: bool) -> Sounding:
+    """Measure and save; finished batches are kept in a journal beside the file until it is written."""
+    from fathometer.measuring.measure import measure
+    from fathometer.progress import progress_bar
+
+    journal = _journal(out)
+    if force:
+        journal.unlink(missing_ok=True)
+    log.info("measuring on %s%s", subject.device, ", resuming" if journal.exists() else "")
+    try:
+        with progress_bar("measuring") as progress:
+            sounding = measure(
+                subject.model,
+                subject.source,
+                options,
                 batch_size=batch_size,
-                sites=sites,
-                activations=[import_by_name(name, "--activation") for name in activation or ()],
-                reduction=Reduction(reduction, pool_first, channel_axis, seed=seed),
-                leftover=leftover,
-                device=where,
-                seed=seed,
+                device=subject.device,
                 journal=journal,
                 progress=progress,
             )
-        sounding.save(out)
-        journal.unlink(missing_ok=True)
-    console.print(sounding_view(sounding, sounding.gauges[0], console))
-    if network.inputs.kind == "tokens" and reduction == "mean":
-        console.print(
-            "a sample is the mean of a text; with --reduction tokens each token is one", soft_wrap=True
-        )
-    if source.skipped:
-        console.print(skipped_line(source.skipped))
-    console.print(f"wrote {out}", soft_wrap=True)
-
-
-@contextmanager
-def _told(out: Path) -> Iterator[None]:
-    """Say how to go on after an interruption."""
-    try:
-        yield
     except KeyboardInterrupt:
-        typer.echo(f"{out}: interrupted; the same command with --resume goes on", err=True)
-        raise typer.Exit(130) from None
+        if journal.exists():
+            raise ResumableInterruptError from None
+        raise
+    sounding.save(out)
+    journal.unlink(missing_ok=True)
+    return sounding
 
 
-@contextmanager
-def _claimed(out: Path, force: bool, resume: bool) -> Iterator[Path]:
-    """Where finished batches are kept until the file is written; no other process writes it meanwhile."""
-    journal = out.with_name(f".{out.name}.journal")
-    check_sounding_file(out, force or resume)
-    with locked(out.with_name(f".{out.name}.lock")) as mine:
-        if not mine:
-            raise InputError(f"{out}: another process is measuring it; let it end, or give another --out")
-        check_sounding_file(out, force or resume)  # once more: it may have ended since
-        if journal.exists() and not resume:
-            if not force:
-                raise InputError(
-                    f"{out}: an earlier run was interrupted; --resume goes on with it, --force begins anew"
-                )
-            journal.unlink()
-        yield journal
+def _finished(out: Path, subject: Subject, options: MeasureOptions) -> Sounding:
+    """Return the finished sounding if it is the one that was asked for."""
+    from fathometer.measuring.measure import planned
+    from fathometer.results.sounding_file import load
 
-
-def _finished(out: Path, *, model: str, samples: int, batches: int | None, seed: int) -> Sounding:
-    """What an interrupted run has written before it was interrupted; an error if it is not that run's."""
     found = load(out)
-    facts = found.provenance
-    asked = {"model": model, "samples": samples, "batches": batches, "seed": seed}
-    there = {**facts.settings, "model": facts.model.get("name")}
-    if other := [name for name, value in asked.items() if there.get(name) != value]:
+    differences = found.provenance.differences(planned(subject.model, subject.source, options))
+    if differences:
         raise InputError(
-            f"{out} exists, with other {', '.join(other)}; give another name, or --force to replace it"
+            f"{out} exists, with other {', '.join(differences)}; give another --out, or --force to replace it"
         )
+    _journal(out).unlink(missing_ok=True)
     return found
 
 
-def _gauge(name: str) -> GaugeChoice:
-    return import_by_name(name, "--gauges") if ":" in name else name.strip()
+def _journal(out: Path) -> Path:
+    return out.with_name(f".{out.name}.journal")

@@ -1,4 +1,4 @@
-"""`fathometer models`: what can be measured by name."""
+"""`fathometer models`: the networks that can be measured by name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import Annotated
 
 import typer
 
+from fathometer.cli.options import JsonOption, new_app
+from fathometer.cli.outputs import print_json
 from fathometer.errors import InputError
-from fathometer.models import list_models
+
+app = new_app()
 
 
+@app.command()
 def models(
     pattern: Annotated[
         str,
@@ -17,17 +21,20 @@ def models(
             metavar="PATTERN", help=r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*."
         ),
     ] = "*",
+    as_json: JsonOption = False,
 ) -> None:
-    """List the networks that the installed libraries know, one a line.
+    """List the networks that the installed libraries know, one per line.
 
-    Beside these, `measure` takes `hf:FOLDER`, `onnx:FILE` and `package.module:factory`.
+    Besides these, `measure` takes `hf:FOLDER`, `onnx:FILE` and `package.module:factory`.
 
-    For instance:
+    For example:
 
     - `fathometer models 'torchvision:*'`
 
     - `fathometer models '*convnext*'`
     """
+    from fathometer.models import list_models
+
     found = list_models(pattern)
     if not found:
         hint = "" if "*" in pattern else f"; '*{pattern}*' finds parts of names"
@@ -35,4 +42,7 @@ def models(
             f"{pattern!r}: no model of that name in the installed libraries{hint}. torchvision and "
             "timm come with 'fathometer[vision]', transformers with 'fathometer[language]'"
         )
-    typer.echo("\n".join(found))
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo("\n".join(found))

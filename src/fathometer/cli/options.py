@@ -1,50 +1,109 @@
-"""Arguments and options that several verbs share: the same name and words in each."""
+"""Arguments and options that several commands share: the same name, meaning and help in each."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 
-from fathometer.capture import Pooling
+from fathometer.cli import FLAGS
 from fathometer.errors import InputError
+from fathometer.measuring.options import MAX_SEED, OpenOptions, Option, options_of, plain_options
 
-_LARGEST_SEED = 2**63 - 1  # torch takes no larger one
+Function = TypeVar("Function", bound=Callable[..., None])
+
+_HELP = {
+    "seed": "Seed for everything that is random.",
+    "strict": "Stop at an unreadable file instead of skipping it.",
+}
+"""Where an option of a measurement means more on the command line."""
+
+
+def new_app(summary: str | None = None) -> typer.Typer:
+    """Return an app for one command, or for several with a summary."""
+    app = typer.Typer(
+        help=summary,
+        no_args_is_help=summary is not None,
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    if summary is not None:
+        app.callback()(lambda: None)  # a group, even with one command
+    return app
 
 
 def positive(option: typer.CallbackParam, value: float) -> float:
-    """Refuse what is not a finite number above 0."""
+    """Refuse a number that is not finite and above 0."""
     if not 0 < value < math.inf:
         raise InputError(f"{option.opts[0]}: expected a finite number > 0, got {value}")
     return value
 
 
-def one_of(*words: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
-    """Refuse what is none of these words, and say which was meant."""
-
-    def check(option: typer.CallbackParam, value: str | None) -> str | None:
-        if value is None or value in words:
-            return value
-        near = [word for word in words if value and word.startswith(value)] or get_close_matches(value, words)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        expected = f"{', '.join(words[:-1])} or {words[-1]}"
-        raise InputError(f"{option.opts[0]}: expected {expected}, got {value!r}{hint}")
-
-    return check
-
-
 def usable_seed(option: typer.CallbackParam, value: int) -> int:
-    """Refuse what torch cannot take."""
-    if value > _LARGEST_SEED:
-        raise InputError(f"{option.opts[0]}: expected at most {_LARGEST_SEED}, got {value}")
+    """Refuse a seed that torch does not accept."""
+    if value > MAX_SEED:
+        raise InputError(f"{option.opts[0]}: expected at most {MAX_SEED}, got {value}")
     return value
 
 
-# What is measured.
+def measure_flags(*names: str) -> Callable[[Function], Function]:
+    """Replace `**options` of a command by flags for options of `measure`, with their defaults and help.
+
+    They stand before `out`, in the order in which `MeasureOptions` has them.
+    """
+    known = {**plain_options(), **options_of(OpenOptions)}
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = [p.replace(kind=p.KEYWORD_ONLY) for p in own]
+        flags = [_flag(option) for name, option in known.items() if name in names]
+        place = next((i for i, p in enumerate(own) if p.name == "out"), len(own))
+        function.__signature__ = signature.replace(parameters=[*own[:place], *flags, *own[place:]])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def _flag(option: Option) -> inspect.Parameter:
+    words = _HELP.get(option.name, option.help)
+    default = option.default
+    kind: Any = option.kind
+    settings: dict[str, Any] = {"metavar": "N" if kind is int else "TEXT", "min": option.least}
+    if option.choices:
+        kind = Literal[option.choices]
+        settings["metavar"] = "WORD"
+        words += f" One of {', '.join(option.choices)}."
+    if option.many:
+        kind, default = list[kind] | None, None  # type: ignore[valid-type]
+        settings["metavar"] = "NAMES"
+        own = "" if option.name == "sites" else " Your own are package.module:name; with commas."
+        words += f"{own} Repeatable."
+    elif default is None:
+        kind = kind | None
+    if kind is bool:
+        settings["metavar"] = ""
+    flag = f"--{option.name.replace('_', '-')}"
+    declarations = [f"{flag}/--no-{flag[2:]}" if default is True else flag]
+    info = typer.Option(*declarations, help=words, **settings)
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )
+
+
+def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split what `measure_flags` collects: for `MeasureOptions.from_plain`, and for opening the network."""
+    measuring = {name: options[name] for name in plain_options() if options.get(name) is not None}
+    return measuring, {name: options[name] for name in options_of(OpenOptions) if name in options}
+
+
+# What is measured, and where.
 ModelArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -56,25 +115,10 @@ ModelArgument: TypeAlias = Annotated[
 WeightsOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="WHICH", help="default (downloaded if need be), none (random ones), or a file of tensors."
+        metavar="WHICH",
+        help="default (downloaded if necessary), none (random weights), or a file of tensors.",
     ),
 ]
-SitesOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="SITE",
-        help="Only these sites: a pattern (layer1.\\*), an operator (relu), module:NAME. Repeatable.",
-    ),
-]
-ActivationOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="A class or function of your own that is an activation, as package.module:name. Repeatable.",
-    ),
-]
-
-# What it is measured on.
 DataOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -82,89 +126,114 @@ DataOption: TypeAlias = Annotated[
         help="A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
     ),
 ]
-SamplesOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Samples that make a measured batch.", min=2)
-]
-BatchesOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="How many batches to measure. Default: all that the data give.", min=1),
-]
-LeftoverOption: TypeAlias = Annotated[
-    Literal["drop", "keep"],
-    typer.Option(metavar="HOW", help="drop or keep the samples that do not fill a batch."),
-]
-LengthOption: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", help="Tokens in a block of text.", min=2)
-]
-ShuffleOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(metavar="", help="Take the data in a random order, since folders are sorted by class."),
-]
-StrictOption: TypeAlias = Annotated[
-    bool, typer.Option("--strict", metavar="", help="Stop at an unreadable image; else skip it.")
-]
-
-# How.
-ReductionOption: TypeAlias = Annotated[
-    Pooling,
-    typer.Option(
-        metavar="HOW",
-        help="How positions (pixels, tokens) are reduced: mean, sum, flatten, position, tokens or authors.",
-    ),
-]
-ChannelAxisOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="AXIS", help="Axis of the channels. Default: found from the operators."),
-]
-GammaOption: TypeAlias = Annotated[
-    float,
-    typer.Option(metavar="γ₀", help="Of the ridge γ = γ₀‖K‖ in the cost of identity.", callback=positive),
-]
 BatchSizeOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Inputs in a forward pass; less needs less memory.", min=1)
+    int, typer.Option(metavar="N", help="Number of inputs in a forward pass; fewer need less memory.", min=1)
 ]
 WorkersOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Processes that read data ahead.", min=0)
+    int, typer.Option(metavar="N", help="Number of processes that read data ahead.", min=0)
 ]
 DeviceOption: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="As torch names it: cpu, cuda, cuda:1, mps, …; auto takes a CUDA GPU if there is one.",
+        help="Device as torch names it: cpu, cuda, cuda:1, mps, …; auto is a CUDA GPU if there is one.",
     ),
 ]
-DtypeOption: TypeAlias = Annotated[
-    Literal["float32", "float64", "bfloat16", "float16"] | None,
-    typer.Option(
-        metavar="TYPE", help="Of the network: float32, float64, bfloat16 or float16. Default: as it is."
-    ),
+SamplesOption: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help=plain_options()["samples"].help, min=2)
 ]
 SeedOption: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        metavar="N", help="Of the order of the data and of random weights.", min=0, callback=usable_seed
-    ),
+    int, typer.Option(metavar="N", help=_HELP["seed"], min=0, callback=usable_seed)
+]
+SigmaOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="σ", help="Activation function σ, such as relu.")
+]
+GammaOption: TypeAlias = Annotated[
+    float,
+    typer.Option(metavar="γ₀", help="Ridge γ = γ₀‖K‖ in the cost of identity.", callback=positive),
 ]
 
-
-# What is written.
-def out_option(metavar: str, words: str) -> Any:
-    """`--out`, which every verb that writes has; what it writes differs."""
-    return typer.Option("--out", "-o", metavar=metavar, help=words)
-
-
-TableOption: TypeAlias = Annotated[Path | None, out_option("FILE", "A .csv of the same, with every column.")]
-ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
-ResumeOption: TypeAlias = Annotated[
-    bool, typer.Option("--resume", metavar="", help="Go on where an interrupted run stopped.")
+# What is read.
+ResultsArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESULTS…", help="Files that `fathometer measure` wrote, or folders of them; paths or URLs."
+    ),
+]
+StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", metavar="", help=_HELP["strict"])]
+GaugeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Gauge to show; `fathometer show FILE` lists them. Default: affinity, or the first one.",
+    ),
+]
+MetricOption: TypeAlias = Annotated[
+    Literal["dtw", "euclidean", "wasserstein"] | None,
+    typer.Option(
+        metavar="HOW",
+        help="Distance between signatures: dtw (in order of depth, any lengths), euclidean (equal lengths) "
+        "or wasserstein (distributions of scores).",
+    ),
+]
+LinkageOption: TypeAlias = Annotated[
+    Literal["average", "complete", "single", "ward"],
+    typer.Option(
+        "--linkage", metavar="HOW", help="Distance between clusters: average, complete, single or ward."
+    ),
+]
+FamiliesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV with columns network, family, and any of accuracy, depth, parameters, gflops, year. "
+        "Default: what a survey recorded, or torchvision's metadata.",
+    ),
+]
+FamilyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATTERN",
+        help="A family by a pattern of network names. Repeatable; comes before --families.",
+    ),
 ]
 MismatchOption: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-mismatch", metavar="", help="Only warn if data, reduction or samples differ."),
 ]
 
+NetworkOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="One network of a sweep, by its number from 0.", min=0),
+]
+
+# What is written.
+OUT_HELP = "Where to write the result."
+
+
+def out_option(metavar: str = "PATH", words: str = OUT_HELP) -> Any:
+    """Return `-o`, `--out`; the description of each command says what is written, and its default."""
+    return typer.Option("--out", "-o", metavar=metavar, help=words)
+
+
+OutOption: TypeAlias = Annotated[Path | None, out_option()]
+ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
+ResumeOption: TypeAlias = Annotated[
+    bool, typer.Option("--resume", metavar="", help="Resume an interrupted run; keep a finished one.")
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", metavar="", help="Print JSON instead of tables.")
+]
+
 
 def given(context: typer.Context) -> list[str]:
-    """The parameters that were written on the command line, by name."""
+    """Return the names of the parameters that were written on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+
+
+def refuse_unused(names: list[str], used: tuple[str, ...], what: str) -> None:
+    """Refuse options that have no effect on what was asked for."""
+    unused = [FLAGS.get(name, name) for name in names if name not in used]
+    if unused:
+        raise InputError(f"{', '.join(unused)}: has no effect on {what}; leave it out")

@@ -1,53 +1,55 @@
-"""Where a command writes: checked before the work, complete when it appears."""
+"""What a command prints and writes: files are checked before the work, and complete when they appear."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import InputError
-from fathometer.report import require_matplotlib, save_figure
-from fathometer.report.figures.style import PICTURE_SUFFIXES
-from fathometer.results.files import complete_file, remove_leftovers, try_writing
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-
-def planned_outputs(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
-    """The picture and the table that `--out` asks for: `a.png` means a.png and a.csv, `a.csv` itself."""
-    if out is None:
-        return None, None
-    suffix = out.suffix.lower()
-    if suffix not in (*PICTURE_SUFFIXES, ".csv"):
-        raise InputError(f"--out {out}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)} or .csv")
-    table = out.with_suffix(".csv")
-    picture = None if suffix == ".csv" else out
-    if picture:
-        require_matplotlib()
-    for path in filter(None, (picture, table)):
-        check_writable(path, force)
-    return picture, table
+PICTURES = (".png", ".svg", ".pdf")
+_LONGEST = 80  # characters: two of them and an ending must make a name that file systems accept
 
 
-def check_sounding_file(out: Path, force: bool) -> None:
-    """Fail before the work if `--out` is no name for a sounding, or cannot be written."""
-    _check_suffix(out, ".json", ".parquet")
-    check_writable(out, force)
+def slug(name: str) -> str:
+    """Shorten a name: `resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`."""
+    last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
+    stem = Path(last).name.removesuffix(Path(last).suffix if os.path.isfile(last) else "")
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:_LONGEST].strip("-.") or "data"
 
 
-def check_table(out: Path | None, force: bool) -> None:
-    """The same for a table, if one is asked for."""
-    if out is not None:
-        _check_suffix(out, ".csv")
-        check_writable(out, force)
+def print_json(content: Any) -> None:
+    """Print tables and plain values as JSON; a missing number is null."""
+    print(json.dumps(_plain(content), indent=1, allow_nan=False))
 
 
-def check_writable(path: Path, force: bool) -> None:
-    """Fail before the work if the file cannot be written after it; the folder is made."""
+def _plain(content: Any) -> Any:
+    if hasattr(content, "to_json"):  # a table; its index becomes a column, unless it only counts the rows
+        named = content if content.index.name is None else content.reset_index()
+        return json.loads(named.to_json(orient="records", double_precision=15))
+    if isinstance(content, Mapping):
+        return {str(key): _plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    if isinstance(content, float) and content - content != 0:  # NaN or infinite
+        return None
+    return content
+
+
+def check_writable(path: Path, force: bool, suffixes: Iterable[str] = ()) -> None:
+    """Fail before the work if the file cannot be written after it; its folder is created."""
+    from fathometer.results.files import remove_leftovers, try_writing
+
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InputError(f"--out {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; give another name")
     if path.exists() and not force:
@@ -57,44 +59,39 @@ def check_writable(path: Path, force: bool) -> None:
     try_writing(path)
 
 
-def _check_folder(folder: Path) -> None:
-    """Fail before the work if the folder cannot be made after it; nothing is left behind."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise InputError(f"--out {folder}: expected a folder, but {there} is a file")
-    try:
-        try_writing(there / folder.name)
-    except InputError as error:
-        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
-        raise InputError(f"--out {folder}: cannot be written ({reason})") from error
+def picture_and_table(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
+    """Return the picture and the table of `--out`: `a.png` means a.png and a.csv, `a.csv` only itself."""
+    if out is None:
+        return None, None
+    table = out.with_suffix(".csv")
+    picture = None if out.suffix.lower() == ".csv" else out
+    if picture:
+        from fathometer.report import require_matplotlib
 
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {folder}: cannot make the folder ({error.strerror})") from error
+        require_matplotlib()
+        check_writable(picture, force, (*PICTURES, ".csv"))
+    check_writable(table, force)
+    return picture, table
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """A CSV that appears once it is complete."""
+    """Write a CSV that appears once it is complete."""
+    from fathometer.results.files import complete_file
+
     with complete_file(path) as part:
         table.to_csv(part, index=False)
-
-
-def _check_suffix(out: Path, *known: str) -> None:
-    if out.suffix.lower() not in known:
-        raise InputError(f"--out {out}: expected a name that ends in {' or '.join(known)}")
 
 
 class ResultFolder:
     """Tables and pictures of one command in one folder, or nowhere; written together at the end."""
 
     def __init__(self, folder: Path | None, force: bool) -> None:
-        self._folder, self._force = folder, force
-        self._tables: dict[str, pd.DataFrame] = {}
+        self._folder = folder
+        self.tables: dict[str, pd.DataFrame] = {}
         self._pictures: dict[str, Callable[[], Figure]] = {}
         if folder is not None:
+            from fathometer.report import require_matplotlib
+
             require_matplotlib()
             if folder.is_file():
                 raise InputError(f"--out {folder}: expected a folder, got a file")
@@ -105,20 +102,46 @@ class ResultFolder:
             _check_folder(folder)
 
     def add(self, name: str, table: pd.DataFrame) -> None:
-        """A CSV, with its index."""
-        self._tables[name] = table
+        """Keep a table, with its index, for NAME.csv."""
+        self.tables[name] = table
 
     def draw(self, name: str, figure: Callable[[], Figure]) -> None:
-        """A picture, drawn only if there is a folder."""
+        """Keep a picture for NAME.png, drawn only if there is a folder."""
         self._pictures[name] = figure
 
     def write(self) -> list[Path]:
-        """Everything; the files that were written."""
+        """Write everything; return the files."""
         if self._folder is None:
             return []
+        from fathometer.report import save_figure
+
         _make_folder(self._folder)
-        for name, table in self._tables.items():
-            write_table(table.reset_index(), self._folder / name)
+        written = []
+        for name, table in self.tables.items():
+            written.append(self._folder / f"{name}.csv")
+            write_table(table.reset_index(), written[-1])
         for name, figure in self._pictures.items():
-            save_figure(figure(), self._folder / name)
-        return [self._folder / name for name in (*self._tables, *self._pictures)]
+            written.append(self._folder / f"{name}.png")
+            save_figure(figure(), written[-1])
+        return written
+
+
+def _check_folder(folder: Path) -> None:
+    """Fail before the work if the folder cannot be created after it; nothing is left behind."""
+    from fathometer.results.files import try_writing
+
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"--out {folder}: expected a folder, but {existing} is a file")
+    try:
+        try_writing(existing / folder.name)
+    except InputError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
+        raise InputError(f"--out {folder}: cannot be written ({reason})") from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {folder}: the folder cannot be created ({error.strerror})") from error

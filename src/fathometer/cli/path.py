@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from fathometer.capture import Reduction
-from fathometer.cli.naming import skipped_line, slug
+from fathometer.cli.measure import skipped_line
 from fathometer.cli.options import (
-    BatchesOption,
     BatchSizeOption,
-    ChannelAxisOption,
     DataOption,
     DeviceOption,
-    DtypeOption,
     ForceOption,
     GammaOption,
-    LeftoverOption,
-    LengthOption,
+    JsonOption,
     ModelArgument,
-    ReductionOption,
-    SamplesOption,
-    SeedOption,
-    ShuffleOption,
-    StrictOption,
+    OutOption,
+    SigmaOption,
     WeightsOption,
     WorkersOption,
-    out_option,
+    measure_flags,
+    new_app,
+    split_options,
 )
-from fathometer.cli.outputs import check_sounding_file
-from fathometer.cli.tables import bar
-from fathometer.measuring.subject import load_subject
-from fathometer.progress import Terminal, progress_bar
-from fathometer.residual import bottleneck, residual_path
-from fathometer.results.sounding import Sounding
+from fathometer.cli.outputs import check_writable, print_json, slug
 
-_COLUMNS = {  # as many as there is room for
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fathometer.results.sounding import Sounding
+
+app = new_app()
+
+_COLUMNS = {  # as many as fit
     "cost_of_identity": "COI",
     "speed": "speed",
     "affinity": "affinity",
@@ -48,11 +42,16 @@ _COLUMNS = {  # as many as there is room for
     "nonnegativity_energy": "energy ≥ 0",
     "rms": "rms",
 }
-_FRAME = 42  # what a row takes beside the name and the columns above
+_FRAME = 42  # characters of a row beside the name and the columns above
 _CELL = 11
 _FEW_CARRIERS = 0.1
 
 
+@app.command()
+@measure_flags(
+    *("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
+    *("dtype", "length", "shuffle", "strict"),
+)
 def path(
     model: ModelArgument,
     data: DataOption,
@@ -65,36 +64,23 @@ def path(
             "their input to their output.",
         ),
     ] = None,
-    sigma: Annotated[
-        str | None,
-        typer.Option(metavar="σ", help="The activation, such as relu. Default: each block's own."),
-    ] = None,
+    sigma: SigmaOption = None,
     gamma: GammaOption = 1e-3,
-    samples: SamplesOption = 512,
-    batches: BatchesOption = None,
-    reduction: ReductionOption = "mean",
-    channel_axis: ChannelAxisOption = None,
-    leftover: LeftoverOption = "drop",
     batch_size: BatchSizeOption = 32,
     workers: WorkersOption = 0,
     device: DeviceOption = "auto",
-    dtype: DtypeOption = None,
-    seed: SeedOption = 0,
-    shuffle: ShuffleOption = True,
-    strict: StrictOption = False,
-    length: LengthOption = None,
-    out: Annotated[
-        Path | None,
-        out_option("FILE", "The file to write, .json or .parquet. Default: MODEL-DATA-path.json."),
-    ] = None,
+    out: OutOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
-    """Follow the representation along the residual blocks of a network: where is its bottleneck?
+    """Follow the representation along the residual blocks of a network, and find its bottleneck.
 
-    After every block: the stable rank, the cost of identity (COI) with the block's own activation, and the
-    speed. The result is one file, a sounding for `fathometer show`, `fathometer plot` or `fathometer.load`.
+    After every block: the stable rank, the cost of identity (COI) with the block's own activation (or
+    `--sigma`), and the speed. The result is one file, .json or .parquet (default: MODEL-DATA-path.json), a
+    sounding for `fathometer show`, `fathometer plot` or `fathometer.load`.
 
-    For instance:
+    For example:
 
     - `fathometer path torchvision:resnet50 --data photos/`
 
@@ -102,40 +88,44 @@ def path(
 
     - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
     """
+    from fathometer.cli.tables import sounding_json
+    from fathometer.measuring.options import MeasureOptions
+    from fathometer.measuring.subject import load_subject
+    from fathometer.progress import Terminal, progress_bar
+    from fathometer.residual import bottleneck, residual_path
+
+    measuring, opening = split_options(options)
+    chosen = MeasureOptions.from_plain(measuring)
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
-    check_sounding_file(out, force)
+    check_writable(out, force, (".json", ".parquet"))
     network, source, where = load_subject(
         model,
         data,
         weights=weights,
         device=device,
-        dtype=dtype,
-        seed=seed,
+        seed=chosen.seed,
         batch_size=batch_size,
-        shuffle=shuffle,
         workers=workers,
-        strict=strict,
-        length=length,
+        **opening,
     )
     with progress_bar("measuring") as progress:
         sounding = residual_path(
             network,
             source,
+            chosen,
             blocks=blocks,
             sigma=sigma,
             gamma=gamma,
-            samples=samples,
-            batches=batches,
-            reduction=Reduction(reduction, channel_axis=channel_axis, seed=seed),
-            leftover=leftover,
             batch_size=batch_size,
             device=where,
-            seed=seed,
             progress=progress,
         )
     sounding.save(out)
-    console = Terminal()
-    console.print(path_table(sounding, console.width))
+    console = Terminal(stderr=as_json)
+    if as_json:
+        print_json(sounding_json(sounding))
+    else:
+        console.print(path_table(sounding, console.width))
     for line in _remarks(sounding, source.skipped):
         console.print(line, soft_wrap=True)
     console.print(f"wrote {out}", soft_wrap=True)
@@ -143,11 +133,16 @@ def path(
 
 
 def path_table(path: Sounding, room: int) -> Table:
-    """A row for each block, after one for the input of the first."""
+    """Show a row for each block, after one for the input of the first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from fathometer.cli.tables import bar
+
     facts = path.provenance
     sigma = facts.settings["path"]["sigma"]
     title = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
-    own = sigma if isinstance(sigma, dict) else {}  # of each block, where they differ
+    own = sigma if isinstance(sigma, dict) else {}  # by block, where they differ
     words = "each block's own" if own else sigma or "unknown: no activation was called"
     view = Table(title=Text(title), caption=f"mean over batches; σ is {words}")
     view.add_column("block", overflow="fold")
@@ -186,14 +181,14 @@ def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
     if carriers.min() < _FEW_CARRIERS:
         lines.append(
             f"a few samples carry the norm of {int((carriers < _FEW_CARRIERS).sum())} blocks "
-            f"({carriers.min():.1%} of them at {carriers.idxmin()}): the numbers there are theirs"
+            f"({carriers.min():.1%} of them at {carriers.idxmin()}): the values there describe these few"
         )
     if missing:
         lines.append(f"no speed where the width changes: {', '.join(missing)}")
     if len(few):
         lines.append(
             f"{few['site'].nunique()} blocks are wider than the {int(few['n'].max())} samples, "
-            "which bound their ranks: more samples would show more"
+            "which limits their ranks; use more samples"
         )
     if skipped:
         lines.append(skipped_line(skipped))

@@ -1,4 +1,4 @@
-"""`fathometer plot`: results as publication figures."""
+"""`fathometer plot`: results as figures for print."""
 
 from __future__ import annotations
 
@@ -7,99 +7,82 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from fathometer.cli.facts import FamiliesOption, FamilyOption, facts_for
-from fathometer.cli.leaky.measure import only_network
-from fathometer.cli.leaky.options import NetworkOption
-from fathometer.cli.naming import slug
-from fathometer.cli.options import ForceOption, MismatchOption, given, out_option
-from fathometer.cli.outputs import check_writable
-from fathometer.cli.results import Results, read_results
-from fathometer.compare import comparable
-from fathometer.errors import InputError
-from fathometer.leaky import LeakySweep
-from fathometer.progress import Terminal
-from fathometer.report import Columns, plot_history, require_matplotlib, save_figure
-from fathometer.report.figures.kinds import (
-    KINDS,
-    PICTURES,
-    PlotOptions,
-    draw_leaky,
-    draw_soundings,
-    usual_kind,
-    usual_picture,
+from fathometer.cli.options import (
+    FamiliesOption,
+    FamilyOption,
+    ForceOption,
+    GaugeOption,
+    LinkageOption,
+    MetricOption,
+    MismatchOption,
+    NetworkOption,
+    ResultsArgument,
+    StrictOption,
+    given,
+    new_app,
+    out_option,
+    refuse_unused,
 )
-from fathometer.report.figures.style import PICTURE_SUFFIXES
-from fathometer.results.history import History
-from fathometer.results.sounding import Sounding
+from fathometer.cli.outputs import PICTURES as SUFFIXES
+from fathometer.cli.outputs import check_writable, slug
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from fathometer.cli.results import Results
+    from fathometer.report import Columns
 
-_HISTORY = "history"
-_ALWAYS = ("files", "kind", "columns", "out", "force")
+app = new_app()
+
+_ALWAYS = ("files", "kind", "columns", "out", "force", "strict")
 
 
+@app.command()
 def plot(
     context: typer.Context,
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WHAT…",
-            help="Soundings, a folder of them, the folder of a leaky run or sweep, a history of a training.",
-        ),
-    ],
+    files: ResultsArgument,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", "-k", metavar="KIND", help="Of picture. Default: by what is given."),
+        typer.Option("--kind", "-k", metavar="KIND", help="Kind of figure. Default: by what is given."),
     ] = None,
-    gauge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="What is shown. Default: affinity, or the first that was measured."
-        ),
-    ] = None,
+    gauge: GaugeOption = None,
     columns: Annotated[
-        int, typer.Option(metavar="1|2", help="Width in columns of a page: 3.5 or 7.2 inches.", min=1, max=2)
+        int,
+        typer.Option(metavar="1|2", help="Width in columns of a page: 3.5 or 7.2 inches.", min=1, max=2),
     ] = 2,
-    out: Annotated[
-        list[Path] | None,
-        out_option("FILE", "A .pdf, .svg or .png. Repeatable. Default: by name and kind."),
-    ] = None,
     strip: Annotated[
-        bool, typer.Option("--strip", metavar="", help="Under a signature, the network as a strip.")
+        bool, typer.Option("--strip", metavar="", help="Draw the network as a strip below a signature.")
     ] = False,
     distribution: Annotated[
-        bool, typer.Option("--distribution", metavar="", help="Beside a signature, its distribution.")
+        bool, typer.Option("--distribution", metavar="", help="Draw the distribution beside a signature.")
     ] = False,
     along: Annotated[
         Literal["depth", "dtw"],
-        typer.Option(metavar="HOW", help="Of an overlay: relative depth, or dtw, aligned with the first."),
+        typer.Option(
+            metavar="HOW", help="Axis of an overlay: relative depth, or dtw, aligned with the first."
+        ),
     ] = "depth",
-    metric: Annotated[
-        Literal["dtw", "euclidean", "wasserstein"],
-        typer.Option(metavar="HOW", help="Of distances: dtw, euclidean or wasserstein."),
-    ] = "dtw",
-    linkage: Annotated[
-        Literal["average", "complete", "single", "ward"],
-        typer.Option(metavar="HOW", help="Of distances: average, complete, single or ward."),
-    ] = "average",
+    metric: MetricOption = None,
+    linkage: LinkageOption = "average",
     families: FamiliesOption = None,
     family: FamilyOption = None,
     network: NetworkOption = None,
     allow_mismatch: MismatchOption = False,
+    strict: StrictOption = False,
+    out: Annotated[list[Path] | None, out_option()] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw a figure for print: one column or two, colours that all eyes tell apart, embedded letters.
+    """Draw a figure for print: one column or two, colours for all eyes, embedded fonts.
 
-    Kinds of one sounding: `signature`, `strip`, `distribution`; of a residual path: `path`.
+    `--out` is a .pdf, .svg or .png, and repeatable; by default the name of the input and the kind, as .pdf.
 
-    Of two: `alignment`, `difference`. Of several: `overlay`, `strip`, `distribution`, `years`, `distances`,
-    `predictors`. Of a history: `history`.
+    Kinds for one sounding: `signature`, `strip`, `distribution`; for a residual path: `path`. For two:
+    `alignment`, `difference`. For several: `overlay`, `strip`, `distribution`, `years`, `distances`,
+    `predictors`. For the history of a training: `history`.
 
-    Of a leaky run: `1b` (spectra), `1c` (energies, Hamiltonian), `affinity`, `ranks`, `training`,
-    `projection`; of a sweep also `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes of steps).
+    For a leaky run: `1b` (spectra), `1c` (energies, Hamiltonian), `affinity`, `ranks`, `training`,
+    `projection`; for a sweep also `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes of steps).
 
-    For instance:
+    For example:
 
     - `fathometer plot resnet18-photos.json --columns 1 --out signature.pdf`
 
@@ -115,87 +98,83 @@ def plot(
 
     - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
     """
+    from fathometer.cli.results import default_gauge, facts_for, read_results
+    from fathometer.compare import comparable
+    from fathometer.progress import Terminal
+    from fathometer.report import plot_history, require_matplotlib, save_figure
+    from fathometer.report.figures.kinds import KINDS, PlotOptions, draw_soundings
+    from fathometer.results.history import History
+
     require_matplotlib()
     for path in out or ():
-        if path.suffix.lower() not in PICTURE_SUFFIXES:
-            raise InputError(f"--out {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
-        check_writable(path, force)
+        check_writable(path, force, SUFFIXES)
     width = cast("Columns", columns)
-    results = read_results(files)
-    kind = kind or _usual(results)
-    _check_options(given(context), results, kind)
+    results = read_results(files, strict=strict)
+    kind = kind or _usual_kind(results)
+    _check_kind(kind, results)
+    used = _used_options(kind, results)
+    refuse_unused(given(context), (*_ALWAYS, *used), f"--kind {kind}")
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""
         out = [Path(f"{slug(Path(files[0]).resolve().stem)}-{slug(kind)}{of}.pdf")]
         check_writable(out[0], force)
-    if isinstance(results, dict):
-        figure = _of_soundings(
-            results,
-            kind,
-            allow_mismatch,
-            PlotOptions(
-                gauge=gauge or _first_gauge(results),
-                columns=width,
-                along=along,
-                metric=metric,
-                method=linkage,
-                strip=strip,
-                distribution=distribution,
-                facts=facts_for(results, families, family or []),
-            ),
+    if isinstance(results, History):
+        figure = plot_history(results, gauge or "affinity", columns=width)
+    elif isinstance(results, dict):
+        gauge = gauge or default_gauge(results.values())
+        if KINDS[kind].alike and len(results) >= KINDS[kind].least:
+            results = comparable(results, gauge, allow_mismatch=allow_mismatch)
+        drawing = PlotOptions(
+            gauge=gauge,
+            columns=width,
+            along=along,
+            metric=metric or "dtw",
+            method=linkage,
+            strip=strip,
+            distribution=distribution,
+            facts=facts_for(results, families, family or []),
         )
+        figure = draw_soundings(results, kind, drawing)
     else:
-        figure = _of_others(results, kind, gauge, width, network)
+        from fathometer.cli.leaky.measure import only_network
+        from fathometer.report.figures.kinds import draw_leaky
+
+        figure = draw_leaky(
+            results if network is None else only_network(results, network), kind, columns=width
+        )
     console = Terminal()
     for path in out:
         save_figure(figure, path)
         console.print(f"wrote {path}", soft_wrap=True)
 
 
-def _usual(results: Results) -> str:
+def _usual_kind(results: Results) -> str:
+    from fathometer.leaky import LeakySweep
+    from fathometer.report.figures.kinds import usual_kind, usual_picture
+
     if isinstance(results, LeakySweep):
         return usual_picture(results)
-    return _HISTORY if isinstance(results, History) else usual_kind(results)
+    return usual_kind(results) if isinstance(results, dict) else "history"
 
 
-def _check_options(names: list[str], results: Results, kind: str) -> None:
-    """Refuse options that the picture does not look at."""
-    if isinstance(results, dict):
-        if kind not in KINDS:
-            return  # which is refused when it is drawn
-        what, looked_at = f"--kind {kind}", KINDS[kind].options
-    elif isinstance(results, History):
-        what, looked_at = "the picture of a history", ("gauge",)
+def _check_kind(kind: str, results: Results) -> None:
+    """Refuse a kind of figure that these results do not have."""
+    from fathometer.leaky import LeakySweep
+    from fathometer.report.figures.kinds import KINDS, PICTURES
+
+    if isinstance(results, LeakySweep):
+        what, kinds = "a leaky run", tuple(PICTURES)
     else:
-        what, looked_at = "the pictures of a leaky run", ("network",)
-    foreign = [f"--{name.replace(chr(95), chr(45))}" for name in names if name not in (*_ALWAYS, *looked_at)]
-    if foreign:
-        own = ", ".join(f"--{name.replace(chr(95), chr(45))}" for name in looked_at) or "no option of its own"
-        raise InputError(f"{', '.join(foreign)}: not looked at by {what}, which takes {own}")
+        what, kinds = (
+            ("soundings", tuple(KINDS)) if isinstance(results, dict) else ("a history", ("history",))
+        )
+    if kind not in kinds:
+        raise InputError(f"expected one of {', '.join(kinds)} for {what}, got {kind!r}", parameter="kind")
 
 
-def _first_gauge(soundings: dict[str, Sounding]) -> str:
-    measured = next(iter(soundings.values())).gauges
-    return "affinity" if "affinity" in measured else measured[0]
+def _used_options(kind: str, results: Results) -> tuple[str, ...]:
+    from fathometer.report.figures.kinds import KINDS
 
-
-def _of_soundings(named: dict[str, Sounding], kind: str, allow_mismatch: bool, wishes: PlotOptions) -> Figure:
-    if kind in (*PICTURES, _HISTORY):
-        whose = "a history" if kind == _HISTORY else "a leaky run"
-        raise InputError(f"--kind {kind}: is of {whose}; of soundings there are {', '.join(KINDS)}")
-    if kind in KINDS and KINDS[kind].alike and len(named) >= KINDS[kind].least:
-        named = comparable(named, wishes.gauge, allow_mismatch=allow_mismatch)
-    return draw_soundings(named, kind, wishes)
-
-
-def _of_others(
-    results: LeakySweep | History, kind: str, gauge: str | None, columns: Columns, network: int | None
-) -> Figure:
-    if isinstance(results, History):
-        if kind != _HISTORY:
-            raise InputError(f"--kind {kind}: of a history there is {_HISTORY}; `report` shows it as a film")
-        return plot_history(results, gauge or "affinity", columns=columns)
-    if kind not in PICTURES:
-        raise InputError(f"--kind {kind}: of a leaky run there are {', '.join(PICTURES)}")
-    chosen = results if network is None else only_network(results, network)
-    return draw_leaky(chosen, kind, columns=columns)
+    if isinstance(results, dict):
+        return KINDS[kind].options
+    return ("gauge",) if kind == "history" else ("network",)

@@ -1,12 +1,23 @@
-"""What the arguments of a command name: soundings, a folder of them, a leaky sweep, a training's history."""
+"""Reads what the arguments of a command name: results by path or URL, and facts about the networks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
-from fathometer.compare import by_name
+import pandas as pd
+
+from fathometer.compare import (
+    by_name,
+    facts_of,
+    families_by_pattern,
+    known_facts,
+    read_facts,
+    unknown_networks,
+)
 from fathometer.errors import InputError
 from fathometer.leaky.run import LeakySweep
 from fathometer.leaky.run_files import PLAN, load_sweep
@@ -20,7 +31,7 @@ Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History"
 
 
 def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
-    """Soundings by name from files and folders, local or by URL; or one sweep; or one history."""
+    """Read soundings by name from files and folders, by path or URL; or one sweep; or one history."""
     if len(places) == 1 and (kind := _other_kind(places[0])):
         with local_copy(places[0]) as path:
             return load_sweep(path) if kind == "a leaky sweep" else load_history(path)
@@ -28,11 +39,11 @@ def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
 
 
 def read_soundings(places: Sequence[str], *, strict: bool = False) -> dict[str, Sounding]:
-    """Soundings by name; those that nothing else sets apart are named by their files."""
+    """Read soundings by name; those that nothing else distinguishes are named by their files."""
     for place in places:
         if kind := _other_kind(place):
             raise InputError(
-                f"{place}: is {kind}, which is shown alone by `report` or `plot`, not beside other results"
+                f"{place}: is {kind}; `report` and `plot` show it, alone and not beside other results"
             )
     found = open_results(places, strict=strict).soundings
     names = list(by_name(list(found.values())))
@@ -44,16 +55,68 @@ def read_soundings(places: Sequence[str], *, strict: bool = False) -> dict[str, 
     return dict(zip(names, found.values(), strict=True))
 
 
+def read_sounding(place: str) -> Sounding:
+    """Read the one sounding of a file."""
+    if is_folder(place):
+        raise InputError(f"{place}: expected a file, got a folder; `report` and `compare` read folders")
+    (sounding,) = read_soundings([place]).values()
+    return sounding
+
+
+def default_gauge(soundings: Iterable[Sounding]) -> str:
+    """Return affinity if it was measured, else the first gauge; of residual paths the first, a rank."""
+    soundings = list(soundings)
+    measured = list(dict.fromkeys(gauge for sounding in soundings for gauge in sounding.gauges))
+    are_paths = all("path" in sounding.provenance.settings for sounding in soundings)
+    return "affinity" if "affinity" in measured and not are_paths else measured[0]
+
+
 def is_folder(place: str) -> bool:
-    """Whether it is a folder, local or by URL."""
+    """Return whether it is a folder, by path or URL."""
     return Store(place).is_folder()
 
 
 def _other_kind(place: str) -> str | None:
-    """What a place is, if it is neither a sounding nor a folder of them; its loader says if it is broken."""
+    """Return what a place is, if it is neither a sounding nor a folder of them."""
     store = Store(place)
     if store.is_folder():
         return "a leaky sweep" if store.exists(PLAN) else None
     if not place.lower().endswith(".json"):
         return None
     return "a history of a training" if json.dumps(HISTORY).encode() in (store.read() or b"")[:200] else None
+
+
+def facts_for(named: Mapping[str, Sounding], file: Path | None, patterns: Sequence[str]) -> pd.DataFrame:
+    """Return facts about the networks, from a file or else from their soundings; patterns come first."""
+    if file is not None:
+        table = read_facts(file)
+        facts = facts_of(named, table)
+        if facts.empty:
+            raise InputError(
+                f"{file}: none of its networks is among the soundings, which are {', '.join(named)}"
+            )
+        unknown = unknown_networks(named, table)
+        if unknown:
+            more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+            warnings.warn(
+                f"{file}: no sounding of {', '.join(unknown[:8])}{more}; these rows are not used",
+                stacklevel=2,
+            )
+    else:
+        facts = known_facts(named)
+    if patterns:
+        wanted: dict[str, list[str]] = {}
+        for family, pattern in map(_pattern, patterns):
+            wanted.setdefault(family, []).append(pattern)
+        found = families_by_pattern(named, wanted)
+        written = facts["family"].dropna().to_dict() if "family" in facts else {}
+        facts = facts.reindex(list(dict.fromkeys([*facts.index, *found])))
+        facts["family"] = pd.Series(written | found, dtype=object).reindex(facts.index)
+    return facts
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    name, equals, pattern = text.partition("=")
+    if not (name and equals and pattern):
+        raise InputError(f"expected NAME=PATTERN, such as ResNet=resnet*, got {text!r}", parameter="family")
+    return name, pattern

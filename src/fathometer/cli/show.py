@@ -2,68 +2,77 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from fathometer.cli.options import ForceOption, TableOption
-from fathometer.cli.outputs import check_table, write_table
-from fathometer.cli.tables import sounding_view
-from fathometer.progress import Terminal
-from fathometer.results.sounding_file import load
+from fathometer.cli.options import ForceOption, GaugeOption, JsonOption, OutOption, new_app
+from fathometer.cli.outputs import check_writable, print_json, write_table
+
+app = new_app()
 
 
+@app.command()
 def show(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A sounding: a .json or .parquet file of `fathometer measure`."),
+        str,
+        typer.Argument(metavar="FILE", help="A .json or .parquet file of `fathometer measure`; path or URL."),
     ],
-    gauge: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The gauge to show. Default: the first that was measured."),
-    ] = None,
-    out: TableOption = None,
+    gauge: GaugeOption = None,
+    out: OutOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show a sounding: its sites with a bar for each, and how it came about.
+    """Show a sounding: a gauge at every site with a bar, and how it was measured.
 
-    For instance:
+    `--out` writes a .csv with every gauge of every site and batch.
+
+    For example:
 
     - `fathometer show resnet18-photos.json`
 
     - `fathometer show resnet18-photos.json --gauge stable_rank_x --out ranks.csv`
+
+    - `fathometer show s3://bucket/results/resnet18.json --json`
     """
-    sounding = load(file)
-    gauge = gauge or sounding.gauges[0]
-    sounding.mean(gauge)  # is it there?
-    check_table(out, force)
-    console = Terminal()
-    console.print(sounding_view(sounding, gauge, console))
-    facts = sounding.provenance
-    settings = facts.settings
-    pooling = _pooling(settings.get("reduction"))
-    inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
-    lines = [
-        f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
-        f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
-        f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
-        f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
-        f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "
-        + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
-        f"gauges: {', '.join(sounding.gauges)}",
-    ]
-    for line in lines:
-        console.print(Text(line, style="dim"))
-    if out:
+    from rich.text import Text
+
+    from fathometer.cli.results import default_gauge, read_sounding
+    from fathometer.cli.tables import sounding_json, sounding_view
+    from fathometer.progress import Terminal
+
+    sounding = read_sounding(file)
+    gauge = gauge or default_gauge([sounding])
+    sounding.mean(gauge)  # refuses a gauge that was not measured
+    if out is not None:
+        check_writable(out, force, (".csv",))
+    console = Terminal(stderr=as_json)
+    if as_json:
+        print_json(sounding_json(sounding))
+    else:
+        console.print(sounding_view(sounding, gauge, console))
+        facts = sounding.provenance
+        settings = facts.settings
+        pooling = _pooling(settings.get("reduction"))
+        inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
+        lines = [
+            f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
+            f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
+            f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
+            f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
+            f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "
+            + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
+            f"gauges: {', '.join(sounding.gauges)}",
+        ]
+        for line in lines:
+            console.print(Text(line, style="dim"))
+    if out is not None:
         write_table(sounding.records, out)
         console.print(f"wrote {out}", soft_wrap=True)
 
 
 def _count(number: object) -> str:
-    """With commas; a file may hold anything."""
-    return f"{number:,}" if isinstance(number, int) else str(number)
+    return f"{number:,}" if isinstance(number, int) else str(number)  # a file may hold anything
 
 
 def _pooling(reduction: object) -> str:

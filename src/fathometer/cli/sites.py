@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import Any
 
-import torch
-import typer
-from rich.table import Table
-from rich.text import Text
-
-from fathometer.capture import watch
-from fathometer.cli.options import ActivationOption, ModelArgument, SitesOption, WeightsOption
-from fathometer.data import open_data
+from fathometer.cli.options import (
+    JsonOption,
+    ModelArgument,
+    WeightsOption,
+    measure_flags,
+    new_app,
+    split_options,
+)
+from fathometer.cli.outputs import print_json
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
-from fathometer.measuring.batches import run
-from fathometer.models import load_model
-from fathometer.models.user_code import import_by_name
-from fathometer.progress import Terminal
+
+app = new_app()
 
 
+@app.command()
+@measure_flags("sites", "activations")
 def sites(
     model: ModelArgument,
     weights: WeightsOption = "none",
-    sites: SitesOption = None,
-    activation: ActivationOption = None,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="A JSON list, for programs.")] = False,
+    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """List the sites of a network: the calls of activation functions in one forward pass, on noise.
 
-    Weights do not change which sites there are, so none are loaded unless you ask for them.
+    Weights do not change which sites there are, so none are loaded by default.
 
-    For instance:
+    For example:
 
     - `fathometer sites torchvision:resnet50`
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
     """
+    import torch
+    from rich.table import Table
+    from rich.text import Text
+
+    from fathometer.capture import watch
+    from fathometer.data import open_data
+    from fathometer.measuring.batches import run
+    from fathometer.measuring.options import MeasureOptions
+    from fathometer.models import load_model
+    from fathometer.progress import Terminal
+
+    chosen = MeasureOptions.from_plain(split_options(options)[0])
     loaded = load_model(model, weights)
-    source = open_data("random:1", loaded.inputs, batch_size=1)  # which any network takes
-    own = [import_by_name(name, "--activation") for name in activation or ()]
-    with torch.no_grad(), watch(loaded.module, sites=sites, activations=own) as seen:
+    source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
+    with torch.no_grad(), watch(loaded.module, sites=chosen.sites, activations=chosen.activations) as seen:
         try:
             run(loaded.module, next(iter(source)), torch.device("cpu"), None)
         except FathometerError:
@@ -56,11 +66,11 @@ def sites(
         for site, pair in seen.pairs.items()
     ]
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        print_json(found)
         return
     if not found:
         called = ", ".join(site.name for site in seen.called[:8]) or "none"
-        raise InputError(f"{model}: no such site; the activation calls seen are: {called}")
+        raise InputError(f"no such site in {model}; the activation calls are: {called}", parameter="sites")
     view = Table(title=Text(f"{len(found)} sites of {model}"))
     for column in ("site", "operator"):
         view.add_column(column, overflow="fold")

@@ -20,7 +20,7 @@ _FAMILIES = {
 _LARGE = {"ViT": 16, "ConvNeXt": 16}  # inputs in a forward pass
 
 _HEAD = """\
-# The survey of "the affinity score" paper (section 4): fathometer survey {name} --out results
+# The survey of "the affinity score" paper (section 4): fathometer survey run {name} --out results
 # Accuracy, parameters and GFLOPS of every network come from torchvision's metadata; the depth is counted.
 
 weights = "default"  # of torchvision; downloaded if need be

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fathometer import InputError
-from fathometer.cli.frames import mean_and_std
+from fathometer.cli.tables import mean_and_std
 from fathometer.compare import (
     Distances,
     best_predictors,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import typer
-from rich.console import Console
+from rich.console import RenderableType
 
+from fathometer.cli import FLAGS, ResumableInterruptError
 from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.cli.leaky.tables import rank_lines
+from fathometer.cli.outputs import print_json
 from fathometer.errors import InputError, check_device
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, preset
 from fathometer.leaky import sweep as train_networks
 from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
-from fathometer.progress import progress_bar
+from fathometer.progress import Terminal, progress_bar
 
 
 def build_design(
@@ -57,17 +59,17 @@ def build_recipe(
 
 
 def check_task_options(data: Path | None, **options: object) -> None:
-    """What describes a random task has no say in one's own."""
+    """Refuse options of a random task together with an own task."""
     given = [name for name, value in options.items() if value is not None]
     if data is not None and given:
-        names = " and ".join(f"--{name}" for name in given)
-        raise InputError(f"{names}: expected for a random task alone, got --data as well; leave one out")
+        names = " and ".join(FLAGS.get(name, name) for name in given)
+        raise InputError(f"{names}: only for a random task, but --task is given; leave one out")
 
 
 def train_all(
     designs: list[Design], recipe: Recipe, data: Path | None, device: str, out: Path, resume: bool
 ) -> LeakySweep:
-    """Train, with a progress bar; an interruption says how to go on."""
+    """Train, with a progress bar."""
     _check_folder(out, resume)
     task = None if data is None else read_own_task(data)
     if task is not None:
@@ -82,12 +84,18 @@ def train_all(
                 designs, recipe, task=task, device=where, out=out, resume=resume, progress=progress
             )
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command with --resume goes on", err=True)
-        raise typer.Exit(130) from None
+        raise ResumableInterruptError("Run the same command with --resume to continue.") from None
 
 
-def say_what_was_found(console: Console, found: LeakySweep, out: Path) -> None:
-    """The time it took, where the networks are, and the bottleneck rank as the last line."""
+def say_what_was_found(
+    found: LeakySweep, out: Path, view: Callable[[Terminal], RenderableType], as_json: bool
+) -> None:
+    """Print the table, the time, the folder, and the bottleneck rank as the last line."""
+    console = Terminal(stderr=as_json)
+    if as_json:
+        print_json(found.table)
+    else:
+        console.print(view(console))
     facts, count = found.provenance, len(found.runs)
     networks = "1 network" if count == 1 else f"{count} networks"
     console.print(

@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
-from fathometer.cli.leaky.options import NetworkOption, RunArgument
-from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
-from fathometer.cli.options import ForceOption, GammaOption, TableOption
-from fathometer.cli.outputs import check_table, write_table
+from fathometer.cli.leaky.options import RunArgument
+from fathometer.cli.options import ForceOption, GammaOption, JsonOption, NetworkOption, OutOption
+from fathometer.cli.outputs import check_writable, print_json, write_table
 from fathometer.errors import InputError
-from fathometer.leaky import LeakyRun, LeakySweep, load_sweep
-from fathometer.progress import Terminal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fathometer.leaky import LeakyRun, LeakySweep
 
 
 def measure(
     run: RunArgument,
     network: NetworkOption = None,
     gamma: GammaOption = 1e-3,
-    out: TableOption = None,
+    out: OutOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure trained networks: cost of identity, energies, Hamiltonian, affinity score, bottleneck rank.
 
     One network is shown along its path, a sweep with a row for each design. The Hamiltonian is given as
-    −2H/L̃, in units of dimensions: near the bottleneck rank where the network is critical.
+    −2H/L̃, in units of dimensions: near the bottleneck rank where the network is critical. `--out` writes a
+    .csv with every column.
+
+    For example:
+
+    - `fathometer leaky measure leaky-7-3-0 --out path.csv`
     """
+    from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
+    from fathometer.leaky import load_sweep
+    from fathometer.progress import Terminal
+
     found = load_sweep(run).with_gamma(gamma)
     one = only_network(found, network) if network is not None or len(found.runs) == 1 else None
-    check_table(out, force)
-    console = Terminal()
-    console.print(sweep_view(found, console) if one is None else network_view(one, console))
     if out is not None:
-        write_table(found.table if one is None else _points(one), out)
+        check_writable(out, force, (".csv",))
+    console = Terminal(stderr=as_json)
+    table = found.table if one is None else _points(one)
+    if as_json:
+        print_json(table)
+    else:
+        console.print(sweep_view(found, console) if one is None else network_view(one, console))
+    if out is not None:
+        write_table(table, out)
         console.print(f"wrote {out}", soft_wrap=True)
     for line in rank_lines(found.runs if one is None else [one]):
         console.print(line)
 
 
 def only_network(found: LeakySweep, number: int | None) -> LeakyRun:
-    """The network of that number."""
+    """Return the network of that number."""
     number = number or 0
     if number >= len(found.runs):
         last = len(found.runs) - 1
         expected = f"a number from 0 to {last}" if last else "0, for there is one network"
-        raise InputError(f"--network {number}: expected {expected}")
+        raise InputError(f"expected {expected}, got {number}", parameter="network")
     return found.runs[number]
 
 
 def _points(run: LeakyRun) -> pd.DataFrame:
-    """A row for each point of the path, with the layer that starts there."""
+    """Return a row for each point of the path, with the layer that starts there."""
     return run.measures.points.merge(run.measures.layers, how="left", on="p")

@@ -20,18 +20,18 @@ def read_own_task(path: Path) -> Task:
             found = {name: np.asarray(file[name]) for name in _NAMES if name in file.files}
             names = file.files
     except OSError as error:
-        raise InputError(f"--data {path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(f"--task {path}: cannot be read ({error.strerror or error})") from error
     except Exception as error:  # no zip, or an .npy, or objects: NumPy and zipfile raise nearly anything
-        raise InputError(f"--data {path}: expected an .npz with arrays of numbers x and y") from error
+        raise InputError(f"--task {path}: expected an .npz with arrays of numbers x and y") from error
     if not {"x", "y"} <= found.keys():
-        raise InputError(f"--data {path}: expected arrays x and y, got {', '.join(names) or 'none'}")
+        raise InputError(f"--task {path}: expected arrays x and y, got {', '.join(names) or 'none'}")
     for name, array in found.items():
         if array.dtype.kind not in "biuf":
-            raise InputError(f"--data {path}: expected real numbers, got {array.dtype} in {name}")
+            raise InputError(f"--task {path}: expected real numbers, got {array.dtype} in {name}")
     tensors = {name: torch.from_numpy(array.astype(np.float64)) for name, array in found.items()}
     if len(found["x"].shape) == 2 and len(found["x"]) < 2:
-        raise InputError(f"--data {path}: expected at least 2 samples, got {len(found['x'])}")
+        raise InputError(f"--task {path}: expected at least 2 samples, got {len(found['x'])}")
     try:
         return own_task(tensors["x"], tensors["y"], tensors.get("x_test"), tensors.get("y_test"))
     except InputError as error:
-        raise InputError(f"--data {path}: {error}") from error
+        raise InputError(f"--task {path}: {error}") from error

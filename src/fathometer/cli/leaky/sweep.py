@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fathometer.cli.leaky.building import (
-    build_design,
-    build_recipe,
-    check_task_options,
-    inner_dimensions,
-    numbers,
-    say_what_was_found,
-    train_all,
-)
 from fathometer.cli.leaky.options import (
+    LAYERS_HELP,
     DecayOption,
     EpochsOption,
     LatentsOption,
@@ -30,34 +22,29 @@ from fathometer.cli.leaky.options import (
     ToleranceOption,
     WidthOption,
 )
-from fathometer.cli.leaky.tables import sweep_view
-from fathometer.cli.options import DeviceOption, ResumeOption, out_option
-from fathometer.leaky import grid
-from fathometer.progress import Terminal
+from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
 
 
 def sweep(
     depths: Annotated[
-        str, typer.Option(metavar="L̃,…", help="Effective depths, with commas. The default is the paper's.")
+        str, typer.Option(metavar="L̃,…", help="Effective depths, with commas. Default: the paper's.")
     ] = "1,2,3,5,7,10,14,19",
     ranks: Annotated[
         str | None,
         typer.Option(
             metavar="k*,…",
-            help="Bottlenecks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3.",
+            help="Bottleneck ranks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3.",
         ),
     ] = None,
-    layers: Annotated[
-        str | None, typer.Option(metavar="L,…", help="How many, with commas. Default: of the preset.")
-    ] = None,
+    layers: Annotated[str | None, typer.Option(metavar="L", help=LAYERS_HELP)] = None,
     schemes: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="How the steps ρ are laid: some of equidistant, irregular, adaptive, with commas.",
+            help="Schemes of the steps ρ: some of equidistant, irregular, adaptive, with commas.",
         ),
     ] = "equidistant",
-    seeds: Annotated[int, typer.Option(metavar="N", help="How many of them, from 0.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(metavar="N", help="Number of seeds, from 0.", min=1)] = 3,
     preset_name: PresetOption = "paper",
     width: WidthOption = None,
     decay: DecayOption = None,
@@ -71,15 +58,16 @@ def sweep(
     second_order: SecondOrderOption = 0,
     tolerance: ToleranceOption = 0.0,
     device: DeviceOption = "auto",
-    out: Annotated[Path, out_option("FOLDER", "The folder to write.")] = Path("leaky-sweep"),
+    out: OutOption = None,
     resume: ResumeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train many Leaky ResNets together: every depth, rank, number of layers, scheme and seed.
 
-    On a GPU all networks of one shape are one stack, on a CPU there is one in each thread. An interrupted
-    sweep goes on with `--resume` to the same result.
+    On a GPU all networks of one shape are trained as one stack, on a CPU one in each thread. The result is a
+    folder (default: leaky-sweep). After an interruption, `--resume` continues to the same result.
 
-    For instance:
+    For example:
 
     - Figures 1 and 3: `fathometer leaky sweep --depths 1,2,3,5,7,10,14,19`
 
@@ -88,6 +76,19 @@ def sweep(
 
     - Four ranks, quickly: `fathometer leaky sweep --preset quick --depths 8 --ranks 2,3,4,5`
     """
+    from fathometer.cli.leaky.building import (
+        build_design,
+        build_recipe,
+        check_task_options,
+        inner_dimensions,
+        numbers,
+        say_what_was_found,
+        train_all,
+    )
+    from fathometer.cli.leaky.tables import sweep_view
+    from fathometer.leaky import grid
+
+    out = out or Path("leaky-sweep")
     check_task_options(data, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
     designs = []
     for inner in inner_dimensions(ranks or "3"):
@@ -107,6 +108,4 @@ def sweep(
         out,
         resume,
     )
-    console = Terminal()
-    console.print(sweep_view(found, console))
-    say_what_was_found(console, found, out)
+    say_what_was_found(found, out, lambda console: sweep_view(found, console), as_json)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from fathometer.cli.leaky.building import (
-    build_design,
-    build_recipe,
-    check_task_options,
-    numbers,
-    say_what_was_found,
-    train_all,
-)
 from fathometer.cli.leaky.options import (
+    LAYERS_HELP,
     DecayOption,
     EpochsOption,
     LatentsOption,
@@ -30,36 +23,28 @@ from fathometer.cli.leaky.options import (
     ToleranceOption,
     WidthOption,
 )
-from fathometer.cli.leaky.tables import network_view
-from fathometer.cli.options import DeviceOption, ResumeOption, out_option, usable_seed
-from fathometer.leaky import grid
-from fathometer.leaky.plan import Scheme
-from fathometer.progress import Terminal
+from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption, SeedOption
 
 
 def train(
     depth: Annotated[
         float | None,
-        typer.Option(metavar="L̃", help="The effective depth; 0 is a plain ResNet. Default: of the preset."),
+        typer.Option(metavar="L̃", help="Effective depth; 0 is a plain ResNet. Default: the preset's."),
     ] = None,
     rank: Annotated[
-        int | None, typer.Option(metavar="k*", help="The bottleneck of the task. Default: 3.", min=1)
+        int | None, typer.Option(metavar="k*", help="Bottleneck rank of the task. Default: 3.", min=1)
     ] = None,
     preset_name: PresetOption = "quick",
-    layers: Annotated[
-        int | None, typer.Option(metavar="L", help="How many. Default: of the preset.", min=1)
-    ] = None,
+    layers: Annotated[int | None, typer.Option(metavar="L", help=LAYERS_HELP, min=1)] = None,
     width: WidthOption = None,
     decay: DecayOption = None,
     scheme: Annotated[
-        Scheme,
-        typer.Option(metavar="NAME", help="How the steps ρ are laid: equidistant, irregular or adaptive."),
+        Literal["equidistant", "irregular", "adaptive"],
+        typer.Option(metavar="NAME", help="Scheme of the steps ρ: equidistant, irregular or adaptive."),
     ] = "equidistant",
     steps: Annotated[
         str | None,
-        typer.Option(
-            metavar="ρ,…", help="Steps of your own, with commas and the sum 1, in place of a scheme."
-        ),
+        typer.Option(metavar="ρ,…", help="Your own steps, with commas and the sum 1, instead of a scheme."),
     ] = None,
     sigma: SigmaOption = "relu",
     teacher: TeacherOption = None,
@@ -70,24 +55,33 @@ def train(
     learning_rate: LearningRateOption = None,
     second_order: SecondOrderOption = 0,
     tolerance: ToleranceOption = 0.0,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of weights and teacher.", min=0, callback=usable_seed)
-    ] = 0,
+    seed: SeedOption = 0,
     device: DeviceOption = "auto",
-    out: Annotated[
-        Path | None,
-        out_option("FOLDER", "The folder to write. Default: leaky-DEPTH-RANK-SEED."),
-    ] = None,
+    out: OutOption = None,
     resume: ResumeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Train one Leaky ResNet on a task whose bottleneck is known, and measure it.
+    """Train one Leaky ResNet on a task with a known bottleneck, and measure it.
 
-    For instance:
+    The result is a folder (default: leaky-DEPTH-RANK-SEED).
+
+    For example:
 
     - `fathometer leaky train --depth 7 --rank 3`
 
     - `fathometer leaky train --depth 7 --rank 3 --preset paper --out run`
     """
+    from fathometer.cli.leaky.building import (
+        build_design,
+        build_recipe,
+        check_task_options,
+        numbers,
+        say_what_was_found,
+        train_all,
+    )
+    from fathometer.cli.leaky.tables import network_view
+    from fathometer.leaky import grid
+
     check_task_options(data, rank=rank, samples=samples, teacher=teacher, latents=latents)
     inner = (rank or 3,)
     base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
@@ -107,6 +101,4 @@ def train(
         out,
         resume,
     )
-    console = Terminal()
-    console.print(network_view(found.runs[0], console))
-    say_what_was_found(console, found, out)
+    say_what_was_found(found, out, lambda console: network_view(found.runs[0], console), as_json)
