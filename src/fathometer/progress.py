@@ -1,4 +1,4 @@
-"""Progress bars and the terminal: names from files and networks cannot control it."""
+"""Progress bars and the terminal, which names from files and networks cannot control."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from rich.segment import Segment
 
 _KEPT = "\n\t"
 _REPLACEMENT = "\ufffd"
-_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))  # text to the left
-_BREAKS = (0x2028, 0x2029)  # of lines and paragraphs, at which some cut a text
+_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))  # from right to left
+_BREAKS = (0x2028, 0x2029)  # of lines and paragraphs
 _VISIBLE = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT},  # ␛ for the escape
     0x7F: "\u2421",
-    **dict.fromkeys((*range(0x80, 0xA0), *_BREAKS, *_TURNING, *range(0xD800, 0xE000)), _REPLACEMENT),
+    **dict.fromkeys((*range(0x80, 0xA0), *_BREAKS, *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT),
 }
 
 
 class Terminal(Console):
-    """A console of rich without its markup, in which control characters are seen and not obeyed.
+    """A console of rich without markup that shows control characters instead of obeying them.
 
-    Bytes of a name that were no UTF-8, which no terminal can be sent, become �.
+    Bytes of a name that are not UTF-8 become �.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is written, in pieces; those that rich makes itself to move the cursor stay as they are."""
+        """Yield the text in segments; those by which rich moves the cursor stay as they are."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
 
 
 def visible(text: str) -> str:
-    r"""The text with its control characters as pictures.
+    r"""Return the text with its control characters as pictures.
 
     Example:
         >>> visible("net\x1b[31m\r")
@@ -47,7 +47,7 @@ def visible(text: str) -> str:
 
 
 class Show(Protocol):
-    """What to call with (done, total), where the total may be unknown, and a note on how it goes."""
+    """Moves a bar: called with (done, total), where the total may be unknown, and a note to show."""
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
         """Move the bar."""
@@ -55,7 +55,7 @@ class Show(Protocol):
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Show]:
-    """A function that moves the bar; it may be called from several threads. Notes are text, not markup."""
+    """Show a bar and yield a function that moves it, also from several threads."""
     console = Terminal(stderr=True)
     with Progress(
         TextColumn("{task.description}", markup=False),
@@ -65,7 +65,7 @@ def progress_bar(what: str) -> Iterator[Show]:
         TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
-        disable=not (console.is_terminal or console.is_jupyter),  # a file would keep an empty line of it
+        disable=not (console.is_terminal or console.is_jupyter),  # in a file it would leave an empty line
     ) as bar:
         task = bar.add_task(visible(what), total=None, note="")
 

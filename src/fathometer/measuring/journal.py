@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import msgspec
 from fathometer.capture import Site
 from fathometer.errors import InputError
 from fathometer.results.files import WriteError, complete_file, remove_leftovers
-from fathometer.results.locks import locked
 from fathometer.results.provenance import Provenance, different_names
 
 _SCHEMA = "fathometer.measuring.journal/2"
@@ -47,7 +45,8 @@ class Journal:
     """A file with one line for each finished batch, after a line with the identity of the measurement.
 
     A line that was cut short by the interruption is dropped: its batch is measured again. How many batches
-    are wanted is no part of the identity, so that more can be added later.
+    are wanted is no part of the identity, so that more can be added later. Who lets several processes work
+    in one folder locks the sounding: the journal itself has no lock.
     """
 
     def __init__(self, path: Path, plan: Provenance) -> None:
@@ -55,13 +54,12 @@ class Journal:
         self._identity = {name: value for name, value in plan.identity().items() if name != "batches"}
         self._first = int(plan.settings["first_batch"])
         self.batches: list[FinishedBatch] = []
+        if not path.parent.is_dir():
+            raise WriteError(f"{path}: cannot be written, there is no such folder")
+        remove_leftovers(path.parent, path)
         if path.exists():
             self._read()
-
-    def drop_partial_line(self) -> None:
-        """Write the file again without a line that was cut short."""
-        if self._path.exists():
-            self._write()
+            self._write()  # without a line that was cut short
 
     def add(self, batch: FinishedBatch) -> None:
         """Keep a finished batch. From the second on it also survives a loss of power."""
@@ -108,20 +106,3 @@ class Journal:
         lines = [{"schema": _SCHEMA, "identity": self._identity}, *map(asdict, self.batches)]
         with complete_file(self._path) as part:
             part.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-
-
-@contextmanager
-def open_journal(path: Path, plan: Provenance) -> Iterator[Journal]:
-    """Open the journal of a measurement; no other process can use it meanwhile."""
-    if not path.parent.is_dir():
-        raise WriteError(f"{path}: cannot be written, there is no such folder")
-    Journal(path, plan)  # one that does not fit is refused before anything is touched
-    with locked(path.with_name(f"{path.name}.lock")) as mine:
-        if not mine:
-            raise InputError(
-                f"{path}: another process is measuring with it; wait until it ends, or give another file"
-            )
-        remove_leftovers(path.parent, path, stale_after=0)
-        journal = Journal(path, plan)
-        journal.drop_partial_line()
-        yield journal

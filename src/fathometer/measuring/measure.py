@@ -20,7 +20,7 @@ from fathometer.data import DataSource
 from fathometer.errors import TooFewSamplesError, check_whole
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
-from fathometer.measuring.journal import FinishedBatch, open_journal
+from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.loop import Loop, Progress
 from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.measuring.placement import evaluating, placed
@@ -82,7 +82,7 @@ def measure(
         hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(hash_contents(network, data))
         log = None
         if journal is not None:
-            log = stack.enter_context(open_journal(Path(journal), _with_hashes(plan, *hashing.result())))
+            log = Journal(Path(journal), _with_hashes(plan, *hashing.result()))
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
