@@ -1,12 +1,12 @@
-"""The affinity score against a plain dense reference, on the CPU, in one run.
+"""Compares the speed of the affinity score with a plain dense reference, on the CPU, in one run.
 
     python -m benchmarks.affinity [--widths 64,256,…] [--samples 512] [--threads 2] [--json FILE]
 
-The peer is what one writes with the field's libraries (tests/reference.py): scikit-learn's LedoitWolf,
-SciPy's sqrtm, POT's emd2, all in float64. Each side runs in a process of its own, with the same number of
-threads: their thread pools would otherwise spin against each other. Times are the best of several calls in
-three processes (one where the reference takes over 10 s);
-memory is how far the process's peak rose above what it held with the inputs made and everything imported.
+The reference uses scikit-learn's LedoitWolf, SciPy's sqrtm and POT's emd2, all in float64
+(tests/reference.py). Each side runs in a process of its own with the same number of threads, because their
+thread pools disturb each other. Times are the best of several calls in three processes (in one where the
+reference takes over 10 s). Memory is the rise of the process's peak after the inputs were made and
+everything was imported.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The affinity scores of one network's sites on a GPU: 49 ReLU calls of ResNet-50, 512 samples.
+"""Times the affinity scores of one network's sites on a GPU: 49 ReLU calls of ResNet-50, 512 samples.
 
     python -m benchmarks.affinity_cuda [--pairs FILE] [--samples 512] [--json FILE]
 
-FILE holds the real pairs, `torch.save`d as a list of (x, y); without it, pairs of the same shapes and of a
-similar spectrum are drawn. Printed: the roots that could be taken, the ways of batching, the whole against
-the arithmetic floor.
+FILE holds the real pairs, saved by `torch.save` as a list of (x, y). Without it, pairs of the same shapes
+and with a similar spectrum are drawn. Prints the ways of taking a matrix root, the ways of batching, and
+the total against the arithmetic lower bound.
 """
 
 from __future__ import annotations

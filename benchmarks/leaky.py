@@ -1,10 +1,10 @@
-"""Training Leaky ResNets of the paper's size: ms an epoch, beside matrix products alone and plain autograd.
+"""Times the training of Leaky ResNets of the paper's size, in milliseconds per epoch.
 
     python -m benchmarks.leaky [--device cuda] [--json FILE]
 
-On a CPU: one network in one thread against its matrix products, and many networks in 1 and 2 threads. On a
-GPU: stacks of 1, 10, 50 and 100 networks against the arithmetic floor. The peer is what one would write:
-`torch.optim.Adam`, autograd, and a loop over networks.
+On a CPU: one network in one thread against its matrix products alone, and many networks in 1 and 2 threads.
+On a GPU: stacks of 1, 10, 50 and 100 networks against the arithmetic lower bound. The reference is the
+usual code: `torch.optim.Adam`, autograd, and a loop over networks.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What measuring costs: `fathometer.measure` against the bare forward pass over the same data.
+"""Compares `fathometer.measure` with the bare forward pass over the same data.
 
     python -m benchmarks.signature [--device cpu] [--models NAME,NAME] [--batches 1] [--json FILE]
 
-Inputs are noise that is there before the clock starts, weights are random. The sides take turns; ratios are
-to the bare pass of the same round, and their median counts. On a CPU every side has a process of its own,
-for its peak of memory.
+Inputs are noise that is made before the clock starts; weights are random. The sides take turns. Ratios are
+to the bare pass of the same round, and their median is reported. On a CPU every side has a process of its
+own, for its peak memory.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Surveys: what a sounding costs beside measuring it, and what a second worker brings.
+"""Measures the overhead of a survey, and the gain from a second worker.
 
     python -m benchmarks.survey [--models 200] [--rounds 3] [--only scaling] [--json FILE]
 
-The overhead is that of `--models` tiny networks × 3 data sets: a survey in process against a loop of
-`measure`, in turns, in CPU time and by the clock, with the load of the machine. Scaling is that of ResNet-18
-(random weights, one thread) on Ray with 1 and with 2 CPUs, workers warm, beside what a second process brings
-to bare forward passes.
+Overhead: `--models` tiny networks × 3 data sets, as a survey in one process and as a loop of `measure`,
+taking turns, in CPU time and wall time, with the load of the machine. Scaling: ResNet-18 (random weights,
+one thread) on Ray with 1 and with 2 CPUs and warm workers, and the gain of bare forward passes from a
+second process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""As many tiny networks as one likes, by name: `benchmarks.survey_nets:tiny7`."""
+"""Defines any number of tiny networks by name: `benchmarks.survey_nets:tiny7`."""
 
 from __future__ import annotations
 

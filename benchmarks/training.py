@@ -1,12 +1,12 @@
-"""What a probe costs a training: the same training without it and with it, in three kinds of loop.
+"""Measures what a probe costs: the same training with and without it, in three kinds of loop.
 
     python -m benchmarks.training [--kinds loop,lightning,transformers] [--rounds 3] [--seconds 60]
                                   [--cifar cifar10_train.npz] [--json FILE]
 
-loop: a small ResNet on scikit-learn's digits; lightning: the same on CIFAR-10 where the file is given, else
-on digits; transformers: a small GPT-2 on the bytes of this repository's documents. The number of steps is
-chosen so that training takes `--seconds` of CPU time, and is the same on both sides. Each side has a process
-of its own and one thread, and they take turns. Both must end with the same weights, bit for bit.
+loop: a small ResNet on scikit-learn's digits; lightning: the same on CIFAR-10 if the file is given,
+otherwise on digits; transformers: a small GPT-2 on the bytes of this repository's documents. The number of
+steps is chosen so that training takes `--seconds` of CPU time, and is the same on both sides. Each side has
+a process of its own and one thread, and they take turns. Both must end with the same weights, bit for bit.
 """
 
 from __future__ import annotations

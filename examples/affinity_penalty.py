@@ -1,11 +1,11 @@
-"""What the affinity score does as a loss: to the scores, to the accuracy, and by which way.
+"""Uses the affinity score as a loss, and measures the effect on scores and accuracy.
 
     python -m examples.affinity_penalty --out demo
 
-A small ReLU network learns two tasks on scikit-learn's 8×8 digits. "Which digit?" is all but linear. "Are the
-digits of a pair both even or both odd?" is not: a linear network can only guess. Each is learned without a
-penalty and with `AffinityPenalty` at several targets, and measured on held-out images: was the target
-reached, at what cost, and is ReLU more or less linear for it, or does it only look so?
+A small ReLU network learns two tasks on scikit-learn's 8×8 digits. "Which digit?" is almost linear. "Are
+the digits of a pair both even or both odd?" is not: a linear network can only guess. Each task is learned
+without a penalty and with `AffinityPenalty` at several targets, and measured on held-out images: is the
+target reached, at what cost, and is ReLU really more or less linear, or does it only appear so?
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def network(inputs: int, classes: int, seed: int, *, linear: bool = False) -> nn
 
 
 def examples(task: str, seed: int) -> tuple[Draw, Data]:
-    """Batches of training images, drawn at random, and held-out examples; split anew for each seed."""
+    """Draw batches of training images, and hold out examples; the split depends on the seed."""
     images, labels = load_digits(return_X_y=True)
     x, y = torch.from_numpy(images).float() / 16, torch.from_numpy(labels)
     generator = torch.Generator().manual_seed(seed)

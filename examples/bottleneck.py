@@ -1,10 +1,11 @@
-"""Leaky ResNets squeeze their representation to the dimension of the task, and ReLU becomes affine there.
+"""Shows the bottleneck of Leaky ResNets: the dimension is that of the task, and ReLU is affine.
 
     python -m examples.bottleneck --out demo
 
 Four networks learn tasks that go through 2, 3, 4 and 5 dimensions. Along the path of each, the cost of
-identity falls to that number (Figure 1 of the second paper), and the affinity score of ReLU rises to 1 at the
-same place (the first paper's gauge): where the representation is non-negative, ReLU has nothing to bend.
+identity falls to that number (Figure 1 of the second paper), and the affinity score of ReLU rises to 1 at
+the same place (the gauge of the first paper): where the representation is non-negative, ReLU is the
+identity.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A plain and a residual network on handwritten digits, sounded before and after training.
+"""Measures a plain and a residual network on handwritten digits, before and after training.
 
     python -m examples.digits --out demo
 
-Two convolutional networks that differ in nothing but `x +` learn scikit-learn's 8×8 digits, and `measure`
-takes their non-linearity signatures on held-out images. The terminal shows them, and says which claims of
-the paper's Figure 5D (residual connections) and Figure 9 (training) can be seen at this size.
+Two convolutional networks that differ only in `x +` learn scikit-learn's 8×8 digits, and `measure` takes
+their non-linearity signatures on held-out images. The terminal shows them, and which claims of the paper's
+Figure 5D (residual connections) and Figure 9 (training) hold at this size.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def network(kind: str, seed: int) -> nn.Module:
 
 
 def digits(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """Images for training and held-out ones, split anew for each seed."""
+    """Split the images into training and held-out ones, differently for each seed."""
     images, labels = load_digits(return_X_y=True)
     x, y = torch.from_numpy(images).float().reshape(-1, 1, 8, 8) / 16, torch.from_numpy(labels)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
@@ -78,7 +78,7 @@ def digits(seed: int) -> tuple[TensorDataset, TensorDataset]:
 
 
 def train(model: nn.Module, data: TensorDataset, epochs: int, seed: int) -> Iterator[int]:
-    """Stochastic gradient descent, one cycle of the learning rate; stops for a breath after each epoch."""
+    """Train by stochastic gradient descent with one cycle of the learning rate; yields after each epoch."""
     loader = DataLoader(data, 50, shuffle=True, generator=torch.Generator().manual_seed(seed))
     optimiser = torch.optim.SGD(model.parameters(), momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.1, total_steps=epochs * len(loader))

@@ -1,11 +1,10 @@
-"""Soundings of torchvision's networks with random weights, family by family, for `fathometer compare`.
+"""Measures torchvision's networks with random weights, family by family, for `fathometer compare`.
 
     python -m examples.families --data IMAGES --out soundings
     fathometer compare networks soundings --draws 100 --out compared
 
-No network is trained: what the signatures tell apart is architecture and initialisation alone. This is a
-survey: its plan is written beside the soundings, each of which says of which family it is; what is there is
-kept.
+No network is trained: the signatures differ by architecture and initialisation alone. This is a survey: its
+plan is written next to the soundings, and soundings that exist are kept.
 """
 
 from __future__ import annotations

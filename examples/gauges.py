@@ -2,7 +2,8 @@
 
     python -m examples.gauges --out docs/images
 
-Pairs that are made up, so that one knows what a gauge should say: 512 samples in 64 dimensions unless told.
+The pairs are made up, so that the right value of each gauge is known: 512 samples in 64 dimensions by
+default.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Every table and figure of docs/leaky.md.
+"""Makes every table and figure of docs/leaky.md.
 
     python -m examples.leaky_tables depths steps schemes --device cuda --out tables
 
-Each name is one experiment; `--out` gets a CSV of each, the pictures, and the trained networks. Those marked
-(GPU) take minutes on an H200 and hours on two cores; `--smoke` runs them with few networks and epochs.
+Each name is one experiment; `--out` gets a CSV file of each, the pictures and the trained networks. Those
+marked (GPU) take minutes on an H200 and hours on two cores; `--smoke` runs them with few networks and
+epochs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Lab:
         self.device, self.out, self.smoke = device, out, smoke
 
     def train(self, name: str, designs: Sequence[Design], recipe: Recipe) -> LeakySweep:
-        """The networks, kept in a folder from which a broken-off run goes on."""
+        """Train the networks in a folder, from which an interrupted run resumes."""
         if self.smoke:
             designs = [d for d in designs if d.seed == 0][:4]
             recipe = Recipe(tuple(replace(phase, epochs=20) for phase in recipe.phases))
@@ -67,7 +68,7 @@ class Lab:
 
 
 def depths(lab: Lab) -> pd.DataFrame:
-    """Figures 1 and 3: eight depths, five seeds, λ₀ = .03, 16 000 epochs (GPU)."""
+    """Figures 1 and 3: eight depths, five seeds, λ₀ = 0.03, 16 000 epochs (GPU)."""
     found = lab.train("depths", *depth_plan("paper"))
     lab.draw("depths", found)
     lab.write("depths", found.table)
@@ -75,7 +76,7 @@ def depths(lab: Lab) -> pd.DataFrame:
 
 
 def preset_depths(lab: Lab) -> pd.DataFrame:
-    """The same with the preset `paper`: λ₀ = .1, 4000 epochs (GPU)."""
+    """The same with the preset `paper`: λ₀ = 0.1, 4000 epochs (GPU)."""
     found = lab.train("preset", grid(PAPER.design, effective_depth=DEPTHS, seeds=5), PAPER.recipe)
     lab.write("preset", found.table)
     return by(found, "effective_depth")
@@ -106,7 +107,7 @@ def _schemes(lab: Lab, name: str, plan: Plan) -> pd.DataFrame:
 
 
 def literal(lab: Lab) -> pd.DataFrame:
-    """The recipe in the paper's own words (GPU)."""
+    """Use the recipe exactly as the paper states it (GPU)."""
     words = preset("literal")
     designs = grid(words.design, effective_depth=[1.0, 3.0, 7.0, 14.0], seeds=3)
     found = lab.train("literal", designs, words.recipe)

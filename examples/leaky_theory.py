@@ -1,9 +1,9 @@
-"""Every figure of docs/leaky-theory.md, measured: five trained networks, two solved ones, one flow.
+"""Measures every number of docs/leaky-theory.md: five trained networks, two solved ones, one flow.
 
     python -m examples.leaky_theory
 
-Networks are those of the preset `quick` at L̃ = 2, 4, 6, 8 and 11, seed 0. Where one figure stands for them,
-it is that of L̃ = 8.
+The networks are those of the preset `quick` at L̃ = 2, 4, 6, 8 and 11, seed 0. Where one number is given
+for all of them, it is that of L̃ = 8.
 """
 
 from __future__ import annotations

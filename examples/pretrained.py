@@ -1,8 +1,8 @@
-"""Networks whose trained weights are found outside the usual hubs, for `examples.pretrained:NAME`.
+"""Defines networks whose trained weights are not on the usual hubs, for `examples.pretrained:NAME`.
 
     fathometer measure examples.pretrained:resnet20 --weights resnet20-12fca82f.th --data cifar10_test.npz
 
-Every factory returns an untrained network, its weights named as in the file, and what it takes in.
+Every factory returns an untrained network, with its weights named as in the file, and its inputs.
 """
 
 from __future__ import annotations

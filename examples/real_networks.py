@@ -1,9 +1,9 @@
-"""Trained networks on real images: accuracy first, then the signature, from one and the same pass.
+"""Measures trained networks on real images: accuracy and signature in the same pass.
 
     python -m examples.real_networks --weights FOLDER --images FOLDER --cifar cifar10_test.npz --out FOLDER
 
-Takes whatever of its weights lies below FOLDER, saves a sounding for each network and prints a table for the
-documentation. `examples/pretrained.py` holds the networks that no library has.
+Uses all known weights below FOLDER, saves a sounding for each network and prints a table for the
+documentation. `examples/pretrained.py` defines the networks that no library has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Does a site with a high score need its ReLU? Each is replaced by a straight line, and accuracy is taken.
+"""Does a site with a high score need its ReLU? Replaces each by a straight line, and measures the accuracy.
 
     python -m examples.straightened --out docs/images
 
-The networks of `examples.digits`, trained. At one site after the other, ReLU is replaced by the best affine
-function of each channel, a·x + b by least squares on the training images; the rest stays as it is. What is
-lost in accuracy on held-out images is what the bend at that site is worth to the network as it stands.
+The networks are those of `examples.digits`, trained. At one site after the other, ReLU is replaced by the
+best affine function of each channel, a·x + b by least squares on the training images; the rest is
+unchanged. The loss of accuracy on held-out images is what the non-linearity of that site is worth.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def lines_of(model: nn.Module, images: Tensor) -> dict[str, Line]:
 
 @contextmanager
 def replaced(model: nn.Module, name: str, other: nn.Module) -> Iterator[None]:
-    """One module is another for a while."""
+    """Replace a module for a while."""
     owner, _, last = name.rpartition(".")
     place, own = model.get_submodule(owner), model.get_submodule(name)
     setattr(place, last, other)

@@ -1,9 +1,10 @@
-"""The non-linearity signature of a network while it learns: Figure 9 of the paper as a film.
+"""Measures the non-linearity signature of a network while it trains, as in Figure 9 of the paper.
 
     python -m examples.training_film --out demo
 
-A convolutional network learns scikit-learn's 8×8 digits, and a probe takes its signature on held-out images,
-as often as a twentieth of the time allows. `history.json` has every sounding, `training.png` shows them.
+A convolutional network learns scikit-learn's 8×8 digits, and a probe takes its signature on held-out
+images, as often as five percent of the training time allow. `history.json` has every sounding,
+`training.png` shows them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def digits(seed: int) -> tuple[TensorDataset, tuple[Tensor, Tensor]]:
 
 
 def train(epochs: int, seed: int, max_overhead: float) -> tuple[History, float]:
-    """A loop as any other, with three lines for the probe; the history, and the held-out accuracy."""
+    """Train with an ordinary loop and three lines for the probe; return history and accuracy."""
     training, held_out = digits(seed)
     model = network(seed).train()
     loader = DataLoader(training, BATCH, shuffle=True, generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""The documents keep their word: code and commands run and print what is shown, links lead somewhere."""
+"""Code and commands in the documents run and print what is shown, and links lead to files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 COMMANDS_RUN = [DOCS / "tour.md", *sorted((DOCS / "how-to").glob("*.md"))]
-"""Pages whose `console` blocks are run. What needs a download or a cluster stands in `bash` blocks."""
-CLOSE = 0.05  # training goes another way on another processor
+"""Pages whose `console` blocks are run. Commands that need a download or a cluster are in `bash` blocks."""
+TOLERANCE = 0.05  # training gives slightly different numbers on another processor
 NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
 LIBRARIES = [
     "fathometer",
@@ -41,7 +41,7 @@ LIBRARIES = [
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, what it says, the file that it is, and its line."""
+    """A fenced block: its language, text, file name if it is a file, and line."""
 
     language: str
     text: str
@@ -65,7 +65,7 @@ def runs(page: Path) -> bool:
     "page", [page for page in PAGES if runs(page)], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one folder and one namespace, from its first block to its last."""
+    """Run all blocks in one folder and one namespace."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
     printed, names = "", {"__name__": "__main__"}
@@ -105,7 +105,7 @@ def output_of_command(line: str, place: str) -> str:
 
 @contextlib.contextmanager
 def modules_forgotten(folder: Path) -> Iterator[None]:
-    """What a page imports from its folder is not there for the next."""
+    """Forget what a page imports from its folder before the next page runs."""
     yield
     inside = [
         name for name, module in sys.modules.items() if str(folder) in str(getattr(module, "__file__", ""))
@@ -115,7 +115,7 @@ def modules_forgotten(folder: Path) -> Iterator[None]:
 
 
 def says(shown: str, printed: str) -> bool:
-    """Whether the words are there, in order, and numbers about the same; a line of … stands for any lines."""
+    """Whether the words are printed in this order, with similar numbers; a line of … stands for any lines."""
     rest = tokens(printed)
     for part in re.split(r"^\s*…\s*$", shown, flags=re.MULTILINE):
         wanted = tokens(part)
@@ -137,10 +137,10 @@ def alike(one: str, other: str) -> bool:
     ]
     if NUMBER.sub("#", one) != NUMBER.sub("#", other):
         return False
-    return all(abs(a - b) <= CLOSE * max(1, abs(a)) for a, b in zip(*numbers, strict=True))
+    return all(abs(a - b) <= TOLERANCE * max(1, abs(a)) for a, b in zip(*numbers, strict=True))
 
 
-def test_what_is_said_is_compared() -> None:
+def test_the_comparison_finds_differences() -> None:
     assert says("a 0.50\n…\nc", "│ a │ 0.51 ██ │\nb\nc")
     assert not says("a 0.50", "a 0.56")
     assert not says("a 0.50", "b 0.50")
@@ -156,7 +156,7 @@ def test_there_are_pages_that_run() -> None:
     [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("benchmarks/*.md")],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_to_files(path: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8"))
     local = [target for target in targets if "://" not in target]
     made = {DOCS / "reference/commands.md"}  # when the site is built

@@ -1,4 +1,4 @@
-"""The notebooks run, in this interpreter, and what they show in the repository is what they still show."""
+"""The notebooks run, and show the same kinds of output as in the repository."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 @pytest.fixture
 def _this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel `python3` that is found before any other."""
+    """Install a kernel `python3` that is found before any other."""
     write_kernel_spec(tmp_path / "kernels/python3")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[tuple[str, list[str]]]:
-    """What each cell shows, by kind: text, tables, pictures."""
+    """List the kinds of output of each cell: text, tables, pictures."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [
         (cell.source, sorted(kind for output in cell.outputs for kind in output.get("data", {"text": ""})))
@@ -39,7 +39,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     assert shown(notebook) == committed
 
 
-def test_there_are_two_and_they_are_small() -> None:
+def test_the_two_notebooks_are_small() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["01-first-sounding", "02-bottleneck"]
     assert all(path.stat().st_size < 300_000 for path in NOTEBOOKS)
     assert all("/home/" not in path.read_text("utf-8") for path in NOTEBOOKS)

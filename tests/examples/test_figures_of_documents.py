@@ -1,4 +1,4 @@
-"""The examples whose output is quoted in the documents: they run, and say what stands there."""
+"""The examples whose output is quoted in the documents run, and give the same numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ what_the_score_sees = importlib.import_module("examples.what_the_score_sees")
 
 
 def numbers(text: str) -> set[str]:
-    """As the documents write them: .623 for 0.623, 1 for 1.000."""
+    """Find all fractions in a text, written without a leading 0."""
     found = re.findall(r"[-−]?\d*\.\d+", text)
     return {
         number.replace("−", "-").replace("0.", ".", 1)
