@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 
 def __getattr__(name: str) -> Callable[[], tuple[nn.Module, Inputs]]:

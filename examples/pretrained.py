@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 from papers.images.networks import CifarResNet, CifarVGG16
 
