@@ -86,6 +86,34 @@ def test_the_version_of_the_values_is_in_the_address_and_that_of_files_is_not(
     assert tasks_of(plan("small"))[0].address != before.address
 
 
+@pytest.mark.parametrize(
+    ("change", "version"),
+    [
+        (("", ""), 2),  # noise had another shape for networks of the user's own
+        (("tests.survey.nets:small", "torchvision:alexnet"), 1),
+        (("[settings]", '[settings]\ndtype = "bfloat16"'), 2),
+    ],
+)
+def test_what_version_0_1_computed_wrongly_is_measured_again(change: tuple[str, str], version: int) -> None:
+    text = plan_text("small").replace(*change)
+    assert tasks_of(parse_plan(text))[0].key["values"] == version
+
+
+def test_random_weights_do_not_depend_on_what_a_module_draws_when_it_is_imported(
+    module: Path, tmp_path: Path
+) -> None:
+    module.write_text(CODE + "\ntorch.rand(7)\n")
+    text = plan_text("small").replace("tests.survey.nets:small", "my_code_of_a_test:build")
+    task = tasks_of(parse_plan(text))[0]
+    sys.modules.pop("my_code_of_a_test")
+    first = tasks.measure_task(task)
+    again = tasks.measure_task(task)
+    alone = fathometer.models.load_model("my_code_of_a_test:build", "none", seed=0)
+    assert first.provenance.model["sha256"] == again.provenance.model["sha256"]
+    sounding = fathometer.measure(alone, torch.rand(16, 3, 8, 8), samples=16)
+    assert sounding.provenance.model["sha256"] == first.provenance.model["sha256"]
+
+
 def test_renamed_data_are_kept(tmp_path: Path) -> None:
     first = run_survey(plan("small", "bad"), tmp_path)
     (file,) = tmp_path.glob("*.json")

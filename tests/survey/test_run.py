@@ -12,7 +12,7 @@ from fathometer.errors import InputError
 from fathometer.models import LoadedModel, load_model
 from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
 from fathometer.survey import tasks as survey_tasks
-from fathometer.survey.counts import check_counts
+from fathometer.survey.run import check_data
 from fathometer.survey.tasks import measure_task
 from tests.survey.making import assert_same, plan, plan_text
 
@@ -207,4 +207,4 @@ def test_a_folder_of_too_few_images_is_refused(tmp_path: Path) -> None:
 def test_tokens_are_not_counted_beforehand() -> None:
     few = plan("small", change=("random:60", "random:3"))
     settings = {"": few.settings[""].changed(reduction="tokens")}
-    check_counts(tasks_of(replace(few, settings=settings)))
+    check_data(tasks_of(replace(few, settings=settings)))

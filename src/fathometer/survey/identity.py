@@ -1,6 +1,6 @@
-"""What a model, its weights and data are, told by their contents and not by where they lie.
+"""What is known about models, weights and data before a network is loaded.
 
-The name of a result is a hash of these, so they must be quick to find: before a network is loaded.
+They are identified by their contents and not by where they are. The address of a result is a hash of these.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.files import contents_hash
-from fathometer.data.noise import is_noise
+from fathometer.data.cifar import is_cifar
+from fathometer.data.files import contents_hash, list_files
+from fathometer.data.image_folder import IMAGE_SUFFIXES
+from fathometer.data.noise import is_noise, noise_count
+from fathometer.errors import InputError
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
 from fathometer.models.user_code import current_folder_on_path, import_by_name
@@ -19,9 +22,9 @@ from fathometer.survey.members import Member
 
 
 def model_identity(member: Member) -> dict[str, Any]:
-    """The network and its weights: by contents where they are files, else by the name that a library has.
+    """Identify a network and its weights: files by their contents, others by the name that a library has.
 
-    No path is in it: a file that was moved or renamed is the same.
+    No path is part of it: a file that was moved or renamed is the same.
     """
     source, _, rest = member.model_source.partition(":")
     if source == "onnx" or (source == "hf" and Path(rest).exists()):
@@ -42,7 +45,7 @@ def model_identity(member: Member) -> dict[str, Any]:
 
 
 def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
-    """The source of every `package.module:name`: of that module, and of the one that defines the object."""
+    """Hash the source of every `package.module:name`: its module, and the one that defines the object."""
     found = {}
     for name in names:
         if ":" in name:
@@ -53,16 +56,34 @@ def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def data_identity(source: str) -> dict[str, str]:
-    """The contents of a file or folder; noise is known by its name."""
+    """Identify a file or folder by its contents, and noise by its name."""
     return {"name": source} if is_noise(source) else {"contents": contents_hash(source)}
 
 
+def known_count(source: str) -> int | None:
+    """Return the largest possible number of samples, or None if only a network can tell.
+
+    Example:
+        >>> known_count("random:32"), known_count("no such folder")
+        (32, None)
+    """
+    if is_noise(source):
+        return noise_count(source)
+    path = Path(source)
+    try:
+        if not path.is_dir() or is_cifar(path):
+            return None
+        return sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in list_files(path))
+    except (OSError, InputError):
+        return None
+
+
 def _code_hash(module: str) -> str:
-    """Of the file of a module of the user's own: other code may give other values."""
+    """Hash the file of a user's module: other code may give other values."""
     with current_folder_on_path():
         try:
             spec = importlib.util.find_spec(module)
-        except (ImportError, ValueError):  # made by code, not by a file
+        except (ImportError, ValueError):  # a module without a file
             return ""
     if spec is None or not spec.origin or not Path(spec.origin).is_file():
         return ""

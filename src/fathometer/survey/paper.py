@@ -23,7 +23,7 @@ _HEAD = """\
 # The survey of "the affinity score" paper (section 4): fathometer survey run {name} --out results
 # Accuracy, parameters and GFLOPS of every network come from torchvision's metadata; the depth is counted.
 
-weights = "default"  # of torchvision; downloaded if need be
+weights = "default"  # of torchvision; downloaded if necessary
 
 [data]
 imagenet = {imagenet}  # the validation images, in one folder for each class
@@ -39,11 +39,11 @@ workers = 4  # processes that read images
 
 
 def paper_plan(imagenet: str | Path = "imagenet/val", name: str = "paper.toml") -> str:
-    """The paper's plan as a TOML text.
+    """Return the paper's plan as a TOML text.
 
     Args:
-        imagenet: the folder of the validation images, as seen from the plan.
-        name: of the file that it is for.
+        imagenet: folder of the validation images, relative to the plan.
+        name: name of the file that the text is for.
 
     Example:
         >>> paper_plan("val").count("[families.")

@@ -7,8 +7,9 @@ measuring. The backends differ only in where `take_soundings` runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +18,7 @@ from fathometer.measuring.journal import JournalError
 from fathometer.results.files import WriteError
 from fathometer.results.sounding import Sounding
 from fathometer.results.store import StoreError
-from fathometer.survey.counts import check_counts
+from fathometer.survey.identity import known_count
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
 from fathometer.survey.tasks import Networks, Task, measure_task, tasks_of
@@ -115,7 +116,7 @@ def run_survey(
     plan = read_plan(plan) if isinstance(plan, str | Path) else plan
     tasks = tasks_of(plan) if isinstance(plan, Plan) else list(plan)
     store, outcome = Store(out), Outcome()
-    _check_data(tasks)
+    check_data(tasks)
 
     def note(event: Event) -> None:
         outcome.add(event)
@@ -204,8 +205,21 @@ def _measured(task: Task, store: Store, networks: Networks, tell: Tell) -> Sound
         return measure_task(task, networks, journal=journal, progress=progress)
 
 
-def _check_data(tasks: Sequence[Task]) -> None:
+def check_data(tasks: Iterable[Task]) -> None:
+    """Refuse data that are missing, or too few to fill a batch, as far as that is known before loading."""
+    count_of = cache(known_count)
     for task in tasks:
+        settings = task.settings
         if "missing" in task.key["data"]:
             raise InputError(f"[data] {task.data_name}: {task.data}: no such file or folder")
-    check_counts(tasks)
+        if settings.reduction == "tokens":  # an input has several
+            continue
+        count, samples = count_of(task.data), settings.samples
+        least = 2 if settings.leftover == "keep" else samples
+        if count is not None and count < least:
+            table = f"[settings.{task.settings_name}]" if task.settings_name else "[settings]"
+            keep = f', or {table} leftover = "keep"' if 1 < count < samples else ""
+            raise InputError(
+                f"[data] {task.data_name}: expected at least {least} samples to fill a batch "
+                f"({table} samples = {samples}), got {count}; give more data, or fewer samples{keep}"
+            )

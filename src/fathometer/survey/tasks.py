@@ -1,4 +1,4 @@
-"""A plan becomes tasks: each one sounding, with an address that says everything its values depend on."""
+"""The tasks of a plan: each is one sounding, with an address that identifies all its values depend on."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from fathometer.data import open_data
+from fathometer.data.noise import is_noise
 from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
@@ -32,8 +33,8 @@ from fathometer.survey.settings import RunOptions, Settings
 
 VALUES_VERSION = 1
 """Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order
-of samples, what counts as a site. It is in every address, so all is measured anew. The format of files has a
-version of its own, which is not."""
+of samples, what counts as a site. It is part of every address, so everything is measured again. The version
+of the file format is not part of it."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,15 @@ class Task:
 
     Attributes:
         member: the model and its weights.
-        family: its name, which may be empty.
-        data_name: what the plan calls the data.
+        family: name of its family, which may be empty.
+        data_name: name of the data in the plan.
         data: their path, or `random:N`.
-        settings_name: what the plan calls the settings.
+        settings_name: name of the settings in the plan.
         settings: what decides the values.
-        seed: of random weights, of the order of the data, of noise and random positions.
+        seed: seed for random weights, the data order, noise and random positions.
         run: what decides where and how fast.
         key: everything that decides the values.
-        facts: about the model, such as its accuracy.
+        facts: numbers about the model, such as its accuracy.
     """
 
     member: Member
@@ -66,31 +67,31 @@ class Task:
 
     @cached_property
     def address(self) -> str:
-        """A hash of everything that decides the values. Names of data and settings, and paths, are not."""
+        """Hash of everything that decides the values; names of data and settings, and paths, do not."""
         return hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:24]
 
     @cached_property
     def stem(self) -> str:
-        """The name of the file without its ending: model and data for people, the address for the store."""
+        """Name of the file without its ending: model and data for people, the address for the store."""
         words = f"{self.member.model.rpartition(':')[2]}-{self.data_name}"
         return f"{re.sub('[^A-Za-z0-9_-]+', '-', words)[-80:].strip('-') or 'sounding'}-{self.address}"
 
     @property
     def network(self) -> tuple[Member, int, str | None]:
-        """What must be loaded: tasks with the same network can share it."""
+        """What must be loaded; tasks with the same network share it."""
         return self.member, self.seed, self.settings.dtype
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Name for people."""
         parts = [self.member.model, self.member.weights, self.data_name, self.settings_name]
         return " · ".join([part for part in parts if part] + ([f"seed {self.seed}"] if self.seed else []))
 
 
 def tasks_of(plan: Plan) -> list[Task]:
-    """Every sounding that a plan asks for, once; family by family, all data of a model together.
+    """Return every sounding of a plan once, family by family, with all data of a network together.
 
-    What the plan asks for twice, under two names, is told in a warning.
+    A warning names what the plan has twice under two names.
     """
     found: dict[str, Task] = {}
     twice: list[tuple[Task, Task]] = []
@@ -109,7 +110,7 @@ def tasks_of(plan: Plan) -> list[Task]:
             for seed, name, settings_name in product(plan.seeds, plan.data, plan.settings):
                 settings = plan.settings[settings_name]
                 key = {
-                    "values": VALUES_VERSION,
+                    "values": _values_version(member, plan.data[name], settings),
                     "model": model,
                     "data": data[name],
                     "settings": settings.as_dict(),
@@ -142,8 +143,24 @@ def tasks_of(plan: Plan) -> list[Task]:
     return list(found.values())
 
 
+def _values_version(member: Member, data: str, settings: Settings) -> int:
+    """Return the version of the values: those that version 0.1 computed wrongly are measured again.
+
+    These are noise for a user's network (its shape), gauges of the user's own (they could change the input of
+    others), random positions in texts (padding), and half precision (constant outputs).
+    """
+    source = member.model.partition(":")[0]
+    was_wrong = (
+        (source not in SOURCES and is_noise(data))
+        or any(":" in gauge for gauge in settings.gauges)
+        or (source == "hf" and settings.reduction == "position")
+        or settings.dtype in ("bfloat16", "float16")
+    )
+    return VALUES_VERSION + was_wrong
+
+
 def user_modules(task: Task) -> list[str]:
-    """Return the names of modules of the user's own that a task imports."""
+    """Return the names of the user's modules that a task imports."""
     names = [task.member.model, *task.settings.gauges, *task.settings.activations]
     places = [name.partition(":")[0].strip() for name in names if ":" in name]
     return [place for place in places if place not in SOURCES]
@@ -223,12 +240,12 @@ def measure_task(
 
 
 def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Sounding:
-    """With what the plan says of it: names and facts, which decide no value.
+    """Return a sounding with the names and facts of the plan, which do not decide any value.
 
     Args:
-        sounding: as it was measured, or as it was kept under other labels.
+        sounding: as it was measured, or kept with other names and facts.
         task: what the plan says.
-        depth: of the network, if it is at hand.
+        depth: depth of the network, if it is known.
     """
     facts = sounding.provenance
     model = {**facts.model, "name": task.member.model, "family": task.family}
@@ -248,7 +265,7 @@ def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Soundi
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """So many threads of torch, and as before afterwards."""
+    """Use that many threads of torch during the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
