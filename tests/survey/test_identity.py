@@ -100,7 +100,7 @@ def test_what_version_0_1_computed_wrongly_is_measured_again(change: tuple[str, 
 
 
 def test_random_weights_do_not_depend_on_what_a_module_draws_when_it_is_imported(
-    module: Path, tmp_path: Path
+    module: Path,
 ) -> None:
     module.write_text(CODE + "\ntorch.rand(7)\n")
     text = plan_text("small").replace("tests.survey.nets:small", "my_code_of_a_test:build")
