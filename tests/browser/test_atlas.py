@@ -10,9 +10,9 @@ import pytest
 
 from fathometer import Sounding
 from fathometer.compare import dtw_path
-from fathometer.report.page.atlas import atlas_page
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page
+from fathometer.report.page.networks import atlas_page
 from tests.browser.conftest import OpenPage, overflow
 from tests.compare.soundings import sounding
 
@@ -109,12 +109,12 @@ def test_the_axes_of_the_chart_can_be_chosen(open_page: OpenPage) -> None:
     tab = open_page(atlas())
     tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
     assert tab.locator(f"{SCATTER} .mark-symbol path").count() == 6  # parameters, which all have
-    tab.get_by_label("Across").select_option("year")
+    tab.get_by_label("x axis").select_option("year")
     tab.wait_for_function(f"document.querySelectorAll('{SCATTER} .mark-symbol path').length === 5")
     tab.get_by_text("1 without year or median is not in the chart.").wait_for()
-    tab.get_by_label("Across").select_option("parameters")
+    tab.get_by_label("x axis").select_option("parameters")
     tab.wait_for_function(f"document.querySelectorAll('{SCATTER} .mark-symbol path').length === 6")
-    tab.get_by_label("Up").select_option("accuracy")
+    tab.get_by_label("y axis").select_option("accuracy")
     tab.wait_for_function(f"document.querySelector('{SCATTER}').textContent.includes('accuracy')")
     tab.locator(f"{SCATTER} .mark-symbol path").nth(2).hover(force=True)
     tab.locator(".tip").wait_for(state="visible")

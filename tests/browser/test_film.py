@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fathometer.capture.sites import Site
-from fathometer.report.page.film import history_page
+from fathometer.report.page.sounding import history_page
 from fathometer.results.history import History, metrics_frame
 from fathometer.results.sounding import Sounding
 from tests.browser.conftest import OpenPage, overflow

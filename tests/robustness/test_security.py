@@ -53,7 +53,7 @@ ALLOWED = {
     ("models/sources.py", "import_module"): "timm, torchvision, transformers, by constant names",
     ("models/torchvision_operators.py", "import_module"): "torchvision, by its constant name",
     ("training/lightning.py", "import_module"): "lightning, by its constant names",
-    ("report/page/bundle.py", "__import__"): "altair, jinja2, vl_convert, by constant names",
+    ("report/page/document.py", "__import__"): "altair, jinja2, vl_convert, by constant names",
     ("models/weights.py", "import pickle"): "for the name of the error that torch.load raises",
 }
 """File and call, and why it is allowed."""

@@ -65,7 +65,7 @@ def report(
     from fathometer.cli.results import facts_for, is_folder, read_results
     from fathometer.progress import Terminal
     from fathometer.report import write_report
-    from fathometer.report.page.bundle import require_report
+    from fathometer.report.page.document import require_report
 
     require_report()
     out = out or Path(f"{slug(Path(files[0]).resolve().stem)}.html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,8 +157,21 @@ def has_random_weights(sounding: Sounding) -> bool:
     return sounding.provenance.model.get("weights") == "none"
 
 
+def plan_label(sounding: Sounding, what: Literal["data", "settings"]) -> str:
+    """Return what the plan of a survey calls the data or the settings; empty if no plan did."""
+    labels = sounding.provenance.settings.get("survey")
+    return str(labels.get(what) or "") if isinstance(labels, Mapping) else ""
+
+
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
     names = [short_name(sounding) for sounding in soundings]
+    kinds: tuple[Literal["data", "settings"], ...] = ("data", "settings")
+    for what in kinds:
+        for places in _places_of(names).values():
+            values = [plan_label(soundings[place], what) for place in places]
+            if all(values) and len(set(values)) > 1:
+                for place, value in zip(places, values, strict=True):
+                    names[place] = f"{names[place]}, {value}"
     for aspect in ("data", "weights", "pooling", "samples", "seed"):
         for places in _places_of(names).values():
             values = labels_of([soundings[place] for place in places], aspect)

@@ -109,7 +109,7 @@ RANKS = Panel(
     "log",
     "dimensions",
     {
-        "cost_of_identity": "COI",
+        "cost_of_identity": "cost of identity",
         "stable_rank": "stable rank of A_p",
         "weight_stable_rank": "stable rank of W_p",
     },

@@ -29,22 +29,24 @@ def signature_table(soundings: Sounding | Soundings, gauge: str = "affinity") ->
 
 def _signature(name: str, sounding: Sounding, gauge: str) -> pd.DataFrame:
     mean, std = sounding.mean(gauge).to_numpy(float), sounding.std(gauge).to_numpy(float)
-    sizes = (
-        sounding.records.drop_duplicates("site").set_index("site").reindex([s.name for s in sounding.sites])
-    )
+    values = {"mean": np.where(np.isfinite(mean), mean, np.nan), "std": np.where(np.isfinite(std), std, 0.0)}
+    return site_table(sounding).assign(network=name, **values)
+
+
+def site_table(sounding: Sounding) -> pd.DataFrame:
+    """Return a row for each site, in order of depth: the columns of `signature_table` without the values."""
+    names = [site.name for site in sounding.sites]
+    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(names)
     return pd.DataFrame(
         {
-            "network": name,
-            "site": [site.name for site in sounding.sites],
+            "site": names,
             "operator": [site.operator for site in sounding.sites],
             "call": [site.call for site in sounding.sites],
             "block": [block.name for block in blocks_of(sounding.sites) for _ in range(len(block))],
             "samples": sizes["n"].to_numpy(),
             "features": sizes["d"].to_numpy(),
-            "order": np.arange(len(mean)),
-            "depth": relative_depth(len(mean)),
-            "mean": np.where(np.isfinite(mean), mean, np.nan),
-            "std": np.where(np.isfinite(std), std, 0.0),
+            "order": np.arange(len(names)),
+            "depth": relative_depth(len(names)),
         }
     )
 

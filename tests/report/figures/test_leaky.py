@@ -167,7 +167,7 @@ def test_affinity_joins_both_papers(depths: LeakySweep) -> None:
     points = run.measures.points
     assert_allclose(lines(top)["affinity score of relu"], points[["p", "affinity"]])
     assert_allclose(lines(top)[r"$\|A_-\|/\|A\|$"], points[["p", "negative"]])
-    assert_allclose(lines(bottom)["COI"], points[["p", "cost_of_identity"]])
+    assert_allclose(lines(bottom)["cost of identity"], points[["p", "cost_of_identity"]])
     assert bottom.get_yscale() == "log"
     shaded = [(band.get_x(), band.get_x() + band.get_width()) for band in top.patches]  # type: ignore[attr-defined]
     assert_allclose(shaded, bottleneck_stretches(points))
@@ -343,7 +343,7 @@ def test_ranks_along_the_path(depths: LeakySweep) -> None:
     run = depths.runs[-1]
     (axes,) = run.plot("ranks").axes
     found = lines(axes)
-    assert_allclose(found["COI"], run.measures.points[["p", "cost_of_identity"]])
+    assert_allclose(found["cost of identity"], run.measures.points[["p", "cost_of_identity"]])
     assert_allclose(found["stable rank of $A_p$"], run.measures.points[["p", "stable_rank"]])
     assert_allclose(found["stable rank of $W_p$"], run.measures.layers[["p", "weight_stable_rank"]])
     assert_allclose(found["$k^* = 2$"][:, 1], 2)

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from fathometer import InputError
-from fathometer.report.page.atlas import atlas_data, atlas_page
-from fathometer.report.page.atlas_charts import atlas_charts
+from fathometer.report.page.charts import atlas_charts
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page, Section, View
-from fathometer.report.page.networks import facts_beside
+from fathometer.report.page.networks import atlas_data, atlas_page, facts_beside
 from tests.compare.soundings import sounding
 from tests.report.page.test_several import compiled, facts_for, networks, unpacked
 
@@ -53,6 +52,7 @@ def test_an_atlas_counts_networks_and_uses_the_names_of_the_plan() -> None:
     (view,) = page.sections[0].items
     assert isinstance(view, View)
     assert [record["data"] for record in view.data["networks"]] == ["holiday", "street", "photos"]
+    assert [record["name"] for record in view.data["networks"]] == ["net, holiday", "net, street", "other"]
 
 
 def test_facts_and_families_come_along() -> None:

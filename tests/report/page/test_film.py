@@ -11,10 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fathometer.capture.sites import Site
+from fathometer.report.page.charts import film_charts
 from fathometer.report.page.document import html
-from fathometer.report.page.film import POINTS, film_data, frames_kept, history_page
-from fathometer.report.page.film_charts import film_charts
 from fathometer.report.page.items import Facts, View, Words
+from fathometer.report.page.sounding import MAX_POINTS, film_data, frames_kept, history_page
 from fathometer.report.words import cost_words, history_words
 from fathometer.results.history import Cost, History, metrics_frame
 from fathometer.results.provenance import Provenance
@@ -98,7 +98,7 @@ def test_metrics_by_name_and_at_the_steps_of_the_film() -> None:
     assert metric["step"] == list(range(STEPS[-1] + 1))
     assert_allclose(metric["at"], [1 / (1 + step) for step in STEPS], rtol=1e-4)
     long = film_data(history((0, 10_000)), "net")["metrics"]["loss"]
-    assert len(long["step"]) == POINTS
+    assert len(long["step"]) == MAX_POINTS
     assert (long["step"][0], long["step"][-1]) == (0, 10_000)
     assert_allclose(long["at"], [1, 1 / 10_001], rtol=1e-4)
 

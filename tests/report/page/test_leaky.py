@@ -17,13 +17,11 @@ from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.schemes import paired_differences, project_paths
 from fathometer.leaky.theory import check_all
 from fathometer.report import bottleneck_stretches, depth_table
-from fathometer.report.leaky_tables import sample_paths, statements_of
+from fathometer.report.leaky_tables import SWEEP_PANELS, sample_paths, statements_of
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Chart, Page, View
-from fathometer.report.page.leaky import leaky_page
+from fathometer.report.page.leaky import MAX_SAMPLES, MAX_SPECTRA, NUMBERS, leaky_page
 from fathometer.report.page.leaky_charts import run_charts
-from fathometer.report.page.leaky_data import NUMBERS, SAMPLES, SPECTRA
-from fathometer.report.page.leaky_panels import ENERGIES, OVERVIEW
 from fathometer.report.words import run_words, sweep_words
 from tests.leaky.networks import SMALL, measured_sweep
 from tests.report.page.test_several import unpacked
@@ -79,7 +77,7 @@ def test_every_chart_compiles() -> None:
     }
     for name, spec in run_charts().items():
         used = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer} or {spec["data"]["name"]}
-        assert used <= {"rows", "bands", "marks", "critical", "others", "chosen"}, name
+        assert used <= {"rows", "bands", "marks", "critical", "others", "chosen", "ends"}, name
         assert spec["description"]
         vega = compiled(spec, {key: [{**row, "begin": 0, "end": 1, "name": "k*"}] for key in used})
         assert any(scale["name"] == "y" for scale in vega["scales"])
@@ -94,15 +92,15 @@ def test_a_network_has_the_numbers_of_its_measures(depths: LeakySweep, page: Pag
     for run, shown in zip(depths.runs, data["runs"], strict=True):
         measures = run.measures
         for name in ("p", "cost_of_identity", "stable_rank", "affinity", "negative"):
-            assert_allclose(unpacked(shown["points"][name]), measures.points[name], rtol=1e-4)
+            assert_allclose(unpacked(shown["p"][name]), measures.points[name], rtol=1e-4)
         for name in ("hamiltonian", "hamiltonian_averaged", "kinetic", "potential", "crit"):
-            assert_allclose(unpacked(shown["layers"][name]), measures.layers[name], rtol=1e-4, atol=1e-12)
-        assert_allclose(spectra(shown["spectra"]).T, measures.spectra[:, :SPECTRA], rtol=1e-4)
+            assert_allclose(unpacked(shown["p"][name])[:-1], measures.layers[name], rtol=1e-4, atol=1e-12)
+        assert_allclose(spectra(shown["spectra"]).T, measures.spectra[:, :MAX_SPECTRA], rtol=1e-4)
         assert measures.weight_spectra is not None
         values = spectra(shown["weight_spectra"]).T
-        assert_allclose(values, measures.weight_spectra[:, :SPECTRA], rtol=1e-4, atol=1e-12)
-        assert unpacked(shown["history"]["epoch"]).tolist() == run.history["epoch"].tolist()
-        assert_allclose(unpacked(shown["history"]["error"]), run.history["error"], rtol=1e-4)
+        assert_allclose(values, measures.weight_spectra[:, :MAX_SPECTRA], rtol=1e-4, atol=1e-12)
+        assert unpacked(shown["epoch"]["epoch"]).tolist() == run.history["epoch"].tolist()
+        assert_allclose(unpacked(shown["epoch"]["error"]), run.history["error"], rtol=1e-4)
 
 
 def test_the_table_of_a_sweep_is_that_of_the_library(depths: LeakySweep, page: Page) -> None:
@@ -111,7 +109,7 @@ def test_the_table_of_a_sweep_is_that_of_the_library(depths: LeakySweep, page: P
         assert_allclose(numbers(shown[name]), table[name].to_numpy(float), rtol=1e-4)
     deep = depth_table(depths)
     places = [i for i, depth in enumerate(shown["effective_depth"]) if depth > 0]
-    for panel in OVERVIEW:
+    for panel in SWEEP_PANELS:
         for name in panel.series:
             if name in deep:
                 assert_allclose(numbers(shown[name])[places], deep[name], rtol=1e-4)
@@ -147,7 +145,7 @@ def test_the_bottleneck_is_where_the_cost_of_identity_is_least(depths: LeakySwee
         points = run.measures.points
         inside = points["cost_of_identity"] <= points["cost_of_identity"].min() + BOTTLENECK
         for p, narrow in zip(points["p"], inside, strict=True):
-            assert any(begin - 1e-4 <= p <= end + 1e-4 for begin, end in shown["bands"]) == narrow
+            assert any(band["begin"] - 1e-4 <= p <= band["end"] + 1e-4 for band in shown["bands"]) == narrow
     points = pd.DataFrame({"p": [0, 0.5, 1.0], "cost_of_identity": [2.0, 9.0, 2.1]})
     assert bottleneck_stretches(points) == [(0.0, 0.25), (0.75, 1.0)]
 
@@ -156,12 +154,12 @@ def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:
     run, shown = depths.runs[-1], view_of(page).data["runs"][-1]
     plane = project_paths([run])
     assert_allclose(
-        np.c_[unpacked(shown["path"]["x"]), unpacked(shown["path"]["y"])],
+        np.c_[unpacked(shown["path"]["x"][0]), unpacked(shown["path"]["y"][0])],
         plane.paths[0],
         rtol=1e-4,
         atol=1e-9,
     )
-    assert_allclose(unpacked(shown["path"]["explained"]), plane.explained, rtol=1e-4)
+    assert_allclose(shown["path"]["explained"], plane.explained, rtol=1e-4)
     a = run.path.representations
     columns = a.permute(0, 2, 1).reshape(-1, a.shape[1]).numpy()  # [points · samples, width]
     _, values, axes = np.linalg.svd(columns - columns.mean(0), full_matrices=False)
@@ -169,9 +167,9 @@ def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:
         [list(map(unpacked, shown["samples"][axis])) for axis in "xy"], -1
     )  # [samples, points, 2]
     theirs = np.moveaxis(((columns - columns.mean(0)) @ axes[:2].T).reshape(*a.shape[::2], 2), 0, 1)
-    assert len(mine) == SAMPLES
-    assert_allclose(np.abs(mine), np.abs(theirs[:SAMPLES]), rtol=1e-3, atol=1e-5)
-    assert_allclose(unpacked(shown["samples"]["explained"]), values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
+    assert len(mine) == MAX_SAMPLES
+    assert_allclose(np.abs(mine), np.abs(theirs[:MAX_SAMPLES]), rtol=1e-3, atol=1e-5)
+    assert_allclose(shown["samples"]["explained"], values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
 
 
 def test_a_narrow_network_has_a_plane_too() -> None:
@@ -238,8 +236,7 @@ def test_a_page_of_one_network(depths: LeakySweep) -> None:
     data = view_of(found).data
     assert data["words"] == ""
     assert data["axes"] == []
-    parts = {panel["part"] for panels in data["panels"].values() for panel in panels}
-    assert {panel.part for panel in ENERGIES} <= parts
+    assert set(run_charts()) >= {panel["part"] for panels in data["panels"].values() for panel in panels}
 
 
 def test_names_in_a_sweep_tell_networks_apart(schemes: LeakySweep) -> None:

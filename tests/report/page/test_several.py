@@ -13,13 +13,10 @@ import pytest
 
 from fathometer import InputError, Sounding
 from fathometer.compare import best_predictors, cluster, distances, statistics
-from fathometer.report.page.encoding import packed
+from fathometer.report.page.charts import hues, overlay_charts
+from fathometer.report.page.document import packed
 from fathometer.report.page.items import Chart, Page, Section, Table, View, Words
-from fathometer.report.page.networks import facts_beside, hues, members_of, network_data
-from fathometer.report.page.overlay_charts import overlay_charts
-from fathometer.report.page.several import several_page
-from fathometer.report.page.several_charts import years_rows
-from fathometer.report.page.tree_chart import branch_rows, matrix_rows
+from fathometer.report.page.networks import facts_beside, members_of, network_data, several_page
 from tests.compare.soundings import sounding
 
 vl_convert = pytest.importorskip("vl_convert")
@@ -73,82 +70,42 @@ def test_the_sections_follow_what_is_known() -> None:
     named = networks()
     bare = several_page(named)
     titles = [part.title for part in bare.sections]
-    assert titles == ["", "Distances", "Numbers", "Where they came from"]
+    assert titles == ["", "Distances", "Statistics", "Provenance"]
     full = several_page(named, facts_for(named), title="mine")
     titles = [part.title for part in full.sections]
-    assert titles[3:5] == ["Over the years", "What foretells accuracy"]
+    assert titles[3:5] == ["Over the years", "What predicts accuracy"]
     assert full.title == "mine"
     assert full.lead == "8 networks on photos, 2 families"
-    assert bare.title == "8 networks side by side"
+    assert bare.title == "8 networks compared"
     assert several_page(dict(list(named.items())[:2])).title == "net0 and net1"
-
-
-def test_the_matrix_and_the_tree_are_those_of_compare() -> None:
-    named = networks()
-    tree = cluster(distances(named))
-    cells = matrix_rows(tree)
-    wide = cells.pivot(index="network", columns="other", values="distance")
-    assert np.array_equal(wide.loc[list(tree.names), list(tree.names)], tree.ordered)
-    assert cells.loc[cells["column"] == 0, "network"].to_list() == list(tree.names)
-    branches = branch_rows(tree)
-    assert sorted(branches.loc[branches["step"] == 1, "height"]) == pytest.approx(sorted(tree.linkage[:, 2]))
-    leaves = branches[branches["height"] == 0]["row"]
-    assert sorted(leaves) == list(range(8)), "every leaf ends at a row of the matrix"
-    # The first pair to meet: its bracket joins the rows of these two.
-    first = [tree.names.index(name) for name in tree.merges[0]]
-    tops = branches[branches["step"] == 1]
-    lowest = branches[branches["merge"] == tops["merge"].iloc[int(tops["height"].argmin())]]
-    assert sorted({round(row) for row in lowest["row"]}) == sorted(first)
-    chart = only(section(several_page(named), "Distances"), Chart)
-    assert chart.data["branches"]["place"].min() > 7.5, "the tree stands right of the matrix"
-    said = only(section(several_page(named), "Distances"), Words).text
-    assert f"Cophenetic correlation {tree.cophenetic:.3f}" in said
-    assert said.startswith("DTW distances of affinity score, average linkage")
 
 
 def test_the_numbers_are_those_of_compare() -> None:
     named = networks()
     facts = facts_for(named)
-    table = only(section(several_page(named, facts), "Numbers"), Table).frame.set_index("network")
+    table = only(section(several_page(named, facts), "Statistics"), Table).frame.set_index("network")
     expected = statistics(named)
     assert list(table.index) == list(cluster(distances(named)).names)
     pd.testing.assert_frame_equal(table.loc[list(named), list(expected.columns)], expected)
     pd.testing.assert_frame_equal(table.loc[list(named), ["accuracy", "year"]], facts[["accuracy", "year"]])
 
 
-def test_years_show_min_median_and_max_side_by_side() -> None:
-    named = networks()
-    facts = facts_for(named).astype({"year": float})
-    facts.loc["net7", "year"] = np.nan
-    rows = years_rows(statistics(named), facts_beside(named, facts)).set_index("network")
-    assert sorted(rows.index) == [f"net{i}" for i in range(7)]
-    for name in rows.index:
-        summary = named[name].summary()
-        assert rows.loc[name, ["min", "median", "max"]].to_list() == pytest.approx(
-            summary[["min", "median", "max"]].to_list()
-        )
-    assert (rows["place"] - rows["year"]).abs().max() < 0.5
-    assert rows["place"].is_unique
-    alone = rows[rows["year"] == 2014]
-    assert alone["place"].to_list() == alone["year"].to_list()
-
-
 def test_predictors_are_those_of_compare() -> None:
     named = networks()
     facts = facts_for(named)
-    part = section(several_page(named, facts), "What foretells accuracy")
+    part = section(several_page(named, facts), "What predicts accuracy")
     best = best_predictors(statistics(named), facts, members_of(facts))
     pd.testing.assert_frame_equal(only(part, Table).frame, best)
     charts = [item for item in part.items if isinstance(item, Chart)]
     assert len(charts) == len(best) == 4
     for chart, row in zip(charts, best.to_dict("records"), strict=True):
-        line, points = chart.data["line"], chart.data["networks"]
-        fitted = np.polyfit(points["value"], points["accuracy"], 1)
-        assert np.polyval(fitted, line["value"]) == pytest.approx(line["accuracy"])
+        points = chart.data["networks"]
+        fitted = np.polyfit(points["value"], points["target"], 1)
+        assert np.polyval(fitted, points["value"]) == pytest.approx(points["fit"])
         assert f"R² {row['r2']:.2f}" in chart.caption
         assert chart.half
     few = several_page(named, facts.assign(accuracy=[80.0, *[np.nan] * 7]))
-    assert "No predictor" in only(section(few, "What foretells accuracy"), Words).text
+    assert "No predictor" in only(section(few, "What predicts accuracy"), Words).text
 
 
 def test_every_chart_compiles() -> None:
@@ -190,7 +147,7 @@ def test_a_site_without_a_value_leaves_the_overlay() -> None:
     assert only(section(page, "Distances"), Words).text.startswith(
         "No distances: net3: 'affinity' has no finite"
     )
-    assert [part.title for part in page.sections] == ["", "Distances", "Where they came from"]
+    assert [part.title for part in page.sections] == ["", "Distances", "Provenance"]
     record = only(page.sections[0], View).data["networks"][3]
     assert unpacked(record["mean"]["affinity"]) == pytest.approx([0.1, np.nan, 0.3], nan_ok=True)
     assert record["std"] == {}, "one batch has no spread"
@@ -198,12 +155,11 @@ def test_a_site_without_a_value_leaves_the_overlay() -> None:
 
 def test_values_come_back_out_of_the_page() -> None:
     name, measured = next(iter(networks(1).items()))
-    data = network_data(measured, name, words=True)
+    data = network_data(measured, name)
     for gauge in measured.gauges:
         assert unpacked(data["mean"][gauge]) == pytest.approx(measured.mean(gauge).to_numpy(), rel=1e-6)
         assert unpacked(data["std"][gauge]) == pytest.approx(measured.std(gauge).to_numpy(), rel=1e-6)
         assert unpacked(data["summary"][gauge]) == pytest.approx(measured.summary(gauge).to_list(), rel=1e-6)
-    assert list(data["words"]) == ["affinity"]
     assert data["sites"]["site"] == [site.name for site in measured.sites]
     assert np.isnan(unpacked(packed([1e300, -np.inf, np.nan, 2.0]))).tolist() == [True, True, True, False]
 

@@ -14,8 +14,7 @@ from fathometer import InputError, write_report
 from fathometer.errors import MissingExtraError
 from fathometer.report import page
 from fathometer.report.numbers import number
-from fathometer.report.page.document import html
-from fathometer.report.page.encoding import packed
+from fathometer.report.page.document import html, packed
 from fathometer.report.page.items import Page, Section, Table, Words
 from tests.compare.soundings import sounding
 from tests.report.page.test_several import unpacked

@@ -1,4 +1,4 @@
-"""A figure that keeps the settings of print when it is drawn and saved."""
+"""A figure that is drawn and saved with the settings for print."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fathometer.report.figures.style import print_style
 
 
 class Sheet(Figure):
-    """A matplotlib figure, whose letters stay letters in PDF and SVG; notebooks show it."""
+    """A matplotlib figure in the style of print; notebooks show it."""
 
     def draw(self, renderer: RendererBase) -> None:
-        """As matplotlib does, in the style of print."""
+        """Draw as matplotlib does, in the style of print."""
         with print_style():
             super().draw(renderer)
 
     def savefig(self, fname: Any, *, transparent: Any = None, **kwargs: Any) -> None:
-        """As matplotlib does, in the style of print: 300 dots an inch, embedded letters."""
+        """Save as matplotlib does, in the style of print: 300 dots per inch, embedded fonts."""
         with print_style():
             super().savefig(fname, transparent=transparent, **kwargs)
 
     def _repr_png_(self) -> bytes:
-        """For notebooks, whether or not they were told of matplotlib."""
+        """Return a picture for notebooks, with or without `%matplotlib inline`."""
         picture = BytesIO()
         self.savefig(picture, format="png", dpi=150)
         return picture.getvalue()

@@ -1,7 +1,7 @@
-"""What every figure shares: widths and type sizes of print, colours that all eyes tell apart, plain names.
+"""What all figures share: widths and type sizes for print, colours for all readers, names as plain text.
 
-Every `plot_…` runs inside `print_style`, and its figure is drawn and saved inside it: the settings of whoever
-calls stay as they are, and have no say in the figure.
+Every `plot_…` runs inside `print_style`, and its figure is drawn and saved inside it: the matplotlib settings
+of the caller are neither used nor changed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 Columns: TypeAlias = Literal[1, 2]
-"""How wide a figure is: one column of a journal, or two, the whole page."""
+"""The width of a figure: one column of a journal, or two, the whole page."""
 
 WIDTHS = {1: 3.5, 2: 7.2}
 """In inches."""
-TALLEST = 9.0
-"""What fits a page, in inches."""
+MAX_HEIGHT = 9.0
+"""Of a page, in inches."""
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 DARK = "#20303c"
@@ -40,26 +40,26 @@ ORANGE = "#e69f00"
 SKY_BLUE = "#56b4e9"
 PURPLE = "#cc79a7"
 PALETTE = (BLUE, RED, GREEN, ORANGE, SKY_BLUE, PURPLE, DARK)
-"""Okabe and Ito's, less the yellow that is weak on paper; the order keeps neighbours apart for all eyes."""
+"""Okabe and Ito's colours without yellow, which is weak on paper; neighbours differ for colour-blind eyes."""
 LIGHT_GREY = "#eef2f5"  # every other block
-GREY = "#a9b1b8"  # what stands back
-SCALE = "cividis"  # of scores: the same order in grey, and for all eyes
+GREY = "#a9b1b8"  # what is in the background
+SCALE = "cividis"  # of scores: the same order in grey, and for colour-blind readers
 
 MARKERS = ("o", "v", "s", "P", "^", "X", "D")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 NOTE_SIZE = 7.0  # points: ticks, legends, notes
-SMALL_SIZE = 6.0  # names that stand close, numbers in cells
+SMALL_SIZE = 6.0  # names close together, numbers in cells
 
 
 UPRIGHT = 1.3 * SMALL_SIZE / 72
-"""Inches that a name under an axis takes, set upright."""
+"""Inches that a vertical name under an axis takes."""
 MARGIN = 0.65
-"""Inches that an axis leaves to its labels."""
+"""Inches that the labels of an axis take."""
 
 _PER_LETTER = 0.52 / 72  # inches that a letter takes for each point of its size
 
-PRINT: Any = {  # keys are a long Literal to a type checker
+PRINT: Any = {  # for a type checker the keys are a long Literal
     "font.family": "DejaVu Sans",  # comes with matplotlib, and has ρ, L̃ and ‖
     "font.size": 8.0,
     "axes.titlesize": 8.0,
@@ -97,7 +97,7 @@ PRINT: Any = {  # keys are a long Literal to a type checker
 
 @contextmanager
 def print_style() -> Iterator[None]:
-    """The settings of print, whatever the caller's are; afterwards these are as they were."""
+    """Use the settings for print inside a `with` block, whatever those of the caller are."""
     require_matplotlib()
     import matplotlib
 
@@ -108,7 +108,7 @@ def print_style() -> Iterator[None]:
 
 
 def for_print(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Run what draws a figure in `print_style`."""
+    """Decorate a function that draws a figure, so that it runs in `print_style`."""
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -119,14 +119,14 @@ def for_print(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def column_figure(columns: Columns, height: float) -> Figure:
-    """An empty figure as wide as one column or two, and no higher than a page."""
+    """Return an empty figure as wide as one column or two, and no higher than a page."""
     if columns not in WIDTHS:
         raise InputError(f"columns: expected 1 ({WIDTHS[1]} inches) or 2 ({WIDTHS[2]}), got {columns!r}")
-    return new_figure(WIDTHS[columns], min(height, TALLEST))
+    return new_figure(WIDTHS[columns], min(height, MAX_HEIGHT))
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure that belongs to no window."""
+    """Return an empty figure that belongs to no window."""
     require_matplotlib()
     from fathometer.report.figures.sheet import Sheet
 
@@ -134,7 +134,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour, marker and line of a thing by its number: any two of 35 differ in two of the three."""
+    """Return colour, marker and line of series `number`: any two of 35 differ in two of the three."""
     colour, line = number % len(PALETTE), number % len(LINES)
     return {
         "color": PALETTE[colour],
@@ -151,7 +151,7 @@ def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -
 
 
 def plain(name: object, longest: int = 60) -> str:
-    r"""A name from a file as it stands there: no formula, no control character, not longer than fits.
+    r"""Return a name from a file as plain text: no formula, no control character, at most so long.
 
     Example:
         >>> print(plain("a$b_2$"), plain("two" + chr(10) + "lines"), plain("x" * 99, 5))
@@ -162,7 +162,7 @@ def plain(name: object, longest: int = 60) -> str:
         half = (longest - 1) // 2
         text = f"{text[:half]}…{text[len(text) - half :]}"
     if text.startswith("_") or not text:
-        text = f"\N{HAIR SPACE}{text}"  # a legend leaves out what begins with _
+        text = f"\N{HAIR SPACE}{text}"  # a legend leaves out names that begin with _
     return text.replace("$", r"\$")
 
 
@@ -172,30 +172,30 @@ def label_of(gauge: str) -> str:
 
 
 def width_of(text: str, size: float = NOTE_SIZE) -> float:
-    """About how many inches a text takes; a formula counts its letters alone."""
+    """Estimate how many inches a text takes; of a formula only the letters count."""
     shown = re.sub(r"\\(?=\$)|(?<!\\)\$|[{}^]|\\(tilde|mathcal)", "", text)
     shown = re.sub(r"\\[a-zA-Z]+", "x", shown)
     return len(shown) * size * _PER_LETTER
 
 
 def letters_in(inches: float, size: float = NOTE_SIZE) -> int:
-    """About how many letters stand in a line so long, for `plain`."""
+    """Estimate how many letters fit into a line so long, for `plain`."""
     return max(int(inches / (size * _PER_LETTER)) - 1, 5)
 
 
 def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
-    """A legend over the whole figure, in as many columns as its width allows; the figure grows by it."""
+    """Add a legend above the figure, in as many columns as fit; the figure grows by its height."""
     if not handles:
         return
     widest = max(width_of(str(handle.get_label())) for handle in handles) + 0.48
     fitting = max(1, int(figure.get_figwidth() / widest))
     rows = -(-len(handles) // fitting)
-    figure.set_figheight(min(figure.get_figheight() + 0.155 * rows + 0.05, TALLEST))
+    figure.set_figheight(min(figure.get_figheight() + 0.155 * rows + 0.05, MAX_HEIGHT))
     figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
 
 
 def note_below(figure: Figure, parts: Sequence[str], join: str = ", ") -> None:
-    """What is shown, in small letters under the figure; lines break between the parts."""
+    """Write parts of a note under the figure; lines break between the parts."""
     lines = [""]
     for place, part in enumerate(parts):
         part = part + (join if place + 1 < len(parts) else "")
@@ -214,7 +214,7 @@ def require_matplotlib() -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a PNG, SVG or PDF; the file appears once it is complete. The same figure gives the same file."""
+    """Write a PNG, SVG or PDF, once it is complete. The same figure gives the same file."""
     suffix = path.suffix.lower()
     if suffix not in PICTURE_SUFFIXES:
         raise InputError(f"{path.name}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")

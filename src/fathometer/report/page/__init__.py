@@ -1,4 +1,4 @@
-"""Reports for the browser: result objects in, one HTML file out."""
+"""Reports for the browser: a result as one HTML file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pandas as pd
 from fathometer.compare.soundings import Soundings
 from fathometer.errors import InputError
 from fathometer.leaky.run import LeakyRun, LeakySweep
-from fathometer.report.page.bundle import require_report
-from fathometer.report.page.document import html
+from fathometer.report.page.document import html, require_report
 from fathometer.report.page.items import Page
 from fathometer.results.files import complete_file
 from fathometer.results.history import History
@@ -30,14 +29,14 @@ def write_report(
     atlas: bool = False,
     allow_mismatch: bool = False,
 ) -> Path:
-    """One HTML file to look at, to send, to keep: it needs nothing but a browser.
+    """Write a result as one HTML file, which needs nothing but a browser.
 
     Args:
-        results: a sounding; several, to be compared; a Leaky ResNet or a sweep of them; a training's history.
-        path: the file, `.html`; it appears once it is complete, in place of one that is there.
-        title: what to call it, instead of what it is of.
-        facts: network × family, accuracy, year and others, for several soundings; else what is known.
-        atlas: show several soundings as an atlas, to search and to choose from, not as a comparison.
+        results: a sounding; several to compare; a Leaky ResNet or a sweep of them; the history of a training.
+        path: the file, `.html`; an existing file is replaced once the new one is complete.
+        title: of the page; the name of the network if left out.
+        facts: network × family, accuracy, year and others, for several soundings; what is known if left out.
+        atlas: show several soundings as an atlas, to search and to choose from, instead of a comparison.
         allow_mismatch: compare soundings that differ in data or settings, with a warning.
 
     Example:
@@ -66,13 +65,13 @@ def page_of(
     atlas: bool = False,
     allow_mismatch: bool = False,
 ) -> Page:
-    """The page of a result, before it becomes HTML."""
+    """Return the page of a result, before it becomes HTML."""
     if isinstance(results, Sounding):
         from fathometer.report.page.sounding import sounding_page
 
         return sounding_page(results, title)
     if isinstance(results, History):
-        from fathometer.report.page.film import history_page
+        from fathometer.report.page.sounding import history_page
 
         return history_page(results, title)
     if isinstance(results, LeakyRun | LeakySweep):
@@ -81,16 +80,16 @@ def page_of(
         return leaky_page(results, title)
     _refuse_others(results)
     if atlas:
-        from fathometer.report.page.atlas import atlas_page
+        from fathometer.report.page.networks import atlas_page
 
         return atlas_page(results, facts=facts, title=title)
-    from fathometer.report.page.several import several_page
+    from fathometer.report.page.networks import several_page
 
     return several_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)
 
 
 def _refuse_others(results: object) -> None:
-    """What is neither a result nor several of them."""
+    """Refuse what is neither a result nor several of them."""
     if isinstance(results, str | bytes) or not isinstance(results, Iterable):
         raise InputError(
             "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep or a history; "

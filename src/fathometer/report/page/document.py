@@ -1,47 +1,134 @@
-"""A page as one HTML file: styles, chart library, programs and data inside it, nothing fetched."""
+"""A page as one HTML file: styles, chart library, programs and data are inside it, nothing is fetched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from fathometer.errors import MissingExtraError
+from fathometer.report.figures.style import PALETTE
 from fathometer.report.numbers import number
-from fathometer.report.page import encoding
-from fathometer.report.page.bundle import chart_library
-from fathometer.report.page.colours import CATEGORIES
 from fathometer.report.page.items import Chart, Facts, Item, Page, Table, View, Words
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+CATEGORIES = PALETTE[:6]
+"""The colours of series, without the last: a dark page hides it."""
+
 _HERE = "fathometer.report.page"
-_ALWAYS = ("page", "charts", "tables")
-_USED = {"atlas": ("overlay",)}  # the programs that a view calls, besides that of a sounding
+_PROGRAMS = {"atlas": ("sounding", "overlay", "atlas"), "film": ("sounding", "film"), "overlay": ("overlay",)}
+_UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+_LARGEST = 1e38  # what float32 holds, with some room
 
 
 def html(page: Page) -> str:
-    """The whole file, as text."""
+    """Return the whole file as text."""
     data: dict[str, Any] = {"palette": list(CATEGORIES), "charts": {}, "views": {}}
-    sections = []
-    for section in page.sections:
-        blocks = [_block(item, data) for item in section.items]
-        sections.append({"title": section.title, "blocks": blocks})
-    programs = [*_ALWAYS, *dict.fromkeys(_views(page)), "start"]
+    sections = [
+        {"title": section.title, "blocks": [_block(item, data) for item in section.items]}
+        for section in page.sections
+    ]
+    views = [view["name"] for view in data["views"].values()]
+    used = dict.fromkeys(name for view in views for name in _PROGRAMS.get(view, ("sounding", view)))
+    programs = ["page", *used, "start"]
     return _template().render(
         title=page.title,
         lead=page.lead,
         sections=sections,
-        style="\n".join(_static(f"{name}.css") for name in programs if _has(f"{name}.css")),
-        library=chart_library() if data["charts"] or data["views"] else "",
+        style=_static("page.css"),
+        library=chart_library() if data["charts"] or views else "",
         programs="\n".join(_static(f"{name}.js") for name in programs),
-        data=encoding.script_json(data),
+        data=script_json(data),
     )
 
 
+def require_report() -> None:
+    """Fail early, and say which extra is missing."""
+    for package in ("altair", "jinja2", "vl_convert"):
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise MissingExtraError(package, "report", "an HTML report") from error
+
+
+@cache
+def chart_library() -> str:
+    """Return JavaScript that defines `vegaEmbed` (0.9 MB), of the version that altair writes for."""
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    code = str(vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=version))
+    return code.replace("</script", "<\\/script")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON takes it: None if not finite, a whole number without its point, else as text.
+
+    The digits stay: a value is rounded once, where it is shown.
+
+    Example:
+        >>> plain(0.123456789), plain(float("nan")), plain(np.float64(3)), plain("net")
+        (0.123456789, None, 3, 'net')
+    """
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    if not math.isfinite(value):
+        return None
+    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)
+
+
+def columns_of(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return a data frame by columns, without its index; the page makes rows of it."""
+    return {str(name): [plain(value) for value in frame[name]] for name in frame.columns}
+
+
+def packed(values: Any) -> dict[str, str]:
+    """Encode numbers as float32 in base64, a third of their size as text; what is not finite is NaN.
+
+    `page.js` unpacks them. Where float32 would be shown as another number than the full value, the next
+    float32 is taken instead.
+
+    Example:
+        >>> packed([1.0, float("inf")])
+        {'float32 base64': 'AACAPwAAwH8='}
+    """
+    full = np.asarray(values, float)
+    full = np.where(np.abs(full) <= _LARGEST, full, np.nan)
+    small = full.astype("<f4")
+    for place in np.flatnonzero(np.isfinite(full) & (small != full)):
+        if number(float(small.flat[place])) != number(float(full.flat[place])):
+            beyond = math.copysign(math.inf, float(full.flat[place]) - float(small.flat[place]))
+            small.flat[place] = np.nextafter(small.flat[place], np.float32(beyond))
+    return {"float32 base64": base64.b64encode(small.tobytes()).decode("ascii")}
+
+
+def script_json(data: Mapping[str, Any]) -> str:
+    r"""Return JSON that can be inside a `<script>` element: no character of it can close the element.
+
+    Example:
+        >>> script_json({"name": "</script>"})
+        '{"name":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(_UNSAFE)
+
+
 def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
-    """What the template needs of an item; its data go to where the programs find them."""
+    """Return what the template needs of an item; its data go into `data`, where the programs find them."""
     if isinstance(item, Words):
         return {"kind": "words", "text": item.text}
     if isinstance(item, Facts):
@@ -52,35 +139,22 @@ def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
         rows = zip(*(_cells(frame[name]) for name in frame.columns), strict=True)
         heads = list(zip(map(str, frame.columns), numeric, strict=True))
         return {"kind": "table", "heads": heads, "rows": list(rows), "caption": item.caption}
-    place = "charts" if isinstance(item, Chart) else "views"
-    key = f"{place}-{len(data[place])}"
     if isinstance(item, Chart):
-        tables = {name: encoding.table(frame) for name, frame in item.data.items()}
-        data[place][key] = {"spec": dict(item.spec), "data": tables}
+        key = f"charts-{len(data['charts'])}"
+        tables = {name: columns_of(frame) for name, frame in item.data.items()}
+        data["charts"][key] = {"spec": dict(item.spec), "data": tables}
         return {"kind": "chart", "key": key, "caption": item.caption, "half": item.half}
-    data[place][key] = {"name": item.name, "data": item.data, "charts": item.charts}
+    assert isinstance(item, View)
+    key = f"views-{len(data['views'])}"
+    data["views"][key] = {"name": item.name, "data": item.data, "charts": item.charts}
     return {"kind": "view", "key": key}
 
 
 def _cells(column: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Each value of a table as one reads it, and as the page sorts by it."""
-    found = encoding.column(column)
-    shown = [
-        "" if value is None else number(value) if isinstance(value, float) else str(value) for value in found
-    ]
+    """Return each value of a column for reading, and for sorting."""
+    found = [plain(value) for value in column]
+    shown = ["" if v is None else number(v) if isinstance(v, float) else str(v) for v in found]
     return list(zip(shown, found, strict=True))
-
-
-def _views(page: Page) -> Iterable[str]:
-    """The programs that the page needs, each once; an atlas or a film shows soundings."""
-    for section in page.sections:
-        for item in section.items:
-            if isinstance(item, View):
-                yield from ("sounding", *_USED.get(item.name, ()), item.name)
-
-
-def _has(name: str) -> bool:
-    return (files(_HERE) / "static" / name).is_file()
 
 
 @cache

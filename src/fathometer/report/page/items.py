@@ -18,7 +18,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, folded away under a title: where a result came from."""
+    """Names and values, folded under a title."""
 
     title: str
     pairs: Mapping[str, str]
@@ -26,13 +26,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Chart:
-    """A Vega-Lite chart. It names its data; they are given beside it.
+    """A Vega-Lite chart. It names its data, which are given beside it.
 
     Attributes:
-        spec: the chart, `width="container"`; its `description` is what a screen reader says.
+        spec: the chart, `width="container"`; its `description` is for screen readers.
         data: a table for each name that the chart uses.
-        caption: what one sees there.
-        half: two of them stand side by side where there is room.
+        caption: a sentence under it.
+        half: whether two of them are side by side where there is room.
     """
 
     spec: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to sort and to filter."""
+    """Rows that can be sorted and filtered."""
 
     frame: pd.DataFrame
     caption: str = ""
@@ -51,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A part of the page that answers: a program of `static/` by name, and the data for it.
+    """An interactive part of the page: a program of `static/` by name, and its data.
 
     Attributes:
         name: `sounding`, `overlay`, `atlas`, `runs` or `film`: the file in `static/`, and the class in it.
@@ -69,7 +69,7 @@ Item: TypeAlias = Words | Facts | Chart | Table | View
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the items under it."""
 
     title: str
     items: tuple[Item, ...]

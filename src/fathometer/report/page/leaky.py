@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.run import in_threads
+from fathometer.leaky.schemes import Projection, project_paths
 from fathometer.leaky.theory import Statement
-from fathometer.report.leaky_tables import Results, statements_of, usual_run
-from fathometer.report.page.encoding import table
-from fathometer.report.page.items import Facts, Item, Page, Section, View
-from fathometer.report.page.leaky_charts import run_charts
-from fathometer.report.page.leaky_data import NAMES, NUMBERS, over_the_sweep, run_data, table_row, varied
-from fathometer.report.page.leaky_panels import BOTTLENECK, ENERGIES, OVERVIEW, TRAINING
-from fathometer.report.page.scheme_charts import scheme_items
-from fathometer.report.page.sounding import provenance_facts
-from fathometer.report.words import name_of, sweep_words
+from fathometer.report.leaky_tables import (
+    DECADES,
+    RUN_PANELS,
+    SWEEP_PANELS,
+    Results,
+    bottleneck_stretches,
+    network_row,
+    path_table,
+    sample_paths,
+    statements_of,
+    usual_run,
+)
+from fathometer.report.page.document import columns_of, packed, plain
+from fathometer.report.page.items import Facts, Page, Section, View
+from fathometer.report.page.leaky_charts import run_charts, scheme_items
+from fathometer.report.page.sounding import ORIGIN, provenance_facts
+from fathometer.report.words import name_of, run_words, sweep_words
+
+MAX_SPECTRA = 12
+"""So many singular values are shown."""
+MAX_SAMPLES = 20
+"""So many samples are followed through the plane."""
+
+NAMES = {
+    "effective_depth": "effective depth L̃",
+    "rank_of_task": "rank of the task k*",
+    "layers": "layers L",
+    "width": "width",
+    "decay": "decay λ₀",
+    "samples": "samples",
+    "irregularity": "irregularity a",
+    "scheme": "steps ρ",
+    "steps": "given steps",
+    "sigma": "σ",
+    "maps": "maps",
+    "teacher": "teacher",
+    "seed": "seed",
+}
+"""What networks of a sweep can differ in."""
+NUMBERS = ("effective_depth", "rank_of_task", "layers", "width", "decay", "samples", "irregularity")
+"""Those that can be an axis."""
 
 
 def leaky_page(runs: Results, title: str | None = None) -> Page:
-    """The report of one network, or of a sweep; its title says what was trained, if none is given."""
+    """Return the report of one network, or of a sweep; without a title, it says what was trained."""
     every = (runs,) if isinstance(runs, LeakyRun) else runs.runs
-    rows = pd.DataFrame(in_threads(table_row, every))
+    rows = pd.DataFrame(in_threads(_table_row, every))
     statements = in_threads(lambda run: statements_of(run, every), every)
     first = every.index(usual_run(runs)) if any(run.diverged is None for run in every) else 0
     view = View("runs", _view_data(every, rows, statements, first), run_charts())
@@ -34,59 +72,170 @@ def leaky_page(runs: Results, title: str | None = None) -> Page:
         schemes = scheme_items(runs)
         if schemes:
             sections.append(Section("Step schemes", tuple(schemes)))
-    sections.append(Section("Where it came from", _origin(runs)))
-    return Page(title or _title(every), _lead(every, rows), tuple(sections))
+        origin = provenance_facts(runs.provenance)
+    else:
+        origin = Facts("The task", {name: str(value) for name, value in runs.task.description.items()})
+    sections.append(Section(ORIGIN, (origin,)))
+    name = f"Leaky ResNet, {name_of(every[0])}" if len(every) == 1 else f"{len(every)} Leaky ResNets"
+    return Page(title or name, _lead(every, rows), tuple(sections))
 
 
 def _view_data(
     runs: Sequence[LeakyRun], rows: pd.DataFrame, statements: Sequence[Sequence[Statement]], first: int
 ) -> dict[str, Any]:
-    texts: list[list[str]] = []
-    names = varied(rows)
+    texts: list[list[str]] = []  # claims, how each was decided, notes: many networks share them
+    varied = _varied(rows)
     return {
         "runs": [run_data(run, found, texts) for run, found in zip(runs, statements, strict=True)],
         "first": first,
+        "critical": CRITICAL,
         "words": sweep_words(rows, statements) if len(runs) > 1 else "",
         "names": NAMES,
-        "varied": names,
-        "axes": [name for name in names if name in NUMBERS],
-        "table": table(rows),
+        "varied": varied,
+        "axes": [name for name in varied if name in NUMBERS],
+        "table": columns_of(rows),
         "panels": {
-            "energies": [asdict(panel) for panel in ENERGIES],
-            "bottleneck": [asdict(panel) for panel in BOTTLENECK],
-            "training": [asdict(panel) for panel in TRAINING],
-            "overview": [asdict(panel) for panel in OVERVIEW],
+            "run": [asdict(panel) for panel in RUN_PANELS],
+            "sweep": [asdict(panel) for panel in SWEEP_PANELS],
         },
-        "statements": over_the_sweep(statements, texts) if len(runs) > 1 else [],
+        "statements": _over_the_sweep(statements, texts) if len(runs) > 1 else [],
         "texts": texts,
     }
 
 
-def _origin(runs: Results) -> tuple[Item, ...]:
-    if isinstance(runs, LeakySweep):
-        return (provenance_facts(runs.provenance),)
-    told = {name: str(value) for name, value in runs.task.description.items()}
-    return (Facts("The task", told),)
+def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[str]]) -> dict[str, Any]:
+    """Return one network: its measures along p, its training, its paths in a plane, the statements.
+
+    Args:
+        run: the network.
+        statements: checked on it.
+        texts: of statements; new ones are added, and referred to by their place.
+    """
+    measures, along = run.measure(warn=False), path_table(run)
+    count = min(MAX_SAMPLES, run.path.representations.shape[-1])
+    return {
+        "name": name_of(run),
+        "facts": _facts(run),
+        "words": run_words(run, statements),
+        "rank": run.task.rank,
+        "depth": run.design.effective_depth or None,
+        "bands": [{"begin": begin, "end": end} for begin, end in bottleneck_stretches(along)],
+        "p": {str(name): packed(values) for name, values in along.items()},
+        "epoch": {str(name): packed(values) for name, values in run.history.items()},
+        "spectra": _spectra(measures.spectra),
+        "weight_spectra": None if measures.weight_spectra is None else _spectra(measures.weight_spectra),
+        "path": _plane(project_paths([run])),
+        "samples": _plane(sample_paths(run.path, range(count))),
+        "theory": [
+            [each.name, _text(each, texts), each.holds, *map(_side, (each.left, each.right, each.slack))]
+            for each in statements
+        ],
+    }
 
 
-def _title(runs: Sequence[LeakyRun]) -> str:
-    return f"Leaky ResNet, {name_of(runs[0])}" if len(runs) == 1 else f"{len(runs)} Leaky ResNets"
+def _table_row(run: LeakyRun) -> dict[str, Any]:
+    """Return a network as a row: its design, its errors, whether it diverged, and everything measured."""
+    design = asdict(run.design)
+    teacher = design.pop("teacher")
+    del design["test_samples"]
+    if teacher is not None:
+        others = [size for size in teacher["dimensions"] if size != run.task.rank]
+        teacher = f"{teacher['kind']}, {teacher['latents']}, {others}"
+    return {
+        **design,
+        "steps": None if design["steps"] is None else json.dumps(design["steps"]),
+        "teacher": teacher or "own data",
+        "diverged": run.diverged is not None,
+        "train_error": run.train_error,
+        "test_error": run.test_error,
+        **network_row(run),
+    }
+
+
+def _varied(rows: pd.DataFrame) -> list[str]:
+    """Return what differs between the networks, in the order of `NAMES`."""
+    return [name for name in NAMES if name in rows and rows[name].astype(str).nunique() > 1]
 
 
 def _lead(runs: Sequence[LeakyRun], rows: pd.DataFrame) -> str:
     design = runs[0].design
-    size = f"{design.layers} layers, width {design.width}, {design.samples} samples"
-    if len(runs) == 1:
-        return size
     parts = []
-    for name in varied(rows):
+    for name in _varied(rows) if len(runs) > 1 else ():
         values = rows[name].dropna().unique()
-        label = NAMES[name].split()[-1] if name in NUMBERS else NAMES[name]
         if name == "seed":
             parts.append(f"{len(values)} seeds")
-        else:
-            shown = ", ".join(
-                f"{value:g}" if isinstance(value, float) else str(value) for value in values[:12]
-            )
-            parts.append(f"{label}: {shown}{' …' if len(values) > 12 else ''}")
-    return "; ".join(parts) or size
+            continue
+        label = NAMES[name].split()[-1] if name in NUMBERS else NAMES[name]
+        shown = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in values[:12])
+        parts.append(f"{label}: {shown}{' …' if len(values) > 12 else ''}")
+    return "; ".join(parts) or f"{design.layers} layers, width {design.width}, {design.samples} samples"
+
+
+def _facts(run: LeakyRun) -> list[list[Any]]:
+    found = run.measure(warn=False).summary
+    chosen = "effective_depth layers width rank_of_task decay scheme sigma maps samples seed".split()
+    values = {**asdict(run.design), "rank_of_task": run.task.rank}
+    pairs = {
+        **{NAMES[name]: values[name] for name in chosen},
+        "ridge γ₀": run.gamma0,
+        "train error": run.train_error,
+        "test error": run.test_error,
+        "bottleneck rank": found["rank"],
+        "gap": found["gap"],
+        "−2H/L̃, median": found["hamiltonian"],
+        "lowest COI": found["cost_of_identity"],
+        "lowest stable rank": found["stable_rank"],
+        "affinity in the bottleneck": found["affinity"],
+        "crit": found["crit"],
+        "path length per √N": found["length_per_root_n"],
+        "path length in K": found["length_kernel"],
+    }
+    return [[name, _side(value)] for name, value in pairs.items()]
+
+
+def _spectra(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return the first singular values, `[number][point]`, and where the axis begins."""
+    kept = values[:, :MAX_SPECTRA]
+    positive = kept[kept > 0]
+    least = float(positive.min()) / 2 if len(positive) else 0.0
+    low = max((float(values.max()) or 1.0) * 10.0**-DECADES, least)
+    return {"values": [packed(line) for line in kept.T], "low": low}
+
+
+def _plane(plane: Projection) -> dict[str, Any]:
+    """Return paths in a plane, by axis, and the shares of the variance that the axes explain."""
+    axes = {axis: [packed(path[:, k]) for path in plane.paths] for k, axis in enumerate("xy")}
+    return axes | {"explained": list(plane.explained)}
+
+
+def _over_the_sweep(every: Sequence[Sequence[Statement]], texts: list[list[str]]) -> list[list[Any]]:
+    """Return for each statement its name and text, how many were checked and hold, the slack."""
+    found: dict[str, list[Statement]] = {}
+    for statements in every:
+        for statement in statements:
+            found.setdefault(statement.name, []).append(statement)
+    return [
+        [
+            name,
+            _text(same[0], texts),
+            len(same),
+            sum(s.holds for s in same),
+            _side(min(s.slack for s in same)),
+        ]
+        for name, same in found.items()
+    ]
+
+
+def _text(statement: Statement, texts: list[list[str]]) -> int:
+    """Return the place of a statement's text, which is added if it is new."""
+    text = [statement.claim, statement.how, statement.note]
+    if text not in texts:
+        texts.append(text)
+    return texts.index(text)
+
+
+def _side(value: Any) -> Any:
+    """Return a value as JSON takes it; infinities are results here, and named."""
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return plain(value)

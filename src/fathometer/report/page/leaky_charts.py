@@ -1,229 +1,273 @@
-"""Charts of a Leaky ResNet, as Vega-Lite: lines along p, spectra, the plane, networks against their design.
+"""Charts of Leaky ResNets, as Vega-Lite: along p, the plane, networks against their design, step schemes.
 
-The view gives the data, and words for `{x}` and `{y}`. Rows of `bands` are the bottleneck, of `marks` levels
-to compare with.
+A view gives the data. Rows of `bands` are the bottleneck, of `marks` levels to compare with.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
-from fathometer.report.leaky_tables import LINEAR
-from fathometer.report.page.colours import ACCENT, FAINT, WARM
-from fathometer.report.page.vega import PLAIN, as_spec, powers
+import altair as alt
+import pandas as pd
 
-if TYPE_CHECKING:
-    import altair as alt
+from fathometer.errors import InputError
+from fathometer.leaky import LeakySweep
+from fathometer.leaky.plan import Scheme
+from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
+from fathometer.report.leaky_tables import (
+    LINEAR,
+    LOOKS,
+    RUN_PANELS,
+    SCHEME_LOOKS,
+    SWEEP_PANELS,
+    Panel,
+    error_table,
+    scheme_paths,
+)
+from fathometer.report.page.charts import ACCENT, FAINT, PLAIN, TEXT, WARM, as_spec, data, powers
+from fathometer.report.page.items import Chart
 
-Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
-
+_SHAPES = {
+    "": "circle",
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "D": "diamond",
+    "P": "cross",
+}
 _TICKS = [-1000, -100, -30, -10, -5, -2, 0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 300, 1000, 10_000]
+_KNOWN: Any = {"tooltip": alt.Tooltip("known:N"), "description": alt.Description("said:N")}
+_DASHED: Any = {"aria": False, "color": FAINT, "strokeDash": [5, 4], "strokeWidth": 1.2}
 
 
 @cache
 def run_charts() -> dict[str, dict[str, Any]]:
-    """The charts of the view `runs`, by name."""
+    """Return the charts of the view `runs`, by name: of every panel, of spectra, and of paths in a plane."""
     charts = {
-        "spectra": as_spec(_spectra(), "Singular values along p, {y}"),
-        "path": as_spec(_path(), "The path of all samples together, in the plane that shows most of it"),
-        "samples": as_spec(_samples(), "The paths of some samples, in the plane that shows most of all"),
+        "spectra": as_spec(_spectra(), "Singular values along p, {y}", 260),
+        "path": as_spec(
+            _path(60, 1.2), "The path of all samples together, in the plane that shows most", 280
+        ),
+        "samples": as_spec(_path(18, 0.7), "The paths of some samples, in the plane that shows most", 280),
     }
-    for axis in get_args(Axis):
-        charts[f"lines-{axis}"] = as_spec(_lines(axis), "{y} along {x}")
-        charts[f"against-{axis}"] = as_spec(_against(axis), "{y} of every network against {x}")
+    for panel in RUN_PANELS:
+        charts[panel.part] = as_spec(_lines(panel), f"{panel.y} along {panel.x}", 230)
+    for panel in SWEEP_PANELS:
+        charts[panel.part] = as_spec(_against(panel), f"{panel.y} of every network against {{x}}", 300)
     return charts
 
 
-def _height(axis: Axis, field: str = "value:Q") -> alt.Y:
-    import altair as alt
+def _height(panel: Panel, field: str = "value:Q") -> alt.Y:
+    axis: Any = {}
+    if panel.axis == "symlog":
+        axis = {
+            "axis": alt.Axis(values=_TICKS, format=PLAIN, labelOverlap=True),
+            "scale": alt.Scale(type="symlog", constant=LINEAR),
+        }
+    elif panel.axis == "log":
+        axis = {"axis": powers(), "scale": alt.Scale(type="log")}
+    elif panel.axis == "unit":
+        axis = {"scale": alt.Scale(domain=[0, 1])}
+    else:
+        axis = {"scale": alt.Scale(zero=False, nice=True)}
+    return alt.Y(field, title=panel.y, **axis)
 
-    if axis == "symlog":
-        ticks = alt.Axis(values=_TICKS, format=PLAIN, labelOverlap=True)
-        return alt.Y(field, title="{y}", axis=ticks, scale=alt.Scale(type="symlog", constant=LINEAR))
-    if axis == "log":
-        return alt.Y(field, title="{y}", axis=powers(), scale=alt.Scale(type="log"))
-    scale = alt.Scale(domain=[0, 1]) if axis == "unit" else alt.Scale(zero=False, nice=True)
-    return alt.Y(field, title="{y}", scale=scale)
+
+def _along(title: str) -> alt.X:
+    scale = alt.Scale(nice=False, zero=False, padding=8)
+    return alt.X("x:Q", title=title, axis=alt.Axis(grid=False), scale=scale)
 
 
-def _along(field: str = "x:Q") -> alt.X:
-    import altair as alt
-
-    return alt.X(
-        field, title="{x}", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False, zero=False, padding=8)
+def _series(panel: Panel) -> tuple[alt.Color, alt.Shape]:
+    """Return colours and shapes of the series, the same as in print, in one legend."""
+    columns = alt.ExprRef("ceil(width / 190)")
+    legend = alt.Legend(title=None, orient="top", columns=columns, labelLimit=260, symbolOpacity=1)
+    colours, markers = zip(*(LOOKS[name] for name in panel.series), strict=True)
+    names = list(panel.series.values())
+    return (
+        alt.Color("series:N", scale=alt.Scale(domain=names, range=list(colours)), legend=legend),
+        alt.Shape(
+            "series:N", scale=alt.Scale(domain=names, range=[_SHAPES[m] for m in markers]), legend=legend
+        ),
     )
-
-
-def _series(kind: Literal["color", "shape"]) -> alt.Color | alt.Shape:
-    import altair as alt
-
-    legend = alt.Legend(
-        title=None, orient="top", columns=alt.ExprRef("ceil(width / 190)"), labelLimit=260, symbolOpacity=1
-    )
-    channel = alt.Color if kind == "color" else alt.Shape
-    return channel("series:N", scale=alt.Scale(domain=alt.ExprRef("names")), legend=legend)
-
-
-def _named(chart: alt.LayerChart) -> alt.LayerChart:
-    """The series in their order: one legend for colours and shapes."""
-    import altair as alt
-
-    return chart.add_params(alt.param(name="names", value=[]))
 
 
 def _bands() -> alt.Chart:
-    import altair as alt
-
-    return (
-        alt.Chart(alt.NamedData("bands"))
-        .mark_rect(aria=False, opacity=0.12, color=ACCENT)
-        .encode(x="begin:Q", x2="end:Q")
-    )
+    return data("bands").mark_rect(aria=False, opacity=0.12, color=ACCENT).encode(x="begin:Q", x2="end:Q")
 
 
-def _marks(above: bool = True) -> list[alt.Chart]:
-    """Levels to compare with: a dashed line, its name above its left end, or below."""
-    import altair as alt
-
-    marks = alt.Chart(alt.NamedData("marks"))
-    rule = marks.mark_rule(aria=False, color=FAINT, strokeDash=[5, 4], strokeWidth=1.2).encode(y="value:Q")
-    name = marks.mark_text(
-        align="left", baseline="bottom" if above else "top", dx=2, dy=-2 if above else 3, fontSize=11
-    ).encode(x=alt.value(0), y="value:Q", text="name:N")
-    return [rule, name]
+def _marks(*, above: bool = True) -> list[alt.Chart]:
+    """Draw levels to compare with: a dashed line, its name above its left end, or below."""
+    side: Any = {"baseline": "bottom", "dy": -2} if above else {"baseline": "top", "dy": 3}
+    name = data("marks").mark_text(align="left", dx=2, fontSize=11, **side)
+    return [
+        data("marks").mark_rule(**_DASHED).encode(y="value:Q"),
+        name.encode(x=alt.value(0), y="value:Q", text="name:N"),
+    ]
 
 
-def _lines(axis: Axis) -> alt.LayerChart:
-    import altair as alt
-
-    rows = alt.Chart(alt.NamedData("rows"))
-    line = rows.mark_line(aria=False, strokeWidth=1.6).encode(
-        x=_along(), y=_height(axis), color=_series("color")
-    )
-    points = rows.mark_point(filled=True, size=34, opacity=1).encode(
-        x=_along(),
-        y=_height(axis),
-        color=_series("color"),
-        shape=_series("shape"),
-        tooltip=alt.Tooltip("known:N"),
-        description=alt.Description("said:N"),
-    )
-    return _named(alt.layer(_bands(), *_marks(), line, points).properties(width="container", height=230))
+def _lines(panel: Panel) -> alt.LayerChart:
+    colour, shape = _series(panel)
+    rows = data("rows").encode(x=_along(str(panel.x)), y=_height(panel), color=colour)
+    points = rows.mark_point(filled=True, size=34, opacity=1).encode(shape=shape, **_KNOWN)
+    return alt.layer(_bands(), *_marks(), rows.mark_line(aria=False, strokeWidth=1.6), points)
 
 
 def _spectra() -> alt.LayerChart:
-    """The first k* singular values in colour, the others grey, over four decades at most."""
-    import altair as alt
-
+    """Draw the first k* singular values in colour, the others grey, from `low` on."""
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("low"), nice=False, padding=5)
-    height = alt.Y("value:Q", title="{y}", axis=powers(), scale=scale)
-    rows = alt.Chart(alt.NamedData("rows"))
-    colour = alt.Color(
-        "series:N",
-        sort=None,
-        scale=alt.Scale(range=[ACCENT, FAINT]),
-        legend=alt.Legend(title=None, orient="top"),
+    legend = alt.Legend(title=None, orient="top")
+    colour = alt.Color("series:N", sort=None, scale=alt.Scale(range=[ACCENT, FAINT]), legend=legend)
+    rows = data("rows").encode(
+        x=_along("p"), y=alt.Y("value:Q", title="{y}", axis=powers(), scale=scale), color=colour
     )
-    thick = alt.StrokeWidth("leading:Q", scale=alt.Scale(domain=[0, 1], range=[0.8, 2]), legend=None)
+    thick, large = (alt.Scale(domain=[0, 1], range=sizes) for sizes in ([0.8, 2], [10, 34]))
     line = rows.mark_line(aria=False, clip=True).encode(
-        x=_along(), y=height, color=colour, detail="number:N", strokeWidth=thick
+        detail="number:N", strokeWidth=alt.StrokeWidth("leading:Q", scale=thick, legend=None)
     )
-    size = alt.Size("leading:Q", scale=alt.Scale(domain=[0, 1], range=[10, 34]), legend=None)
     points = rows.mark_point(filled=True, opacity=1, clip=True).encode(
-        x=_along(),
-        y=height,
-        color=colour,
-        size=size,
-        tooltip=alt.Tooltip("known:N"),
-        description=alt.Description("said:N"),
+        size=alt.Size("leading:Q", scale=large, legend=None), **_KNOWN
     )
-    chart = alt.layer(_bands(), *_marks(above=False), line, points).properties(width="container", height=260)
-    return chart.add_params(alt.param(name="low", value=1e-12))
+    return alt.layer(_bands(), *_marks(above=False), line, points).add_params(
+        alt.param(name="low", value=1e-12)
+    )
 
 
-def _plane() -> dict[str, Any]:
-    import altair as alt
-
-    flat: dict[str, Any] = {"axis": alt.Axis(grid=False, tickCount=5), "scale": alt.Scale(zero=False)}
-    return {"x": alt.X("x:Q", title="{x}", **flat), "y": alt.Y("y:Q", title="{y}", **flat)}
-
-
-def _progress() -> alt.Color:
-    import altair as alt
-
+def _path(size: float, width: float) -> alt.LayerChart:
+    """Draw paths in a plane, coloured by p."""
     legend = alt.Legend(title="p", orient="top", gradientLength=120)
-    return alt.Color("p:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
-
-
-def _path() -> alt.LayerChart:
-    import altair as alt
-
-    rows = alt.Chart(alt.NamedData("rows"))
-    line = rows.mark_line(aria=False, color=FAINT, strokeWidth=1.2).encode(**_plane(), order="p:Q")
-    points = rows.mark_point(filled=True, aria=False, size=60, opacity=1).encode(
-        **_plane(), color=_progress(), tooltip=alt.Tooltip("known:N")
+    colour = alt.Color("p:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
+    rows = data("rows").encode(**_plane("{x}", "{y}"))
+    points = rows.mark_point(filled=True, aria=False, size=size, opacity=1)
+    return alt.layer(
+        rows.mark_line(aria=False, color=FAINT, strokeWidth=width).encode(order="p:Q", detail="sample:N"),
+        points.encode(color=colour, tooltip=alt.Tooltip("known:N")),
+        data("ends").mark_text(aria=False, dy=-12, fontSize=12).encode(**_plane("{x}", "{y}"), text="end:N"),
     )
-    ends = (
-        rows.transform_filter("datum.end")
-        .mark_text(aria=False, dy=-12, fontSize=12)
-        .encode(**_plane(), text="end:N")
-    )
-    return alt.layer(line, points, ends).properties(width="container", height=280)
 
 
-def _samples() -> alt.LayerChart:
-    import altair as alt
-
-    rows = alt.Chart(alt.NamedData("rows"))
-    line = rows.mark_line(aria=False, color=FAINT, strokeWidth=0.7, opacity=0.6).encode(
-        **_plane(), order="p:Q", detail="sample:N"
-    )
-    points = rows.mark_point(filled=True, aria=False, size=18, opacity=0.9).encode(
-        **_plane(), color=_progress(), tooltip=alt.Tooltip("known:N")
-    )
-    return alt.layer(line, points).properties(width="container", height=280)
+def _plane(x: str, y: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {"axis": alt.Axis(grid=False, tickCount=5), "scale": alt.Scale(zero=False)}
+    return {"x": alt.X("x:Q", title=x, **flat), "y": alt.Y("y:Q", title=y, **flat)}
 
 
-def _against(axis: Axis) -> alt.LayerChart:
-    """A point for each network, hollow if not critical; lines through medians; bars over p and seeds."""
-    import altair as alt
-
-    rows, colour, shape = alt.Chart(alt.NamedData("rows")), _series("color"), _series("shape")
+def _against(panel: Panel) -> alt.LayerChart:
+    """Draw a point for each network, hollow if not critical; lines through medians; bars over p and seeds."""
+    colour, shape = _series(panel)
     where = alt.X(
         "x:Q",
         title="{x}",
         axis=alt.Axis(grid=False, values=alt.ExprRef("places"), format=PLAIN),
         scale=alt.Scale(zero=False, padding=12, nice=False),
     )
-    bars = rows.mark_rule(aria=False, opacity=0.35, strokeWidth=3).encode(
-        x=where, y=_height(axis, "min(low):Q"), y2="max(high):Q", color=colour
-    )
-    line = rows.mark_line(aria=False, strokeWidth=1.6).encode(
-        x=where, y=_height(axis, "median(value):Q"), color=colour
-    )
-    place = {"x": where, "y": _height(axis)}
+    rows = data("rows").encode(x=where, color=colour)
     look: dict[str, Any] = {"size": 48, "opacity": 1, "strokeWidth": 1.4, "cursor": "pointer"}
-    told = alt.Tooltip("known:N")
-    firm = alt.Chart(alt.NamedData("critical")).mark_point(filled=True, **look)
-    loose = alt.Chart(alt.NamedData("others")).mark_point(filled=False, **look)
     points = [
-        chart.encode(**place, color=colour, shape=shape, tooltip=told, description=alt.Description("said:N"))
-        for chart in (firm, loose)
+        data(name)
+        .mark_point(filled=filled, **look)
+        .encode(x=where, y=_height(panel), color=colour, shape=shape, **_KNOWN)
+        for name, filled in (("critical", True), ("others", False))
     ]
-    ring = (
-        alt.Chart(alt.NamedData("chosen"))
-        .mark_point(aria=False, size=200, strokeWidth=2, color=WARM)
-        .encode(**place)
+    ring = data("chosen").mark_point(aria=False, size=200, strokeWidth=2, color=WARM)
+    name = data("marks").transform_filter("datum.name")
+    return alt.layer(
+        data("marks").mark_line(**_DASHED).encode(x="x:Q", y="value:Q"),
+        rows.mark_rule(aria=False, opacity=0.35, strokeWidth=3).encode(
+            y=_height(panel, "min(low):Q"), y2="max(high):Q"
+        ),
+        rows.mark_line(aria=False, strokeWidth=1.6).encode(y=_height(panel, "median(value):Q")),
+        ring.encode(x=where, y=_height(panel)),
+        *points,
+        name.mark_text(align="right", baseline="bottom", dy=-3, fontSize=11).encode(
+            x="x:Q", y="value:Q", text="name:N"
+        ),
+    ).add_params(alt.param(name="places", value=[]))
+
+
+def scheme_items(sweep: LeakySweep) -> list[Chart]:
+    """Return the charts of step schemes (Figure 2) that this sweep can show; none if all have the same."""
+    found = []
+    for make in (_errors, _differences, _paths):
+        try:
+            found.append(make(sweep))
+        except InputError:
+            continue  # the sweep lacks what this one compares
+    return found
+
+
+def _errors(sweep: LeakySweep) -> Chart:
+    paired_differences(sweep)  # refuses what cannot be compared
+    rows = error_table(sweep)
+    base, shape = _schemes("errors", rows["scheme"])
+    tips = ["scheme:N", "layers:Q", alt.Tooltip("mean:Q", **TEXT), alt.Tooltip("std:Q", **TEXT)]
+    bars = base.mark_rule(strokeWidth=1.4).encode(y=alt.Y("low:Q", title="test error (MSE)"), y2="high:Q")
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        y=alt.Y("mean:Q", title="test error (MSE)", scale=alt.Scale(zero=False)), shape=shape, tooltip=tips
     )
-    level = alt.Chart(alt.NamedData("marks"))
-    task = level.mark_line(aria=False, color=FAINT, strokeDash=[5, 4], strokeWidth=1.2).encode(
-        x="x:Q", y="value:Q"
+    caption = "Test error against L for each scheme: mean and standard deviation over seeds."
+    return Chart(as_spec(alt.layer(bars, points), caption, 240), {"errors": rows}, caption)
+
+
+def _differences(sweep: LeakySweep) -> Chart:
+    pairs, each = paired_differences(sweep), seed_differences(sweep)
+    seeds, _ = _schemes("seeds", pairs["scheme"])
+    means, shape = _schemes("pairs", pairs["scheme"])
+    change = alt.Y("difference:Q", title=f"test error minus that of {BASELINE}")
+    tips = [alt.Tooltip(f"{name}:Q", **TEXT) for name in ("mean", "low", "high", "wins", "seeds")]
+    chart = alt.layer(
+        data("zero").mark_rule(color=FAINT).encode(y="difference:Q"),
+        seeds.mark_point(filled=True, size=22, opacity=0.5).encode(
+            y=change, tooltip=["scheme:N", "seed:Q", alt.Tooltip("difference:Q", **TEXT)]
+        ),
+        means.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        means.mark_point(filled=True, size=80, opacity=1).encode(
+            y=alt.Y("mean:Q"), shape=shape, tooltip=["scheme:N", *tips]
+        ),
     )
-    name = (
-        level.transform_filter("datum.name")
-        .mark_text(align="right", baseline="bottom", dy=-3, fontSize=11)
-        .encode(x="x:Q", y="value:Q", text="name:N")
+    caption = (
+        "What a scheme changes within each seed: small points are seeds, the larger their mean with its "
+        f"{CONFIDENCE:.0%} interval (Student). Below 0 is better than {BASELINE}."
     )
-    chart = _named(alt.layer(task, bars, line, ring, *points, name).properties(width="container", height=300))
-    return chart.add_params(alt.param(name="places", value=[]))
+    tables = {"pairs": pairs, "seeds": each, "zero": pd.DataFrame({"difference": [0.0]})}
+    return Chart(as_spec(chart, caption, 240), tables, caption)
+
+
+def _paths(sweep: LeakySweep) -> Chart:
+    rows, runs, (first, second) = scheme_paths(sweep)
+    colour, shape = _scheme_look(rows["scheme"])
+    axes = _plane(f"first principal component ({first:.0%})", f"second ({second:.0%})")
+    base = data("paths").encode(**axes, color=colour)
+    tips = ["scheme:N", alt.Tooltip("p:Q", **TEXT)]
+    chart = alt.layer(
+        base.mark_line(strokeWidth=1.3).encode(order="p:Q"),
+        base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, tooltip=tips),
+    )
+    design = runs[0].design
+    caption = (
+        f"The paths A_p of the schemes in the plane of a joint PCA: L̃ = {design.effective_depth:g}, "
+        f"L = {design.layers}, seed {design.seed}. A point is a layer."
+    )
+    return Chart(as_spec(chart, caption, 320), {"paths": rows}, caption)
+
+
+def _schemes(name: str, schemes: pd.Series[str]) -> tuple[alt.Chart, alt.Shape]:
+    """Return a chart by layers, schemes side by side, and their shapes."""
+    colour, shape = _scheme_look(schemes)
+    scale = alt.Scale(paddingInner=0.5, paddingOuter=0.3)
+    layers = alt.X("layers:O", title="layers L", axis=alt.Axis(labelAngle=0), scale=scale)
+    return data(name).encode(x=layers, xOffset=alt.XOffset("scheme:N"), color=colour), shape
+
+
+def _scheme_look(schemes: pd.Series[str]) -> tuple[alt.Color, alt.Shape]:
+    """Return one colour and one shape for each scheme; the legend names those that are there."""
+    every = list(get_args(Scheme))
+    present = [scheme for scheme in every if scheme in set(schemes)]
+    legend = alt.Legend(title=None, orient="top", values=present, symbolOpacity=1)
+    colours = [SCHEME_LOOKS[scheme][0] for scheme in every]
+    shapes = [_SHAPES[SCHEME_LOOKS[scheme][1]] for scheme in every]
+    return (
+        alt.Color("scheme:N", scale=alt.Scale(domain=every, range=colours), legend=legend),
+        alt.Shape("scheme:N", scale=alt.Scale(domain=every, range=shapes), legend=legend),
+    )

@@ -1,63 +1,178 @@
-"""Many soundings as the data of one page: numbers packed, families coloured, what is known beside them."""
+"""Several soundings as a page: compared with each other, or all of a survey as an atlas."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fathometer.compare import facts_of, known_facts
+from fathometer.compare import (
+    Clustering,
+    best_predictors,
+    by_name,
+    cluster,
+    comparable,
+    facts_of,
+    family_agreement,
+    known_facts,
+    signature_distances,
+    signatures,
+    statistics,
+)
+from fathometer.compare.soundings import ASPECTS, Soundings, labels_of
+from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
-from fathometer.report.page.colours import CATEGORIES
-from fathometer.report.page.encoding import packed
-from fathometer.report.page.sounding import site_columns
+from fathometer.report.numbers import in_words
+from fathometer.report.page.charts import atlas_charts, hues, overlay_charts
+from fathometer.report.page.document import packed, plain
+from fathometer.report.page.items import Item, Page, Section, Table, View, Words
+from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
+from fathometer.report.page.sounding import ORIGIN, data_name, provenance_facts, sounding_data
+from fathometer.report.tables import predictor_table, year_table
 from fathometer.report.words import what_stands_out
 from fathometer.results.sounding import Sounding
 
-_TO_LMS = np.array([[0.39633778, 0.21580376], [-0.10556135, -0.06385417], [-0.08948418, -1.29148555]])
-_TO_RGB = np.array(
-    [
-        [4.07674166, -3.30771159, 0.23096993],
-        [-1.26843800, 2.60975740, -0.34131940],
-        [-0.00419609, -0.70341861, 1.70761470],
-    ]
-)
+_GAUGE = "affinity"
+_MAX_LINES = 8  # lines that can be told apart; of more networks the first six are shown at first
 
 
-def network_data(sounding: Sounding, name: str, *, words: bool = False) -> dict[str, Any]:
-    """A sounding as the programs unpack it (`Network` in `overlay.js`): no single batches, little text.
+def several_page(
+    soundings: Soundings,
+    facts: pd.DataFrame | None = None,
+    *,
+    allow_mismatch: bool = False,
+    title: str | None = None,
+) -> Page:
+    """Return the report of at least two soundings that can be compared.
+
+    Distances and statistics are of affinity scores; the overlay shows every gauge that all have.
 
     Args:
-        sounding: the result.
-        name: what to call it on the page.
-        words: also what stands out in its first gauge.
+        soundings: by name, or a list.
+        facts: network × family, accuracy, depth, parameters, gflops, year, as far as known; what the
+            soundings themselves or torchvision say, if left out.
+        allow_mismatch: also where data, reduction or samples differ; the page says so.
+        title: of the page.
     """
-    gauges, order = sounding.gauges, [site.name for site in sounding.sites]
-    values = sounding.records.groupby("site", sort=False)[gauges]
-    means, spread = values.mean().reindex(order), values.std().reindex(order)
-    return {
-        "name": name,
-        "gauges": gauges,
-        "sites": site_columns(sounding),
-        "blocks": [[block.label, block.start, block.stop, block.name] for block in blocks_of(sounding.sites)],
-        "mean": {gauge: packed(means[gauge]) for gauge in gauges},
-        "std": {gauge: packed(spread[gauge]) for gauge in gauges} if spread.notna().any(axis=None) else {},
-        "summary": {gauge: packed(_summary(means[gauge])) for gauge in gauges},
-        "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in gauges[:1] if words},
+    named, complaints = _comparable(soundings, allow_mismatch)
+    if len(named) < 2:
+        raise InputError(
+            f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
+        )
+    known = facts_beside(named, facts)
+    members = members_of(known)
+    sections = [Section("", (*map(Words, complaints), overlay_view(named, members)))]
+    try:
+        tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
+    except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
+        sections.append(Section("Distances", (Words(f"No distances: {error}"),)))
+    else:
+        numbers = statistics(named, _GAUGE)
+        sections.append(Section("Distances", _distances(tree, members)))
+        sections.append(Section("Statistics", (_statistics(numbers.loc[list(tree.names)], known),)))
+        if "year" in known.columns:
+            years = year_table(named, known, _GAUGE)
+            sections.append(Section("Over the years", (years_chart(years, _GAUGE),)))
+        sections += _predictors(numbers, known, members)
+    origins = _origins(named)
+    sections.append(Section(ORIGIN, (Table(origins),)))
+    on = (
+        origins["data"].iloc[0]
+        if origins["data"].nunique() == 1
+        else f"{origins['data'].nunique()} data sets"
+    )
+    families = f", {len(set(members.values()))} families" if members else ""
+    name = " and ".join(named) if len(named) == 2 else f"{len(named)} networks compared"
+    return Page(title or name, f"{len(named)} networks on {on}{families}", tuple(sections))
+
+
+def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title: str | None = None) -> Page:
+    """Return the report of many soundings; they may differ in data, settings and gauges.
+
+    Args:
+        soundings: by name, or a list.
+        facts: network × family, accuracy, parameters, year and other numbers, as far as known; what the
+            soundings themselves or torchvision say, if left out.
+        title: of the page.
+    """
+    named = by_name(soundings)
+    known = facts_beside(named, facts)
+    data = {data_name(sounding) for sounding in named.values()}
+    families = len(set(members_of(known).values()))
+    parts = [_counted(named), f"on {data.pop()}" if len(data) == 1 else f"on {len(data)} data sets"]
+    if families:
+        parts.insert(1, "1 family" if families == 1 else f"{families} families")
+    view = View("atlas", atlas_data(named, known), atlas_charts())
+    return Page(title or "Atlas", ", ".join(parts), (Section("", (view,)),))
+
+
+def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, Any]:
+    """Return what the view shows: the networks, the colours of families, the known facts.
+
+    Args:
+        named: the soundings.
+        facts: a row for each, as `facts_beside` returns them.
+    """
+    members = members_of(facts)
+    numbers = facts.drop(columns="family")
+    networks = [
+        {
+            **network_data(sounding, name),
+            "family": members.get(name),
+            "data": data_name(sounding),
+            "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in sounding.gauges[:1]},
+            "origin": dict(provenance_facts(sounding.provenance).pairs),
+            "facts": {str(key): plain(value) for key, value in numbers.loc[name].items()},
+        }
+        for name, sounding in named.items()
+    ]
+    families = hues(sorted(set(members.values())))
+    return {"networks": networks, "families": families, "facts": [str(name) for name in numbers.columns]}
+
+
+def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str]) -> View:
+    """Return the networks over each other, by their affinity at first; many are coloured by family."""
+    colours, own = hues(sorted(set(members.values()))), hues(named)
+    networks = [
+        {
+            **network_data(sounding, name),
+            "family": members.get(name),
+            "hue": own[name],
+            "family_hue": colours.get(members.get(name, "")),
+        }
+        for name, sounding in named.items()
+    ]
+    shown = len(named) if len(named) <= _MAX_LINES else 6
+    return View("overlay", {"networks": networks, "gauge": _GAUGE, "shown": shown}, overlay_charts())
+
+
+def network_data(sounding: Sounding, name: str) -> dict[str, Any]:
+    """Return a sounding as `Network` in `overlay.js` takes it: no single batches, numbers packed."""
+    data = sounding_data(sounding, name)
+    del data["sites"]["block"]  # many times the same long name: `blocks` has it
+    data["blocks"] = [[b.label, b.start, b.stop, b.name] for b in blocks_of(sounding.sites)]
+    grouped = sounding.records.groupby("site", sort=False)[sounding.gauges]
+    means, stds = (part.reindex([s.name for s in sounding.sites]) for part in (grouped.mean(), grouped.std()))
+    kept = stds.columns if stds.notna().any(axis=None) else ()
+    return data | {
+        "mean": {gauge: packed(means[gauge]) for gauge in sounding.gauges},
+        "std": {gauge: packed(stds[gauge]) for gauge in kept},
+        "summary": {gauge: packed(_summary(means[gauge])) for gauge in sounding.gauges},
     }
 
 
 def _summary(values: pd.Series[float]) -> list[float]:
-    """Min, median, max and spread over the sites with a finite value."""
+    """Return min, median, max and spread over the sites with a finite value."""
     known = values[np.isfinite(values.to_numpy(float))]
     return [known.min(), known.median(), known.max(), known.max() - known.min()]
 
 
 def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """What is known of each network, a row for each: `family` (or None), and numbers of which any is known.
+    """Return a row for each network: `family` (or None), and the numbers of which any is known.
 
     Args:
         named: the soundings.
@@ -73,29 +188,93 @@ def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = Non
 
 
 def members_of(facts: pd.DataFrame) -> dict[str, str]:
-    """Network → family, of those that have one."""
+    """Return network → family, of those that have one."""
     return {str(name): str(family) for name, family in facts["family"].items() if family is not None}
 
 
-def hues(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each name: those of the figures for up to six, else even steps around the circle.
-
-    Neighbours on the circle differ in lightness too. Both light and dark paper carry all of them.
-
-    Example:
-        >>> hues(["ResNet", "VGG", "ResNet"])
-        {'ResNet': '#0072b2', 'VGG': '#d55e00'}
-    """
-    known = list(dict.fromkeys(names))
-    if len(known) <= len(CATEGORIES):
-        return dict(zip(known, CATEGORIES, strict=False))
-    return {name: _hue(place / len(known), place % 2 == 1) for place, name in enumerate(known)}
+def _counted(named: Mapping[str, Sounding]) -> str:
+    """Say how many networks, and how many soundings if some networks have several."""
+    models = [sounding.provenance.model for sounding in named.values()]
+    found = {tuple(str(model.get(key)) for key in ("name", "weights", "sha256")) for model in models}
+    networks = "1 network" if len(found) == 1 else f"{len(found)} networks"
+    return networks if len(found) == len(named) else f"{len(named)} soundings of {networks}"
 
 
-def _hue(turn: float, light: bool) -> str:
-    """A colour by its place on the circle of OKLCH (Ottosson, 2020), where lightness is as the eye has it."""
-    a, b = 0.13 * math.cos(2 * math.pi * turn), 0.13 * math.sin(2 * math.pi * turn)
-    lms = ((0.69 if light else 0.58) + _TO_LMS @ [a, b]) ** 3
-    linear = np.clip(_TO_RGB @ lms, 0, 1)
-    shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in shown)
+def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, Sounding], list[str]]:
+    """Return the soundings by name, and the warnings about comparing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        named = comparable(soundings, _GAUGE, allow_mismatch=allow_mismatch)
+    complaints = [str(warning.message) for warning in caught]
+    for complaint in complaints:
+        warnings.warn(complaint, stacklevel=3)
+    return named, [f"{complaint[0].upper()}{complaint[1:]}." for complaint in complaints]
+
+
+def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
+    found = tree.distances
+    words = f"DTW distances of {in_words(found.gauge)}, {tree.method} linkage."
+    if not math.isnan(tree.cophenetic):
+        words += (
+            f" Cophenetic correlation {tree.cophenetic:.3f}: how well the tree represents the distances, "
+            "1 is best."
+        )
+    if len(set(members.values())) > 1:
+        agreement = family_agreement(found, members)
+        judged = agreement[agreement["same"].notna()]
+        if len(judged):
+            same = int((judged["same"] == True).sum())  # noqa: E712
+            words += (
+                f" The nearest neighbour is in the same family for {same} of {len(judged)} networks; mean "
+                f"silhouette {judged['silhouette'].mean():.2f}."
+            )
+    if len(found.names) > MAX_MATRIX:
+        return (Words(f"{words} The matrix of more than {MAX_MATRIX} networks is not drawn here."),)
+    return (Words(words), tree_chart(tree, members))
+
+
+def _statistics(numbers: pd.DataFrame, facts: pd.DataFrame) -> Table:
+    beside = facts.loc[numbers.index]
+    table = pd.concat([beside[["family"]], numbers, beside.drop(columns="family")], axis=1)
+    if beside["family"].isna().all():
+        table = table.drop(columns="family")
+    caption = (
+        f"{in_words(_GAUGE).capitalize()} over the sites of each network, in the order of the tree. low, "
+        "high, share and ashman are from a fit of two modes; dip and p from Hartigan's test for one mode; "
+        "bimodal means p below 0.05."
+    )
+    return Table(table.reset_index(names="network"), caption)
+
+
+def _predictors(numbers: pd.DataFrame, facts: pd.DataFrame, members: Mapping[str, str]) -> list[Section]:
+    """Return nothing if accuracies are unknown; a sentence if no family has three of them."""
+    if "accuracy" not in facts.columns:
+        return []
+    title = "What predicts accuracy"
+    try:
+        best = best_predictors(numbers, facts, members)
+    except InputError as error:
+        return [Section(title, (Words(f"No predictor: {error}."),))]
+    words = Words(
+        "For each family the best statistic of the signature and the best characteristic of the network, by "
+        "R² of a line. Left out: R² for networks that were not used for the line, below 0 if worse than the "
+        "mean of the others. Chance: the share of permutations of the accuracies for which the best "
+        "predictor is as good."
+    )
+    charts = [predictor_chart(*each) for each in predictor_table(best, numbers, facts, members)]
+    return [Section(title, (words, *charts, Table(best)))]
+
+
+def _origins(named: Mapping[str, Sounding]) -> pd.DataFrame:
+    facts = [sounding.provenance for sounding in named.values()]
+    aspects = {aspect: labels_of(list(named.values()), aspect) for aspect in ASPECTS}
+    return pd.DataFrame(
+        {
+            "network": list(named),
+            "model": [str(each.model.get("name", "?")) for each in facts],
+            **aspects,
+            "batches": [int(sounding.records["batch"].nunique()) for sounding in named.values()],
+            "date": [each.date for each in facts],
+            "device": [each.device for each in facts],
+        }
+    )

@@ -1,22 +1,35 @@
-"""One sounding as a page: its signature, its strip, its distribution, its table, and where it came from."""
+"""One sounding as a page, and a training: the signature at every step, what was logged, what changed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fathometer.compare.soundings import plan_label
 from fathometer.report.blocks import blocks_of
-from fathometer.report.page.encoding import column, packed
-from fathometer.report.page.items import Facts, Page, Section, View
-from fathometer.report.page.signature_charts import sounding_charts
-from fathometer.report.words import what_stands_out
+from fathometer.report.page.charts import film_charts, sounding_charts
+from fathometer.report.page.document import packed, plain
+from fathometer.report.page.items import Facts, Page, Section, View, Words
+from fathometer.report.tables import site_table, step_edges
+from fathometer.report.words import cost_words, history_words, what_stands_out
+from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
 
+MAX_VALUES = 1_000_000
+"""So many numbers of a training go into a page: step × site × gauge. Beyond, some steps are left out."""
+MAX_POINTS = 400
+"""So many values of a metric are drawn."""
+
+ORIGIN = "Provenance"
+
 
 def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
-    """The report of one sounding."""
+    """Return the report of one sounding."""
     facts = sounding.provenance
     name = title or str(facts.model.get("name", "a network"))
     batches = sounding.records["batch"].nunique()
@@ -25,72 +38,116 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
         f"{len(sounding.sites)} {what} on {facts.data.get('name', 'data')}, "
         f"{batches} {'batch' if batches == 1 else 'batches'} of {facts.settings.get('samples', '?')} samples"
     )
-    view = View("sounding", sounding_data(sounding, name, batches=True), sounding_charts())
-    return Page(name, lead, (Section("", (view,)), Section("Where it came from", (provenance_facts(facts),))))
-
-
-def sounding_data(sounding: Sounding, name: str, *, batches: bool = False) -> dict[str, Any]:
-    """Everything that the view shows of a sounding, as plain values.
-
-    Args:
-        sounding: the result.
-        name: what to call it on the page.
-        batches: also each batch's values, not only their mean and standard deviation.
-    """
-    gauges, blocks = sounding.gauges, blocks_of(sounding.sites)
-    data: dict[str, Any] = {
-        "name": name,
-        "gauges": gauges,
-        "sites": {
-            **site_columns(sounding),
-            "block": [block.name for block in blocks for _ in range(len(block))],
-        },
-        "blocks": [[block.label, block.start, block.stop] for block in blocks],
-        "mean": {gauge: packed(sounding.mean(gauge)) for gauge in gauges},
-        "std": {gauge: packed(sounding.std(gauge)) for gauge in gauges},
-        "words": {gauge: what_stands_out(sounding, gauge) for gauge in gauges},
+    data = sounding_data(sounding, name)
+    data |= {
+        "mean": {gauge: packed(sounding.mean(gauge)) for gauge in sounding.gauges},
+        "std": {gauge: packed(sounding.std(gauge)) for gauge in sounding.gauges},
+        "words": {gauge: what_stands_out(sounding, gauge) for gauge in sounding.gauges},
+        "batches": {gauge: _by_batch(sounding, gauge) for gauge in sounding.gauges},
     }
-    if batches:
-        data["batches"] = {gauge: _by_batch(sounding, gauge) for gauge in gauges}
-    return data
+    view = View("sounding", data, sounding_charts())
+    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, (provenance_facts(facts),))))
 
 
-def site_columns(sounding: Sounding) -> dict[str, list[Any]]:
-    """The sites in order of depth: name, operator, call, samples and features, a column each."""
-    order = [site.name for site in sounding.sites]
-    sizes = sounding.records.drop_duplicates("site").set_index("site").reindex(order)
+def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
+    """Return what every view of a sounding needs: its name, gauges, sites and blocks."""
+    sites = site_table(sounding)
+    columns = ("site", "operator", "call", "block", "samples", "features")
     return {
-        "site": order,
-        "operator": [site.operator for site in sounding.sites],
-        "call": [site.call for site in sounding.sites],
-        "samples": column(sizes["n"]),
-        "features": column(sizes["d"]),
+        "name": name,
+        "gauges": sounding.gauges,
+        "sites": {column: [plain(value) for value in sites[column]] for column in columns},
+        "blocks": [[block.label, block.start, block.stop] for block in blocks_of(sounding.sites)],
     }
 
 
 def provenance_facts(facts: Provenance) -> Facts:
-    """The provenance, name by name."""
+    """Return the provenance as names and values."""
+    parts = {"network": facts.model, "data": facts.data, "setting": facts.settings, "version": facts.versions}
     pairs = {
-        **_flat("network", facts.model),
-        **_flat("data", facts.data),
-        **_flat("setting", facts.settings),
-        **_flat("version", facts.versions),
-        "device": facts.device,
-        "date": facts.date,
-        "seconds": str(facts.seconds),
-    }
-    return Facts("Network, data, settings, versions", pairs)
-
-
-def _flat(kind: str, values: Mapping[str, Any]) -> dict[str, str]:
-    return {
         f"{kind}: {name}": value if isinstance(value, str) else json.dumps(value, default=str)
+        for kind, values in parts.items()
         for name, value in values.items()
         if value is not None
     }
+    also = {"device": facts.device, "date": facts.date, "seconds": str(facts.seconds)}
+    return Facts("Network, data, settings, versions", pairs | also)
+
+
+def data_name(sounding: Sounding) -> str:
+    """Return what the plan of a survey calls the data, or else what they are called themselves."""
+    return plan_label(sounding, "data") or str(sounding.provenance.data.get("name", "?"))
+
+
+def history_page(history: History, title: str | None = None) -> Page:
+    """Return the report of a training."""
+    last, count = history.soundings[-1], len(history.steps)
+    name = title or str(last.provenance.model.get("name", "a network"))
+    soundings = "1 sounding" if count == 1 else f"{count} soundings"
+    steps = f"step {history.steps[0]}" if count == 1 else f"steps {history.steps[0]} to {history.steps[-1]}"
+    lead = (
+        f"{soundings} of {len(last.sites)} activation sites, {steps}, on "
+        f"{last.provenance.data.get('name', 'data')}"
+    )
+    view = View("film", film_data(history, name), film_charts())
+    cost = cost_words(history)
+    origin = ([Words(cost)] if cost else []) + [provenance_facts(last.provenance)]
+    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, tuple(origin))))
+
+
+def film_data(history: History, name: str) -> dict[str, Any]:
+    """Return everything that the view shows of a training; `frames` are step × site."""
+    kept = frames_kept(history)
+    steps = [int(history.steps[place]) for place in kept]
+    data = sounding_data(history.soundings[-1], name) | {
+        "steps": steps,
+        "edges": step_edges(steps).tolist(),
+        "left_out": len(history.steps) - len(kept),
+        "words": {gauge: history_words(history, gauge) for gauge in history.gauges},
+        "metrics": {
+            str(metric): _metric(group, steps)
+            for metric, group in history.metrics.groupby("name", sort=False)
+        },
+        **{name: {} for name in ("frames", "errors", "extent", "change")},
+    }
+    for gauge in history.gauges:
+        values = history.table(gauge).to_numpy(float)[kept]
+        errors = np.array([history.soundings[place].std(gauge).to_numpy(float) for place in kept])
+        spread = np.nan_to_num(errors)  # no error bars where there was one batch
+        data["frames"][gauge] = [packed(row) for row in values]
+        data["errors"][gauge] = [packed(row) for row in errors] if (spread > 0).any() else None
+        data["extent"][gauge] = _extent(np.concatenate([values - spread, values + spread]))
+        data["change"][gauge] = {name: packed(part) for name, part in history.change(gauge).items()}
+    return data
+
+
+def frames_kept(history: History, most: int = MAX_VALUES) -> list[int]:
+    """Return which steps are shown: all, or as many as fit, evenly, with the first and the last."""
+    count = len(history.steps)
+    fitting = max(2, most // max(len(history.soundings[0].sites) * len(history.gauges), 1))
+    if count <= fitting:
+        return list(range(count))
+    return sorted({round(place) for place in np.linspace(0, count - 1, fitting).tolist()})
+
+
+def _extent(values: npt.NDArray[np.float64]) -> list[float] | None:
+    """Return the lowest and the highest value of the whole training; None if there is none."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return None
+    low, high = float(finite.min()), float(finite.max())
+    return [low, high] if low < high else [low - 0.5, high + 0.5]
+
+
+def _metric(group: pd.DataFrame, steps: list[int]) -> dict[str, Any]:
+    """Return steps and values of one metric, evenly fewer if there are very many; `at` the steps shown."""
+    places = np.unique(np.linspace(0, len(group) - 1, min(len(group), MAX_POINTS)).round().astype(int))
+    part = group.iloc[places]
+    at = group.drop_duplicates("step", keep="last").set_index("step")["value"].reindex(steps)
+    found = {"step": part["step"], "value": part["value"], "at": at}
+    return {name: [plain(value) for value in values] for name, values in found.items()}
 
 
 def _by_batch(sounding: Sounding, gauge: str) -> list[dict[str, str]]:
-    order = [site.name for site in sounding.sites]
-    table = sounding.records.pivot(index="site", columns="batch", values=gauge).reindex(order)
-    return [packed(row) for row in table.to_numpy(float)]
+    table = sounding.records.pivot(index="site", columns="batch", values=gauge)
+    return [packed(row) for row in table.reindex([s.name for s in sounding.sites]).to_numpy(float)]

@@ -1,4 +1,4 @@
-// An atlas: every network in a table and a chart; search, look into one, hold two against each other.
+// An atlas: every sounding in a table and a chart; search, open one, compare two.
 const STATISTICS = ["min", "median", "max", "spread"];
 
 /** Where an address leads: one network, or two. */
@@ -49,7 +49,7 @@ Views.atlas = class {
     this.ticked = [];
     this.search = make("input", { type: "search", placeholder: "name, family, data", "aria-label": "Search", oninput: () => this.find() });
     this.said = make("span", { role: "status", class: "lead" });
-    this.scatter = make("div", { class: "chart", "data-part": "scatter" });
+    this.scatter = chartPlace("scatter");
     this.gap = make("p", { class: "lead" });
     this.panel = make("section", { class: "opened", "aria-label": "Chosen network", hidden: true });
     const axes = [...STATISTICS, "sites", ...data.facts].map((name) => [name, label(name)]);
@@ -58,9 +58,9 @@ Views.atlas = class {
         chooser("Gauge", gauges.map((name) => [name, label(name)]), this.gauge, (name) => this.show(name)), this.said),
       this.chips(),
       make("div", { class: "controls" },
-        chooser("Across", axes, this.x, (name) => { this.x = name; this.drawScatter(); }),
-        chooser("Up", axes, this.y, (name) => { this.y = name; this.drawScatter(); })),
-      make("figure", {}, this.scatter, this.gap), this.table(), this.panel,
+        chooser("x axis", axes, this.x, (name) => { this.x = name; this.drawScatter(); }),
+        chooser("y axis", axes, this.y, (name) => { this.y = name; this.drawScatter(); })),
+      figureOf(this.scatter, this.gap), this.table(), this.panel,
     );
     addEventListener("hashchange", () => this.route());
     this.show(this.gauge);
@@ -233,9 +233,8 @@ Views.atlas = class {
       const view = make("div");
       place.append(make("p", { class: "lead" }, [first.family, `${first.count} sites on ${first.data}`, ...facts].filter(Boolean).join(", ")), view);
       new Views.sounding(view, first.sounding(), this.charts);
-      place.append(make("h3", {}, "Where it came from"), make("details", { class: "facts", "data-part": "origin" },
-        make("summary", {}, "Network, data, settings, versions"), make("dl", {},
-        ...Object.entries(first.origin).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))))));
+      place.append(make("h3", {}, "Provenance"), make("details", { class: "facts", "data-part": "origin" },
+        make("summary", {}, "Network, data, settings, versions"), listOf(Object.entries(first.origin))));
     } else if (!shared(this.opened).length) place.append("These two have no gauge in common.");
     else {
       this.opened.forEach((network, k) => { network.hue = DATA.palette[k]; });

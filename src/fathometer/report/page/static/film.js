@@ -1,23 +1,17 @@
 // A training as a film: choose a step, or let it play; look at all steps at once, and at what changed.
 Views.film = class {
   constructor(element, data, charts) {
-    this.data = data;
-    this.charts = charts;
-    this.gauge = data.gauges[0];
-    this.last = data.steps.length - 1;
-    this.at = this.last;
-    this.timer = null;
-    this.metric = this.usualMetric();
-    this.edges = this.halfWays();
+    const last = data.steps.length - 1, names = Object.keys(data.metrics);
+    Object.assign(this, { data, charts, gauge: data.gauges[0], last, at: last, timer: null, edges: data.edges });
+    this.metric = names.find((name) => /loss/i.test(name)) ?? names[0] ?? null;
     element.replaceChildren(...this.parts());
     this.show(this.gauge);
   }
 
   parts() {
     const { gauges, steps, metrics } = this.data, names = Object.keys(metrics);
-    const chart = (part) => make("div", { class: "chart", "data-part": part });
     this.words = make("p", { "data-words": true });
-    [this.frame, this.map, this.logged] = ["frame", "map", "metric"].map(chart);
+    [this.frame, this.map, this.logged] = ["frame", "map", "metric"].map(chartPlace);
     this.button = make("button", { type: "button", "aria-pressed": "false", onclick: () => this.toggle() }, "▶ Play");
     this.slider = make("input", { type: "range", min: 0, max: this.last, step: 1, "aria-label": "Step", oninput: () => this.seek(Number(this.slider.value)) });
     this.now = make("figcaption", { "data-now": true });
@@ -26,7 +20,7 @@ Views.film = class {
     this.watch = new ResizeObserver(() => this.outline());
     const few = this.last < 1;
     this.stage = make("div", { class: "stage", role: "group", "aria-label": "Film: space plays, arrow keys step", tabindex: few ? null : "0" },
-      make("figure", {}, this.frame, this.now),
+      figureOf(this.frame, this.now),
       few ? null : make("div", { class: "controls transport" }, this.button, this.slider));
     this.stage.addEventListener("keydown", (event) => this.key(event));
     const options = gauges.map((name) => [name, label(name)]);
@@ -34,35 +28,21 @@ Views.film = class {
       make("div", { class: "controls" }, chooser("Gauge", options, this.gauge, (name) => this.show(name))),
       this.words, this.stage,
       ...(few ? [] : [make("h3", {}, "Every site at every step"),
-        make("p", { class: "note" }, `A column is a sounding, ${steps.length} in all; the outlined one is shown above. Choose a column to go there.`),
-        make("figure", {}, this.map)]),
-      ...(names.length ? [make("h3", {}, "While it learned"),
+        make("p", { class: "note" }, `A column is a sounding, ${steps.length} in total; the outlined one is shown above. Choose a column to see it.`),
+        figureOf(this.map)]),
+      ...(names.length ? [make("h3", {}, "Metrics during training"),
         names.length > 1 ? make("div", { class: "controls" },
           chooser("Metric", names.map((name) => [name, name]), this.metric, (name) => this.showMetric(name))) : null,
-        make("figure", {}, this.logged)] : []),
-      make("h3", {}, "First and last"), this.change,
+        figureOf(this.logged)] : []),
+      make("h3", {}, "First and last step"), this.change,
     ].filter(Boolean);
-  }
-
-  /** The loss, if there is one. */
-  usualMetric() {
-    const names = Object.keys(this.data.metrics);
-    return names.find((name) => /loss/i.test(name)) ?? names[0] ?? null;
-  }
-
-  /** Where columns of the map begin and end: half-way between steps. */
-  halfWays() {
-    const { steps } = this.data, n = steps.length;
-    if (n === 1) return [steps[0] - 0.5, steps[0] + 0.5];
-    const between = steps.slice(1).map((step, i) => (step + steps[i]) / 2);
-    return [2 * steps[0] - between[0], ...between, 2 * steps[n - 1] - between[n - 2]];
   }
 
   /** Everything for one gauge. */
   async show(gauge) {
     this.gauge = gauge;
     const { words, extent, left_out: out, sites } = this.data, name = label(gauge);
-    this.words.textContent = words[gauge] + (out ? ` ${out} soundings between are left out here, evenly; the history has them.` : "");
+    this.words.textContent = words[gauge] + (out ? ` ${out} steps between them are left out here, evenly; the history has them.` : "");
     this.tell();
     this.table();
     this.showMetric(this.metric);
@@ -81,8 +61,7 @@ Views.film = class {
 
   /** A chart with its words, and with what its axes show. */
   spec(chart, words, known) {
-    const params = this.charts[chart].params.map(({ name }) => ({ name, value: known[name] }));
-    return { ...filled(this.charts[chart], words), params };
+    return withParams(filled(this.charts[chart], words), known);
   }
 
   /** The sites at one step; new objects each time, for Vega marks those it has. */
@@ -230,7 +209,7 @@ Views.film = class {
     const { sites, steps, change } = this.data, { first, last, change: by } = change[this.gauge];
     const heads = [["#", 1], ["site"], ["operator"], ["block"], [`step ${steps[0]}`, 1], [`step ${steps[this.last]}`, 1], ["change", 1]];
     const rows = sites.site.map((site, i) => [
-      numberCell(i + 1), ...[site, sites.operator[i], sites.block[i]].map((text) => make("td", {}, text)),
+      numberCell(i + 1), ...textCells(site, sites.operator[i], sites.block[i]),
       ...[first[i], last[i], by[i]].map(numberCell)]);
     this.change.replaceChildren(tableOf(heads, rows, `${label(this.gauge)}, first and last`).figure);
   }

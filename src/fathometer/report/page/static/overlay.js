@@ -1,4 +1,4 @@
-// Networks laid over each other: choose a gauge and the networks, hold two of them against each other site by site.
+// Networks over each other: choose a gauge and the networks, and compare two of them site by site.
 
 /** A sounding as the page holds it. */
 class Network {
@@ -29,7 +29,7 @@ class Network {
     };
   }
 
-  /** What stands out, as `fathometer.report.words` has it; the page holds the words of the first gauge only. */
+  /** What stands out, as `words.py` says it; the page has the words of the first gauge only. */
   inWords(gauge) {
     const values = this.mean(gauge), places = [...values.keys()].filter((i) => values[i] !== null).sort((i, j) => values[i] - values[j]);
     const name = label(gauge), said = name.charAt(0).toUpperCase() + name.slice(1), last = places.length - 1;
@@ -101,12 +101,10 @@ Views.overlay = class {
     this.colours = this.families && this.networks.length > data.shown ? "family" : "network";
     [this.first, this.second] = this.networks;
     this.by = "depth";
-    this.overlay = make("div", { class: "chart", "data-part": "overlay" });
+    [this.overlay, this.alignment, this.difference] = ["overlay", "alignment", "difference"].map(chartPlace);
     this.ticks = make("div", { class: "ticks" });
     this.words = make("p", { "data-words": true, "aria-live": "polite" });
     this.legend = make("div", { class: "legend" });
-    this.alignment = make("div", { class: "chart", "data-part": "alignment" });
-    this.difference = make("div", { class: "chart", "data-part": "difference" });
     this.pairs = make("div", {});
     const names = this.networks.map((network, i) => [String(i), network.name]);
     element.replaceChildren(
@@ -114,13 +112,13 @@ Views.overlay = class {
         chooser("Gauge", gauges.map((name) => [name, label(name)]), this.gauge, (name) => { this.gauge = name; this.show(); }),
         this.families ? chooser("Colour by", [["network", "network"], ["family", "family"]], this.colours,
           (name) => { this.colours = name; this.list(); this.drawOverlay(); }) : null),
-      make("figure", {}, this.overlay), this.fieldset(),
+      figureOf(this.overlay), this.fieldset(),
       make("h3", {}, "Two networks, site by site"),
       make("div", { class: "controls" },
         chooser("A", names, "0", (i) => { this.first = this.networks[i]; this.hold(); }),
         chooser("B", names, "1", (i) => { this.second = this.networks[i]; this.hold(); }),
         chooser("Aligned by", [["depth", "relative depth"], ["dtw", "dynamic time warping"]], this.by, (by) => { this.by = by; this.hold(); })),
-      this.words, this.legend, make("figure", {}, this.alignment), make("figure", {}, this.difference), this.pairs,
+      this.words, this.legend, figureOf(this.alignment), figureOf(this.difference), this.pairs,
     );
     this.list();
     this.show();
@@ -184,7 +182,7 @@ Views.overlay = class {
     return { pairs: pairs.map(([i, j]) => [left[i], right[j]]), distance };
   }
 
-  /** B held against A. */
+  /** Compare B with A. */
   hold() {
     const { first, second, gauge } = this, { pairs, distance } = this.align();
     const rows = pairs.map(([i, j]) => {
@@ -210,9 +208,9 @@ Views.overlay = class {
 
   summary(rows, distance) {
     const { first, second } = this;
-    if (!rows.length) return "There is nothing to hold against each other: one of the two has no values.";
+    if (!rows.length) return "There is nothing to compare: one of the two has no values.";
     const how = distance === null
-      ? "Each site of the longer network is held against that of the other at the nearest relative depth."
+      ? "Each site of the longer network is compared with the site of the other at the nearest relative depth."
       : `The distance by dynamic time warping is ${number(distance)}.`;
     const mean = rows.reduce((sum, row) => sum + row.difference, 0) / rows.length;
     const most = rows.reduce((best, row) => (Math.abs(row.difference) > Math.abs(best.difference) ? row : best));
@@ -237,7 +235,7 @@ Views.overlay = class {
 
   table(rows) {
     const heads = [["site of A"], ["site of B"], ["A", 1], ["B", 1], ["B − A", 1]];
-    const cells = rows.map(({ sites, a, b, difference }) => [...sites.map((site) => make("td", {}, site)), ...[a, b, difference].map(numberCell)]);
+    const cells = rows.map(({ sites, a, b, difference }) => [...textCells(...sites), ...[a, b, difference].map(numberCell)]);
     return make("details", {}, make("summary", {}, `All ${rows.length} pairs`), tableOf(heads, cells, "All pairs").figure);
   }
 };

@@ -1,4 +1,4 @@
-// What every program of the page shares: the data, elements, numbers, light and dark.
+// What all programs of the page share: data, elements, numbers, charts, tables.
 const DATA = JSON.parse(document.getElementById("data").textContent, (_, value) => {
   const text = value?.["float32 base64"];
   return typeof text === "string" ? unpacked(text) : value;
@@ -16,7 +16,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A number for reading, as `number` in `words.py` writes it. */
+/** A number for reading, as `number` in `numbers.py` writes it. */
 function number(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
@@ -42,6 +42,30 @@ function rowsOf(columns) {
   return Array.from({ length: count }, (_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
 }
 
+/** The name of a gauge for reading. */
+function label(gauge) {
+  return gauge === "affinity" ? "affinity score" : gauge.replaceAll("_", " ");
+}
+
+/** Cells of text. */
+function textCells(...texts) {
+  return texts.map((text) => make("td", {}, text ?? ""));
+}
+
+/** Names and values, as a list. */
+function listOf(pairs) {
+  return make("dl", {}, ...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
+}
+
+/** A place for a chart, in a figure. */
+function figureOf(element, ...more) {
+  return make("figure", {}, element, ...more);
+}
+
+function chartPlace(part) {
+  return make("div", { class: "chart", "data-part": part });
+}
+
 /** A labelled choice. */
 function chooser(label, options, chosen, change) {
   const select = make("select", { onchange: () => change(select.value) });
@@ -65,4 +89,195 @@ function shade(share) {
   const i = Math.min(Math.floor(place), STOPS.length - 2);
   const mixed = STOPS[i].map((low, k) => Math.round(low + (place - i) * (STOPS[i + 1][k] - low)));
   return `rgb(${mixed.join(",")})`;
+}
+// Charts: a Vega-Lite specification and its data, drawn again when the colours change.
+const drawn = new Map();
+
+function chartConfig() {
+  const ink = colour("ink"), soft = colour("soft"), line = colour("line");
+  return {
+    background: "transparent",
+    customFormatTypes: true,
+    font: "system-ui, 'DejaVu Sans', sans-serif",
+    axis: { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal" },
+    legend: { labelColor: soft, titleColor: ink, titleFontWeight: "normal", labelLimit: 220 },
+    header: { labelColor: ink, titleColor: ink },
+    title: { color: ink, fontWeight: "normal" },
+    text: { color: ink },
+    rule: { color: soft },
+    view: { stroke: null },
+    range: { category: DATA.palette, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+  };
+}
+
+/** A few sites by name along the axis of depth; many keep their numbers. */
+function nameSites(spec, names) {
+  if (names.length > 24) return spec;
+  const axis = { grid: false, values: names.map((_, i) => i), labelExpr: `${JSON.stringify(names)}[datum.value]`,
+    labelAngle: names.length > 6 || names.some((name) => name.length > 12) ? -50 : 0, labelLimit: 150, labelOverlap: false };
+  const renamed = (layer) => (layer.encoding?.x?.field === "order"
+    ? { ...layer, encoding: { ...layer.encoding, x: { ...layer.encoding.x, axis } } } : layer);
+  return { ...spec, layer: spec.layer.map(renamed) };
+}
+
+/** Put words in place of {words} everywhere in a specification. */
+function filled(spec, words) {
+  if (typeof spec === "string") return spec.replace(/\{(\w+)\}/g, (all, name) => (name in words ? words[name] : all));
+  if (Array.isArray(spec)) return spec.map((part) => filled(part, words));
+  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, filled(v, words)]));
+  return spec;
+}
+
+/** A specification with the colours of the style sheet, as they are now, in place of `var(--name)`. */
+function themed(spec) {
+  if (typeof spec === "string") return spec.replace(/^var\(--(\w+)\)$/, (_, name) => colour(name));
+  if (Array.isArray(spec)) return spec.map(themed);
+  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, themed(v)]));
+  return spec;
+}
+
+/** What a tip says: pairs of name and value, so that a name can be any. */
+function told(title, ...pairs) {
+  return { title, pairs };
+}
+
+// The tip beside the pointer: what `told` gives, an object of Vega's as names and values, anything else as text; never outside the window.
+const tip = make("div", { class: "tip", role: "tooltip", hidden: true });
+document.body.append(tip);
+function showTip(_, event, __, value) {
+  tip.hidden = value === null || value === undefined || value === "";
+  if (tip.hidden) return;
+  const { title, pairs } = typeof value !== "object" ? told(String(value)) : Array.isArray(value.pairs) ? value : told("", ...Object.entries(value));
+  tip.replaceChildren(...(title ? [make("strong", {}, String(title))] : []), listOf(pairs));
+  const room = 12, box = tip.getBoundingClientRect();
+  const beside = event.clientX + room + box.width < innerWidth ? event.clientX + room : event.clientX - room - box.width;
+  tip.style.left = `${Math.max(4, Math.min(beside, innerWidth - box.width - 4))}px`;
+  tip.style.top = `${Math.max(4, Math.min(event.clientY + room, innerHeight - box.height - 4))}px`;
+}
+
+/** Draw a chart into an element; `onclick(row)` is told of clicks on marks. */
+async function draw(element, spec, datasets, onclick = null) {
+  drawn.get(element)?.view?.finalize(); // or it would go on listening to the window
+  const kept = { spec, datasets, onclick, signals: {} };
+  drawn.set(element, kept);
+  const options = {
+    renderer: "svg",
+    config: chartConfig(),
+    actions: { export: true, source: false, compiled: false, editor: false },
+    tooltip: showTip,
+    expressionFunctions: { number },
+  };
+  const result = await vegaEmbed(element, { ...themed(spec), datasets }, options);
+  if (drawn.get(element) === kept) kept.view = result.view;
+  else result.view.finalize(); // something else was asked for in the meantime
+  if (kept.view) for (const [name, value] of Object.entries(kept.signals)) kept.view.signal(name, value).runAsync();
+  if (onclick) result.view.addEventListener("click", (_, item) => item && item.datum && onclick(item.datum));
+  element.dataset.ready = "true";
+  return result.view;
+}
+
+/** Set a parameter of a chart that is drawn, or is being drawn. */
+function setSignal(element, name, value) {
+  const kept = drawn.get(element);
+  if (!kept) return;
+  kept.signals[name] = value;
+  kept.spec = { ...kept.spec, params: kept.spec.params.map((param) => (param.name === name ? { ...param, value } : param)) };
+  kept.view?.signal(name, value).runAsync();
+}
+
+/** A specification with values for its parameters. */
+function withParams(spec, values) {
+  return { ...spec, params: (spec.params ?? []).map((param) => ({ ...param, value: values[param.name] ?? param.value })) };
+}
+
+/** Remove a chart; words may take its place. */
+function undraw(element, words = "") {
+  drawn.get(element)?.view?.finalize();
+  drawn.delete(element);
+  element.replaceChildren(words);
+}
+
+function redrawAll() {
+  for (const [element, { spec, datasets, onclick }] of drawn) if (element.isConnected) draw(element, spec, datasets, onclick);
+}
+// Tables: click a head to sort, type to filter.
+
+/** Make the columns of a table sortable, and add a field that filters its rows. */
+function sortable(table, controls = null) {
+  const body = table.tBodies[0];
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const label = head.textContent;
+    head.replaceChildren(make("button", { type: "button", onclick: () => sortBy(table, head, column) }, label));
+  });
+  if (!controls || body.rows.length < 2) return;
+  const said = make("span", { role: "status", class: "lead" });
+  const field = make("input", { type: "search", placeholder: "filter rows", "aria-label": "Filter rows" });
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of body.rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      shown += !row.hidden;
+    }
+    said.textContent = words.length ? `${shown} of ${body.rows.length} rows` : "";
+  });
+  controls.append(field, said);
+}
+
+function sortBy(table, head, column) {
+  const down = head.getAttribute("aria-sort") === "ascending";
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const numeric = head.classList.contains("number");
+  const key = (row) => {
+    const cell = row.cells[column], text = cell.dataset.value ?? cell.textContent;
+    if (!numeric) return text;
+    return text === "" || text === "–" ? null : Number(text);
+  };
+  const order = (a, b) => {
+    const x = key(a), y = key(b);
+    if (x === null || y === null) return (x === null) - (y === null); // what is missing comes last
+    const sign = numeric ? x - y : x.localeCompare(y, undefined, { numeric: true });
+    return down ? -sign : sign;
+  };
+  table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
+}
+
+/** A cell with a number; infinities are results too. */
+function numberCell(value) {
+  const sorted = { "∞": "Infinity", "−∞": "-Infinity" }[value] ?? value ?? "";
+  return make("td", { class: "number", "data-value": sorted }, number(value));
+}
+
+/** A table of ready cells, to sort and to filter; `heads` are [name, whether it is of numbers]. */
+function tableOf(heads, rows, name, part = null, filter = true) {
+  const head = make("tr", {}, ...heads.map(([text, numeric]) => make("th", { scope: "col", class: numeric ? "number" : null }, text)));
+  const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells)));
+  const table = make("table", {}, make("thead", {}, head), body), controls = filter ? make("div", { class: "controls" }) : null;
+  sortable(table, controls);
+  const figure = make("figure", { class: "rows", "data-part": part }, controls,
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table));
+  return { figure, table, body };
+}
+
+/** Rows to choose, by pointer or keyboard; each keeps its place under `key`, however they are sorted. */
+function choosable(body, key, choose) {
+  [...body.rows].forEach((row, i) => {
+    row.dataset[key] = i;
+    row.classList.add("choosable");
+    row.tabIndex = 0;
+    row.addEventListener("click", () => choose(i));
+    row.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(i);
+    });
+  });
+}
+
+/** Mark the row that is shown. */
+function current(row, is) {
+  if (is) row.setAttribute("aria-current", "true");
+  else row.removeAttribute("aria-current");
 }

@@ -1,0 +1,110 @@
+"""What pictures show, as tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.cluster.hierarchy import dendrogram
+
+from fathometer.compare import best_predictors, cluster, distances, statistics
+from fathometer.leaky import grid
+from fathometer.report import (
+    alignment_table,
+    branch_table,
+    matrix_table,
+    path_table,
+    predictor_table,
+    signature_table,
+    year_table,
+)
+from fathometer.report.tables import step_edges
+from tests.compare.soundings import sounding
+from tests.leaky.networks import SMALL, measured_sweep
+from tests.report.figures.drawn import network
+
+
+def test_a_signature_has_a_row_for_each_network_and_site() -> None:
+    named = {"a": network("a", 12), "b": network("b", 5, batches=1, seed=1)}
+    table = signature_table(named)
+    assert table.groupby("network", sort=False).size().to_dict() == {"a": 12, "b": 5}
+    first, second = (table[table["network"] == name] for name in named)
+    assert_allclose(first["mean"], named["a"].signature)
+    assert_allclose(first["std"], named["a"].std("affinity"))
+    assert (second["std"] == 0).all()
+    assert second["depth"].to_list() == [0, 0.25, 0.5, 0.75, 1]
+    assert first["block"].iloc[0] == "layer0.0"
+    gaps = signature_table(network("a", 3, odd=[1.0, np.inf, np.nan]), "odd")
+    assert gaps["mean"].isna().to_list() == [False, True, True]
+
+
+def test_an_alignment_pairs_sites_and_their_values() -> None:
+    first, second = network("a"), network("a", seed=1)
+    table = alignment_table({"before": first, "after": second})
+    assert table.attrs["how"] == "sites"
+    assert table.attrs["names"] == ["before", "after"]
+    assert_allclose(table["difference"], second.signature.to_numpy() - first.signature.to_numpy())
+    assert_allclose(table["std"], np.hypot(first.std("affinity"), second.std("affinity")))
+    warped = alignment_table({"a": first, "b": network("b", 7)}, by="dtw")
+    assert_allclose(warped["difference"], warped["second_mean"] - warped["first_mean"])
+    assert warped["second_order"].is_monotonic_increasing
+
+
+def test_the_tree_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    tree = cluster(distances([sounding(f"net{i}", rng.random(9)) for i in range(7)]))
+    table = branch_table(tree)
+    drawn = dendrogram(tree.linkage, no_plot=True)
+    theirs = {
+        tuple(sorted((x - 5) / 10 for x in xs[1:3])): max(ys)
+        for xs, ys in zip(drawn["icoord"], drawn["dcoord"], strict=True)
+    }
+    mine = {tuple(sorted(part["row"].iloc[1:3])): part["height"].max() for _, part in table.groupby("merge")}
+    assert mine.keys() == theirs.keys()
+    assert_allclose([mine[key] for key in theirs], list(theirs.values()))
+    cells = matrix_table(tree).pivot(index="row", columns="column", values="distance")
+    assert_allclose(cells, tree.ordered)
+
+
+def test_years_hold_min_median_and_max_side_by_side() -> None:
+    rng = np.random.default_rng(0)
+    named = {f"net{i}": sounding(f"net{i}", rng.random(8)) for i in range(8)}
+    facts = pd.DataFrame({"year": [2012, 2012, 2012, 2013, 2014, 2014, np.nan, 2016]}, index=list(named))
+    table = year_table(named, facts)
+    assert sorted(table.index) == sorted(set(named) - {"net6"})
+    for name, row in table.iterrows():
+        assert row[["min", "median", "max"]].to_list() == named[str(name)].summary()[:3].to_list()
+    assert (table["place"] - table["year"]).abs().max() < 0.5
+    assert table["place"].is_unique
+    assert table["place"]["net3"] == 2013
+
+
+def test_a_predictor_fits_its_networks() -> None:
+    rng = np.random.default_rng(1)
+    named = {f"net{i}": sounding(f"net{i}", rng.random(12)) for i in range(6)}
+    facts = pd.DataFrame({"accuracy": rng.random(6), "depth": rng.random(6)}, index=list(named))
+    facts.loc["net5", "accuracy"] = np.nan
+    families = dict.fromkeys(named, "all")
+    numbers = statistics(named)
+    found = predictor_table(best_predictors(numbers, facts, families), numbers, facts, families)
+    assert [row["kind"] for row, _ in found] == ["signature", "characteristic"]
+    for row, table in found:
+        assert list(table.index) == [f"net{i}" for i in range(5)]
+        slope, level = np.polyfit(table["value"], table["target"], 1)
+        assert slope == pytest.approx(row["slope"])
+        assert_allclose(table["fit"], slope * table["value"] + level)
+
+
+def test_steps_end_half_way_to_their_neighbours() -> None:
+    assert step_edges([0, 10, 30]).tolist() == [-5, 5, 20, 40]
+    assert step_edges([7]).tolist() == [6.5, 7.5]
+
+
+def test_a_path_has_the_measures_of_points_and_layers() -> None:
+    (run,) = measured_sweep(grid(SMALL, effective_depth=[2.0])).runs
+    table = path_table(run)
+    assert_allclose(table["p"], run.measures.points["p"])
+    assert_allclose(table["p"][:-1], run.measures.layers["p"])
+    assert_allclose(table["hamiltonian"][:-1], run.measures.layers["hamiltonian"])
+    assert np.isnan(table["hamiltonian"].iloc[-1])
