@@ -88,15 +88,16 @@ def run_b(context: RunContext) -> Mapping[str, Answer]:
     seeds = all(
         relu < min(rest) for relu, *rest in _by_seed([draws["ReLU"], draws["Tanh"], draws["Sigmoid"]])
     )
+    cells = table.to_dict("index")
     elsewhere = "; ".join(
-        f"[{low:g}, {high:g}]: " + ", ".join(f"{name} {table.loc[(low, high), name]:.3f}" for name in draws)
+        f"[{low:g}, {high:g}]: " + ", ".join(f"{name} {cells[low, high][name]:.3f}" for name in draws)
         for low, high in ranges[1:]
     )
     return {
         "order": Answer(
             bool(lowest.loc[COMMON]) and seeds,
             "on [−2, 2]: " + ", ".join(f"{name} {pm(of)}" for name, of in draws.items()),
-            {name.lower(): float(table.loc[COMMON, name]) for name in draws},
+            {name.lower(): float(cells[COMMON][name]) for name in draws},
         ),
         "everywhere": Answer(bool(lowest.all()), elsewhere, {"ranges_where_lowest": float(lowest.sum())}),
     }

@@ -119,7 +119,8 @@ def better(census: Census, groups: tuple[str, ...], by: str) -> Answer:
     for group in groups:
         lines = lines_of(census, group)
         top = {
-            kind: of.loc[of[by].idxmax()] for kind, of in lines.dropna(subset=by).groupby("kind", sort=False)
+            kind: of.iloc[int(of[by].argmax())]
+            for kind, of in lines.dropna(subset=by).groupby("kind", sort=False)
         }
         ours, theirs = top["signature"], top["characteristic"]
         holds &= bool(ours[by] > theirs[by])
@@ -127,31 +128,32 @@ def better(census: Census, groups: tuple[str, ...], by: str) -> Answer:
             f"{group}: {ours['predictor']} {ours[by]:.2f}, {theirs['predictor']} {theirs[by]:.2f} "
             f"({ours['members']:.0f} networks)"
         )
-        numbers |= {f"{group}_signature": ours[by], f"{group}_characteristic": theirs[by]}
+        numbers |= {f"{group}_signature": float(ours[by]), f"{group}_characteristic": float(theirs[by])}
     return Answer(holds, "R² " + "; ".join(words), numbers)
 
 
 def parameters_best(census: Census) -> Answer:
     """Check whether the number of parameters is the best predictor of NAS-based networks."""
     lines = lines_of(census, "NAS-based").set_index("predictor")
-    first, own = str(lines["r2"].idxmax()), lines.loc["parameters"]
+    first, own = str(lines["r2"].idxmax()), lines.T["parameters"]
+    best = lines.T[first]
     return Answer(
         first == "parameters",
-        f"best: {first}, R² {lines.loc[first, 'r2']:.2f} (left out {lines.loc[first, 'r2_left_out']:.2f}); "
+        f"best: {first}, R² {best['r2']:.2f} (left out {best['r2_left_out']:.2f}); "
         f"parameters: {own['r2']:.2f} ({own['r2_left_out']:.2f})",
-        {"best": float(lines["r2"].max()), "parameters": own["r2"]},
+        {"best": float(lines["r2"].max()), "parameters": float(own["r2"])},
     )
 
 
 def spread_like_depth(census: Census) -> Answer:
     """Check whether the spread explains as much as depth."""
     lines = lines_of(census, "Pre-residual").set_index("predictor")
-    spread, depth = lines.loc["spread"], lines.loc["depth"]
+    spread, depth = lines.T["spread"], lines.T["depth"]
     return Answer(
-        abs(spread["r2"] - depth["r2"]) <= SIMILAR and spread["slope"] > 0,
+        bool(abs(spread["r2"] - depth["r2"]) <= SIMILAR and spread["slope"] > 0),
         f"R² {spread['r2']:.2f} (left out {spread['r2_left_out']:.2f}) of the spread, {depth['r2']:.2f} "
         f"({depth['r2_left_out']:.2f}) of depth",
-        {"spread": spread["r2"], "depth": depth["r2"]},
+        {"spread": float(spread["r2"]), "depth": float(depth["r2"])},
     )
 
 
@@ -161,7 +163,7 @@ def shift(census: Census) -> Answer:
     for group, wanted in BEST.items():
         lines = lines_of(census, group)
         lines = lines[lines["kind"] == "signature"]
-        top = lines.loc[lines["r2"].idxmax()]
+        top = lines.iloc[int(lines["r2"].argmax())]
         best[group] = str(top["predictor"])
         right[group] = best[group] in wanted and (best[group] != "spread" or bool(top["slope"] > 0))
     words = ", ".join(f"{group} {name}" for group, name in best.items())

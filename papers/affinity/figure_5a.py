@@ -88,11 +88,12 @@ def swin_neighbours(census: Census) -> Answer:
     frame = distances(census.only(census.families).soundings).frame
     swins = census.members("Swin")
     others = [name for name in frame.columns if name not in swins]
-    mean = frame.loc[swins, others].mean().groupby(census.families).mean().sort_values()
+    mean = frame.loc[swins, others].mean().groupby(pd.Series(census.families)).mean().sort_values()
     nearest = str(mean.index[0])
     words = ", ".join(f"{family} {value:.2f}" for family, value in mean.head(4).items())
-    wanted = {family.casefold() for family in EARLY}
-    return Answer(nearest.casefold() in wanted, f"mean DTW distance from Swins: {words}", mean.to_dict())
+    early = {family.casefold() for family in EARLY}
+    numbers = {str(family): float(value) for family, value in mean.items()}
+    return Answer(nearest.casefold() in early, f"mean DTW distance from Swins: {words}", numbers)
 
 
 def _merges(tree: Clustering) -> pd.DataFrame:

@@ -155,7 +155,8 @@ def answer_sample(widths: pd.DataFrame) -> Answer:
 def answer_constant(widths: pd.DataFrame, most: float | None) -> Answer:
     """Check the spread of mean scores with the shrunk covariance, over d up to `most` times n."""
     of = widths[widths["covariance"] == "ledoit-wolf"].pivot_table("score", "seed", "ratio")
-    kept = of.loc[:, of.columns <= (of.columns.max() if most is None else most)]
+    ratios = of.columns.to_numpy(float)
+    kept = of.loc[:, ratios <= (ratios.max() if most is None else most)]
     means = kept.mean()
     spread = float(means.max() - means.min())
     samples = int(widths["samples"].iloc[0])

@@ -46,7 +46,7 @@ def run(context: RunContext) -> Mapping[str, Answer]:
     context.figure(plot_family_means(shown))
     return {
         "follows": follows(again, table_1()),
-        "printed": different(table_1().drop("Average").xs("mean", axis=1, level=1)),
+        "printed": different(_means_of(table_1())),
         "measured": judged(census, lacking_families, lambda of: different(_means(of))),
         "numbers": judged(census, lacking_rows, near_rows),
     }
@@ -85,7 +85,8 @@ def different(means: pd.DataFrame) -> Answer:
     known = means.dropna(how="all").abs()
     top = known.idxmax(axis=1)
     counts = top.value_counts()
-    words = ", ".join(f"{family} {metric} {means.loc[family, metric]:.2f}" for family, metric in top.items())
+    cells = means.to_dict("index")
+    words = ", ".join(f"{family} {metric} {cells[family][metric]:.2f}" for family, metric in top.items())
     return Answer(
         bool(counts.max() <= len(top) / 2),
         f"{counts.index[0]} in {counts.max()} of {len(top)} families: {words}",
@@ -127,7 +128,11 @@ def _whole(census: Census) -> list[str]:
 
 
 def _means(census: Census) -> pd.DataFrame:
-    return family_means(census).drop("Average").xs("mean", axis=1, level=1)
+    return _means_of(family_means(census))
+
+
+def _means_of(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(table.drop("Average").xs("mean", axis=1, level=1))
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:

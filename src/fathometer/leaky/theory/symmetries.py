@@ -190,7 +190,7 @@ def through_layer(start: Tensor, weight: Tensor, step: float, depth: float, sigm
 
 def _linear_pieces(x: Vector, weight: Vector, step: float, depth: float, kinks: bool) -> Vector:
     linear, constant = weight[:, :-1], weight[:, -1]
-    longest = 1 / (np.linalg.norm(linear, 2) + depth + 1e-300)
+    longest = 1 / (float(np.linalg.norm(linear, 2)) + depth + 1e-300)
     active = (x > 0) | ((x == 0) & (linear @ np.maximum(x, 0) + constant > 0)) | (not kinks)
     left = step
     for _ in range(MAX_PIECES):
