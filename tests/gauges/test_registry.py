@@ -10,7 +10,7 @@ import torch
 from fathometer import InputError, cka, r2_heldout
 from fathometer.capture import Pair
 from fathometer.gauges import registry
-from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges, read_together
+from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges, read_one_by_one, read_together
 
 
 def pairs(count: int = 3) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
@@ -26,6 +26,27 @@ def test_pairs_of_two_dtypes_keep_to_their_own_rounding() -> None:
     found = read_together(choose_gauges("all"), {"a": (x, flips), "b": (x.double(), flips.double())})
     assert found[0]["r2"] == 1
     assert found[1]["r2"] < 0.9
+
+
+@pytest.mark.parametrize("name", list(GAUGES))
+def test_many_pairs_are_read_as_each_alone(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((40, 6), (40, 9), (10, 24), (40, 6), (30, 1), (12, 12))
+    drawn = [torch.randn(n, d, generator=generator, dtype=torch.float64) + 0.5 for n, d in shapes]
+    every = {str(i): (x, x.relu()) for i, x in enumerate(drawn)}
+    every |= {
+        "float32": (drawn[0].float(), drawn[0].relu().float()),
+        "by columns": (drawn[1].mT, drawn[1].mT.tanh()),
+    }
+    chosen = choose_gauges(name)
+    alone = [read_one_by_one(chosen, {site: pair})[0] for site, pair in every.items()]
+    assert read_one_by_one(chosen, every) == alone
+    backwards = dict(reversed(every.items()))
+    for found, expected in (
+        (read_together(chosen, every), alone),
+        (read_together(chosen, backwards), alone[::-1]),
+    ):
+        assert found == [pytest.approx(row, rel=1e-9, abs=1e-9) for row in expected]
 
 
 def test_a_gauge_may_be_an_object_without_a_hash() -> None:

@@ -57,49 +57,34 @@ class AffinityScore:
 
 
 class AffinityScores(tuple[AffinityScore, ...]):
-    """The scores of a batch: a tuple of `AffinityScore`, with what differs between them as arrays too."""
+    """The scores of a batch: a tuple of `AffinityScore`, with what differs between them as arrays too.
+
+    Attributes:
+        value: ρ of each item.
+        w2: W₂(T X, Y) of each item.
+        bound: the bound on each W₂.
+        shrinkage_x: the shrinkage of each Σ(X).
+        shrinkage_y: the shrinkage of each Σ(Y).
+        coupling: the coupling of each item.
+        n: the number of samples of each item.
+        d: the number of features of each item.
+    """
 
     __slots__ = ()
 
-    @property
-    def value(self) -> npt.NDArray[np.float64]:
-        """ρ of each item."""
-        return np.array([score.value for score in self])
+    value: npt.NDArray[np.float64]
+    w2: npt.NDArray[np.float64]
+    bound: npt.NDArray[np.float64]
+    shrinkage_x: npt.NDArray[np.float64]
+    shrinkage_y: npt.NDArray[np.float64]
+    coupling: npt.NDArray[np.str_]
+    n: npt.NDArray[np.int64]
+    d: npt.NDArray[np.int64]
 
-    @property
-    def w2(self) -> npt.NDArray[np.float64]:
-        """W₂(T X, Y) of each item."""
-        return np.array([score.w2 for score in self])
-
-    @property
-    def bound(self) -> npt.NDArray[np.float64]:
-        """The bound on each W₂."""
-        return np.array([score.bound for score in self])
-
-    @property
-    def shrinkage_x(self) -> npt.NDArray[np.float64]:
-        """The shrinkage of each Σ(X)."""
-        return np.array([score.shrinkage_x for score in self])
-
-    @property
-    def shrinkage_y(self) -> npt.NDArray[np.float64]:
-        """The shrinkage of each Σ(Y)."""
-        return np.array([score.shrinkage_y for score in self])
-
-    @property
-    def coupling(self) -> npt.NDArray[np.str_]:
-        """The coupling of each item."""
-        return np.array([score.coupling for score in self])
-
-    @property
-    def n(self) -> npt.NDArray[np.int64]:
-        """The number of samples of each item."""
-        return np.array([score.n for score in self])
-
-    @property
-    def d(self) -> npt.NDArray[np.int64]:
-        """The number of features of each item."""
-        return np.array([score.d for score in self])
+    def __getattr__(self, name: str) -> npt.NDArray[np.generic]:
+        if name not in AffinityScores.__annotations__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return np.array([getattr(score, name) for score in self])
 
     def __float__(self) -> float:
         raise InputError(f"expected one score, got a batch of {len(self)}; use .value, or an item of it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
 from fathometer.gauges.gauge import Gauge, GaugeValue, Range, bounds_of, values_of
-from fathometer.gauges.registry import Pairs, read_together
 
 Sides: TypeAlias = Literal["neither", "both", "each"]
 """Nothing is promised; the same change of both sides does not matter; nor does one of either alone."""
@@ -95,19 +94,6 @@ class Subject:
             raise GaugeError("expected a number, or a mapping of them, got an empty one")
         self._hold_to_promises(numbers, x)
         return numbers
-
-    def read_many(
-        self,
-        pairs: Sequence[tuple[Tensor, Tensor]],
-        how: Callable[[Mapping[str, Gauge], Pairs], list[dict[str, float]]] = read_together,
-    ) -> list[dict[str, float]]:
-        """Return the values of many pairs, read in batches or `read_one_by_one`."""
-        rows = how({"": self.gauge}, {str(place): pair for place, pair in enumerate(pairs)})
-        start = self.gauge.name
-        rows = [{name.removeprefix(start).removeprefix("_"): row[name] for name in row} for row in rows]
-        for numbers, (x, _) in zip(rows, pairs, strict=True):
-            self._hold_to_promises(numbers, x)
-        return rows
 
     def read_unless_refused(self, x: Tensor, y: Tensor) -> dict[str, float] | None:
         """Return the values; None where the gauge refuses the pair by a `FathometerError`."""
