@@ -74,7 +74,7 @@ def test_everything_into_a_folder(
 
 
 @pytest.mark.usefixtures("folder")
-def test_families_by_pattern_and_the_order_forgotten(
+def test_families_by_pattern_and_the_order_ignored(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["nets", "--family", "F=flat*", "--family", "B=bent[12]", "--metric", "wasserstein"]

@@ -222,7 +222,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     code, _, err = run("leaky", "measure", "parts")
     assert (code, "run the same training again with resume" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts")
-    assert (code, "--resume goes on with it" in err) == (2, True)
+    assert (code, "--resume continues it" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
     assert (code, "holds another sweep" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume")
@@ -287,7 +287,7 @@ def test_divergence_says_when(run: Run) -> None:
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
         (["leaky", "theory", "ONE", "--gamma", "nan"], "--gamma: expected a finite number > 0, got nan"),
-        ([*TRAIN, "--out", "ONE"], "holds a training; --resume goes on with it, or give another"),
+        ([*TRAIN, "--out", "ONE"], "holds a training; --resume continues it, or give another"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_before_any_training(

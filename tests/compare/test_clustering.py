@@ -61,7 +61,7 @@ def test_few_networks_and_bad_requests() -> None:
         cluster(pair).cut(3)
 
 
-def test_families_that_come_together_and_one_that_goes_astray() -> None:
+def test_each_network_has_a_nearest_neighbour_and_a_silhouette() -> None:
     values = {"a1": 0.0, "a2": 1.0, "b1": 10.0, "b2": 12.0, "astray": 9.0, "single": 30.0}
     families = {name: name[0] for name in values} | {"astray": "a", "single": "s"}
     found: Any = family_agreement(

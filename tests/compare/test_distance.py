@@ -18,7 +18,7 @@ def test_euclidean_and_wasserstein_in_closed_form() -> None:
     assert signature_distances(given, "euclidean").frame.loc["a", "b"] == 5
     found: Any = signature_distances(given, "wasserstein").frame
     assert found.loc["a", "b"] == 3.5
-    assert found.loc["b", "c"] == 0  # order is forgotten
+    assert found.loc["b", "c"] == 0  # order is ignored
 
 
 def test_wasserstein_is_scipys_for_any_lengths() -> None:

@@ -43,7 +43,7 @@ def test_a_row_for_each_network_of_any_gauge() -> None:
     assert table["bimodal"].to_list() == [False, False]
 
 
-def test_two_heaps_are_seen_and_one_is_not() -> None:
+def test_two_groups_are_found_and_one_is_not() -> None:
     two = two_modes(np.concatenate([RNG.normal(0.5, 0.03, 30), RNG.normal(0.9, 0.03, 30)]))
     assert two.p < 0.01
     assert two.ashman > 8
@@ -52,7 +52,7 @@ def test_two_heaps_are_seen_and_one_is_not() -> None:
     assert two.share == pytest.approx(0.5, abs=0.01)
     assert two.clear
     tail = two_modes(np.r_[RNG.normal(0.9, 0.02, 40), 0.5])
-    assert tail.ashman > 2  # one heap and one value far away are fitted by two normal distributions
+    assert tail.ashman > 2  # one group and one value far away are fitted by two normal distributions
     assert not tail.clear
     assert not two_modes([0.2, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95]).clear  # one site is no mode
     assert not two_modes(RNG.standard_normal(40)).clear
@@ -74,7 +74,7 @@ def test_nothing_varies_or_too_little_is_there() -> None:
         two_modes([1, 2, 3, 4])
     with pytest.raises(InputError, match="finite"):
         two_modes([1, 2, 3, 4, np.nan])
-    sharp = two_modes([0.0] * 6 + [1.0] * 6)  # two heaps without any width
+    sharp = two_modes([0.0] * 6 + [1.0] * 6)  # two groups without any width
     assert sharp.p < 0.01
     assert np.isfinite(sharp.ashman)
 
@@ -129,7 +129,7 @@ def test_uniform_samples_have_any_p() -> None:
 
 @pytest.mark.parametrize(("apart", "least"), [(4.0, 0.45), (6.0, 0.98)])
 def test_two_modes_are_found(apart: float, least: float) -> None:
-    """Two normal heaps of 25, so many standard deviations apart."""
+    """Two normal groups of 25, so many standard deviations apart."""
     samples = np.concatenate([RNG.normal(0, 1, (100, 25)), RNG.normal(apart, 1, (100, 25))], axis=1)
     assert np.mean([dip_test(sample)[1] < 0.05 for sample in samples]) >= least
 

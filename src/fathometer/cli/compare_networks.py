@@ -87,16 +87,16 @@ def _print_agreement(
     agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], console: Terminal
 ) -> None:
     judged = agreement[agreement["same"].notna()]
-    astray = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
+    elsewhere = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
     known = [name for name in cut.index if name in members]
     rand = adjusted_rand([members[name] for name in known], cut.loc[known].to_list())
     console.print(
-        f"nearest neighbour in the same family: {len(judged) - len(astray)} of {len(judged)} networks; "
+        f"nearest neighbour in the same family: {len(judged) - len(elsewhere)} of {len(judged)} networks; "
         f"mean silhouette {judged['silhouette'].mean():.2f}; "
         f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}",
         soft_wrap=True,
     )
-    for row in astray.itertuples():
+    for row in elsewhere.itertuples():
         console.print(
             f"  {row.network} ({row.family}) is nearest to {row.nearest} ({row.nearest_family})",
         )

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
@@ -19,22 +19,23 @@ from fathometer.compare import (
     unknown_networks,
 )
 from fathometer.errors import InputError
-from fathometer.leaky.run import LeakySweep
-from fathometer.leaky.run_files import PLAN, load_sweep
 from fathometer.results.history import History
 from fathometer.results.history_file import SCHEMA as HISTORY
-from fathometer.results.history_file import load as load_history
+from fathometer.results.loading import load
 from fathometer.results.sounding import Sounding
-from fathometer.results.store import Store, local_copy, open_results
+from fathometer.results.store import Store, open_results
+
+if TYPE_CHECKING:
+    from fathometer.leaky import LeakySweep
 
 Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History"
 
 
 def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
     """Read soundings by name from files and folders, by path or URL; or one sweep; or one history."""
-    if len(places) == 1 and (kind := _other_kind(places[0])):
-        with local_copy(places[0]) as path:
-            return load_sweep(path) if kind == "a leaky sweep" else load_history(path)
+    if len(places) == 1 and _other_kind(places[0]):
+        found: LeakySweep | History = load(places[0])
+        return found
     return read_soundings(places, strict=strict)
 
 
@@ -80,6 +81,8 @@ def _other_kind(place: str) -> str | None:
     """Return what a place is, if it is neither a sounding nor a folder of them."""
     store = Store(place)
     if store.is_folder():
+        from fathometer.leaky.run_files import PLAN
+
         return "a leaky sweep" if store.exists(PLAN) else None
     if not place.lower().endswith(".json"):
         return None

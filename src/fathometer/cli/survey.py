@@ -70,10 +70,10 @@ def run(
 ) -> None:
     """Measure many networks: models × weights × data × settings × seeds, as a plan says.
 
-    Each sounding becomes one file in the results folder. A finished one is never measured twice: give the
-    same command again after an interruption, or with a longer plan. New names and facts in the plan are
-    written into finished files. A network that fails is recorded, and the rest goes on. Two surveys may share
-    a folder. `fathometer.atlas(FOLDER)` is a table of everything.
+    Each sounding becomes one file in the results folder, a path or a URL (default: soundings). A finished one
+    is never measured again: run the same command after an interruption, or with a longer plan. New names and
+    facts in the plan are written into finished files. A network that fails is recorded, and the rest
+    continues. Two surveys can share a folder. `fathometer.atlas(FOLDER)` is a table of everything.
 
     A plan:
 
@@ -98,7 +98,7 @@ def run(
     batch_size = 16
     ```
 
-    At the top stand `models`, `without` (patterns of models to leave out), `weights`, `seeds`. Several
+    At the top are `models`, `without` (patterns of models to leave out), `weights`, `seeds`. Several
     settings are `[settings.NAME]` each. `[run]` has `batch_size`, `workers`, `device`, `threads`, and for Ray
     `gpus`, `memory`, `retries`. A family has `models`, `without`, `weights` and every key of
     `[run]`. `[facts."MODEL"]` has numbers for the table. All keys are in docs/survey.md.

@@ -12,68 +12,70 @@ from rich.text import Text
 
 from fathometer.survey import Event, Failure, Outcome, Store, Task
 
-_ROWS = 12  # of the live table
-_OVER = ("measured", "kept", "failed", "failed before")
+_ROWS = 12  # rows of the live table
+_FINISHED = ("measured", "kept", "failed", "failed before")
 _COLUMNS = ("model", "weights", "data", "settings", "seed")
 _OPTIONAL = ("settings", "seed")  # shown where there are several
 
 
 class View:
-    """What is going on, as a table: how many are done, how long the rest will take, and the latest."""
+    """Shows the progress of a survey: how many soundings are done, the time left, and the latest ones."""
 
     def __init__(self, tasks: list[Task], console: Console) -> None:
         self._count, self._began, self._console = len(tasks), time.monotonic(), console
         self._last: dict[str, Event] = {}
-        self._reasons: dict[str, str] = {}  # that a log has told, and of what
+        self._reasons: dict[str, str] = {}  # message of a failure → the sounding for which the log has it
         several = {name: len({entry[name] for entry in map(_entries, tasks)}) > 1 for name in _OPTIONAL}
         self._columns = [name for name in _COLUMNS if several.get(name, True)]
 
     def tell(self, event: Event) -> None:
-        """Note what happens; in a log, say what is over."""
-        self._last.pop(event.task.stem, None)  # the latest stand last
+        """Note an event; in a log, print a line for each finished sounding."""
+        self._last.pop(event.task.stem, None)  # the latest come last
         self._last[event.task.stem] = event
-        if not self._console.is_terminal and event.state in ("measured", "failed"):  # a log: a line for each
+        if not self._console.is_terminal and event.state in ("measured", "failed"):
             title = event.task.title
             first = self._reasons.setdefault(event.message, title) if event.message else title
-            words = _words(event) if first == title else Text(f"failed as {first}", "red")
-            line = Text.assemble(f"{self._over()} of {self._count}: {title}: ", words)
+            words = _describe(event) if first == title else Text(f"failed as {first}", "red")
+            line = Text.assemble(f"{self._count_finished()} of {self._count}: {title}: ", words)
             self._console.print(line, soft_wrap=True)
 
-    def _over(self) -> int:
-        events = list(self._last.values())  # at once: the table is drawn by a thread of its own
-        return sum(event.state in _OVER for event in events)
+    def _count_finished(self) -> int:
+        events = list(self._last.values())  # a copy: another thread draws the table
+        return sum(event.state in _FINISHED for event in events)
 
     def table(self) -> Table:
-        """The latest soundings."""
+        """Return the table of the latest soundings."""
         events = list(self._last.values())
         states: Counter[str] = Counter(event.state for event in events)
-        over = self._over()
-        view = Table(title=f"{over} of {self._count} soundings, {self._left(states, over)}", expand=False)
+        finished = self._count_finished()
+        view = Table(
+            title=f"{finished} of {self._count} soundings, {self._time_left(states, finished)}", expand=False
+        )
         for column in (*self._columns, "state"):
             view.add_column(column, overflow="fold")
         for event in events[-_ROWS:]:
             entries = _entries(event.task)
-            view.add_row(*(Text(entries[column]) for column in self._columns), _words(event))
+            view.add_row(*(Text(entries[column]) for column in self._columns), _describe(event))
         return view
 
-    def _left(self, states: Counter[str], over: int) -> str:
-        """The time that the rest will take, from what this survey has measured so far."""
+    def _time_left(self, states: Counter[str], finished: int) -> str:
+        """Estimate the time left from what this survey has measured so far."""
         done = states["measured"] + states["failed"]
         if not done:
             return "time left not known yet"
-        seconds = (time.monotonic() - self._began) / done * (self._count - over)
+        seconds = (time.monotonic() - self._began) / done * (self._count - finished)
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"
 
 
 def _entries(task: Task) -> dict[str, str]:
-    """What tells a sounding from the others, by column."""
+    """Return what distinguishes a sounding from others, by column."""
     member = task.member
     values = (member.model, member.weights, task.data_name, task.settings_name, str(task.seed))
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _words(event: Event) -> Text:
+def _describe(event: Event) -> Text:
     if event.state == "in progress" and event.share is not None:
         return Text(f"{event.share:.0%}")
     if event.state == "measured":

@@ -1,4 +1,4 @@
-"""From options to designs, a recipe, and trained networks."""
+"""Turns options into designs, a recipe, and trained networks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build_design(
     latents: Latents | None,
     inner: tuple[int, ...],
 ) -> Design:
-    """That of a preset, with what was asked for."""
+    """Return the preset's, with the given options."""
     base = preset(name).design
     assert base.teacher is not None
     ends = base.teacher.dimensions[0], base.teacher.dimensions[-1]
@@ -49,7 +49,7 @@ def build_design(
 def build_recipe(
     name: str, epochs: int | None, learning_rate: float | None, second_order: int, tolerance: float
 ) -> Recipe:
-    """That of a preset, with what was asked for."""
+    """Return the preset's, with the given options."""
     first, *rest = preset(name).recipe.phases
     rate = first.learning_rate if learning_rate is None else learning_rate
     phases = (replace(first, epochs=epochs or first.epochs, learning_rate=rate), *rest)
@@ -106,7 +106,7 @@ def say_what_was_found(
 
 
 def numbers(option: str, text: str, kind: type) -> list[float]:
-    """`1,2.5,3`."""
+    """Read numbers such as `1,2.5,3`."""
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError as error:
@@ -115,7 +115,7 @@ def numbers(option: str, text: str, kind: type) -> list[float]:
 
 
 def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
-    """`2,3` or `6x3`."""
+    """Read ranks such as `2,3` or `6x3`."""
     try:
         found = [tuple(int(inner) for inner in part.split("x")) for part in ranks.split(",")]
         if min(itertools.chain(*found)) < 1:
@@ -128,10 +128,10 @@ def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    """Networks are written into a folder of their own, or where they were begun."""
+    """Refuse a folder with anything in it, except a training to resume."""
     if resume or not out.is_dir():
         return
     if (out / PLAN).exists():
-        raise InputError(f"{out} holds a training; --resume goes on with it, or give another --out")
+        raise InputError(f"{out} holds a training; --resume continues it, or give another --out")
     if any(out.iterdir()):
         raise InputError(f"{out} is not empty; give another --out")

@@ -1,4 +1,4 @@
-"""A task of one's own from a file."""
+"""Reads a user's own task from a file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NAMES = ("x", "y", "x_test", "y_test")
 
 
 def read_own_task(path: Path) -> Task:
-    """x, y and, where they are there, x_test and y_test of an .npz; nothing in it is executed."""
+    """Read x, y and, if present, x_test and y_test of an .npz; nothing in it is executed."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: np.asarray(file[name]) for name in _NAMES if name in file.files}
             names = file.files
     except OSError as error:
         raise InputError(f"--task {path}: cannot be read ({error.strerror or error})") from error
-    except Exception as error:  # no zip, or an .npy, or objects: NumPy and zipfile raise nearly anything
+    except Exception as error:  # NumPy and zipfile raise nearly anything
         raise InputError(f"--task {path}: expected an .npz with arrays of numbers x and y") from error
     if not {"x", "y"} <= found.keys():
         raise InputError(f"--task {path}: expected arrays x and y, got {', '.join(names) or 'none'}")
