@@ -49,7 +49,7 @@ def run_app(app: Callable[[], Any]) -> None:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    warnings.showwarning = _warn
+    warnings.showwarning = _warn  # type: ignore[assignment]  # file and line of code are not needed
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, interrupt) if in_main_thread else None
     try:
@@ -92,8 +92,8 @@ def _in_flags(error: FathometerError) -> str:
     return str(error)
 
 
-def _warn(message: Warning | str, category: type[Warning], filename: str, line: int, *_: object) -> None:
-    place = f" ({category.__name__}, {filename}:{line})" if SETTINGS.verbose or SETTINGS.debug else ""
+def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    place = f" ({category.__name__}, {filename}:{lineno})" if SETTINGS.verbose or SETTINGS.debug else ""
     _print_error(f"warning: {message}{place}", "yellow")
 
 

@@ -170,7 +170,8 @@ def conditions(
             sites = signature_table(named, over, gauge, allow_mismatch=allow_mismatch)
             results.add("signatures", sites)
             if over == "weights" and len(named) == 2:
-                change = training_change(*named.values(), gauge, allow_mismatch=allow_mismatch)
+                before, after = named.values()
+                change = training_change(before, after, gauge, allow_mismatch=allow_mismatch)
                 results.add("change", change)
                 first, second = sites.columns
                 note = f"before: {first}, after: {second}, in the order of the files"

@@ -81,7 +81,7 @@ def _flag(option: Option) -> inspect.Parameter:
         settings["metavar"] = "WORD"
         words += f" One of {', '.join(option.choices)}."
     if option.many:
-        kind, default = list[kind] | None, None  # type: ignore[valid-type]
+        kind, default = list[kind] | None, None
         settings["metavar"] = "NAMES"
         own = "" if option.name == "sites" else " Your own are package.module:name; with commas."
         words += f"{own} Repeatable."

@@ -72,14 +72,15 @@ def report(
     check_writable(out, force, (".html", ".htm"))
     results = read_results(files, strict=strict)
     folder = len(files) == 1 and is_folder(files[0])
-    what = used = None
+    what: str = ""
+    used: tuple[str, ...] = ()
     if not isinstance(results, dict):
         what, used = "of a history or a leaky sweep", ()
     elif folder:
         what, used = "of an atlas", ("families", "family", "strict")
     elif len(results) == 1:
         what, used = "of one sounding", ()
-    if what and used is not None:
+    if what:
         refuse_unused(given(context), (*used, "files", "out", "title", "view", "force"), f"a report {what}")
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])

@@ -51,7 +51,7 @@ def sites(
     chosen = MeasureOptions.from_plain(split_options(options)[0])
     loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
-    with torch.no_grad(), watch(loaded.module, sites=chosen.sites, activations=chosen.activations) as seen:
+    with torch.no_grad(), watch(loaded.module, sites=chosen.sites, activations=[*chosen.activations]) as seen:
         try:
             run(loaded.module, next(iter(source)), torch.device("cpu"), None)
         except FathometerError:

@@ -60,7 +60,7 @@ def correlations(
         )
     rows = {
         name: {
-            companion: _pearson(sounding.mean(gauge).to_numpy(), sounding.mean(companion).to_numpy())
+            companion: _pearson(sounding.mean(gauge), sounding.mean(companion))
             if companion in sounding.gauges
             else np.nan
             for companion in wanted
@@ -191,7 +191,8 @@ def _chance(x: Array, y: Array, reached: float) -> float:
     return float((best >= reached - 1e-12).mean())
 
 
-def _pearson(a: Array, b: Array) -> float:
+def _pearson(first: pd.Series[float], second: pd.Series[float]) -> float:
+    a, b = first.to_numpy(np.float64), second.to_numpy(np.float64)
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
     if len(a) < 3 or not varies(a) or not varies(b):
