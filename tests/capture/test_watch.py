@@ -306,7 +306,7 @@ def test_a_pattern_that_matches_nothing_is_named() -> None:
     "turn",
     [
         lambda h: h.transpose(np.int64(1), 2),
-        lambda h: torch.transpose(h, dim0=torch.tensor(1), dim1=np.int64(2)),
+        lambda h: torch.transpose(h, dim0=torch.tensor(1), dim1=np.int64(2)),  # type: ignore[arg-type]
         lambda h: h.permute(0, np.int64(2), np.int64(1)),
         lambda h: h.unsqueeze(np.int64(1)).flatten(np.int64(1), np.int64(2)).transpose(1, 2),
         lambda h: h.unsqueeze(torch.tensor(3)).squeeze(np.int64(3)).mT,
@@ -498,7 +498,7 @@ def test_pairs_inside_torch_func_are_those_of_a_plain_call() -> None:
     for first in (False, True):
         with watch(model, reduction=Reduction(pool_first=first), capacity=6) as seen:
             model(x)
-        expected = model.linear(x).detach()  # type: ignore[operator,union-attr]
+        expected = model.linear(x).detach()  # type: ignore[operator]
         for pair in seen.pairs.values():
             torch.testing.assert_close(pair.x, expected)
             torch.testing.assert_close(pair.y, expected.tanh())

@@ -132,7 +132,7 @@ def test_a_saturated_output_is_constant_in_the_dtype_that_it_was_computed_in(dty
     gauges = choose_gauges("affinity,cka,r2,r2_heldout,entropy")
     for read in (read_gauges, read_together):
         known, unknown = read(gauges, captured)
-        direct = {name: float(gauge(x, y)) for name, gauge in gauges.items() if name != "entropy"}
+        direct = {name: float(gauge(x, y)) for name, gauge in gauges.items() if name != "entropy"}  # type: ignore[arg-type]
         assert {name: known[name] for name in direct} == pytest.approx(direct)
         assert known["affinity"] == 1
         assert known["entropy_after"] == 0

@@ -31,8 +31,8 @@ def activated(network: Mapped, x: Tensor) -> Tensor:
 
 
 def differentiated(network: Mapped, x: Tensor) -> Tensor:
-    value, pull_back = vjp(lambda a: activated(network, a), x)
-    return grad(lambda a: activated(network, a).sum())(x) + pull_back(torch.ones_like(value))[0]
+    value, backward, *_ = vjp(lambda a: activated(network, a), x)
+    return grad(lambda a: activated(network, a).sum())(x) + backward(torch.ones_like(value))[0]
 
 
 MAPS = {

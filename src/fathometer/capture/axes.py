@@ -41,6 +41,12 @@ class Facts(NamedTuple):
     rows: int = 1
     constant: bool = False
 
+    def channel_axis(self, axes: int) -> int:
+        """Return the axis of the channels; if unknown, the second of four or more axes, the last of fewer."""
+        if self.axis is not None and self.axis < axes:
+            return self.axis
+        return 1 if axes >= 4 else axes - 1
+
 
 _NOTHING = Facts()
 
@@ -63,11 +69,6 @@ class Traces:
         if _functorch.is_gradtrackingtensor(tensor):  # inside `torch.func.grad`, which keeps all axes
             return self.of(_functorch.get_unwrapped(tensor))
         return _NOTHING
-
-    def channel_axis(self, tensor: Tensor) -> int:
-        """Return the axis of the channels; if unknown, the second of four or more axes, the last of fewer."""
-        axis = self.of(tensor).axis
-        return axis if axis is not None and axis < tensor.ndim else default_axis(tensor.ndim)
 
     def note(self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Learn from a call. Where a fact would be a guess, none is kept."""
@@ -142,11 +143,6 @@ class Traces:
         if source.ndim != output.ndim or (operator in _RESHAPES and source.shape[axis] != output.shape[axis]):
             return None
         return axis
-
-
-def default_axis(axes: int) -> int:
-    """Return the axis of the channels if nothing is known: the second of four or more, the last of fewer."""
-    return 1 if axes >= 4 else axes - 1
 
 
 def is_dense(tensor: Tensor) -> bool:

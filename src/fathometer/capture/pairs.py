@@ -240,7 +240,8 @@ class _FixedBuffer:
     def _memory_for(self, part: Pair) -> Pair:
         """Return the memory; as long as it is empty, of the widths, dtype and device of the part."""
         if self._memory is None or (not self._filled and _kinds(self._memory) != _kinds(part)):
-            self._memory = Pair(*(side.new_empty(self._capacity, side.shape[1]) for side in part))
+            x, y = (side.new_empty(self._capacity, side.shape[1]) for side in part)
+            self._memory = Pair(x, y)
         return self._memory
 
     @torch.inference_mode(False)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._C import _functorch
 
-from fathometer.capture.axes import Facts, Traces, default_axis, is_dense, tensors_in
+from fathometer.capture.axes import Facts, Traces, is_dense, tensors_in
 from fathometer.errors import InputError
 
 Pooling: TypeAlias = Literal["mean", "sum", "flatten", "position", "tokens", "authors"]
@@ -103,9 +103,7 @@ class Reducer:
     def reduced(self, tensor: Tensor, site: str, facts: Facts | None = None) -> Reduced:
         """Return the tensor as a matrix; `facts` are those of the tensor if not given."""
         facts = self.traces.of(tensor) if facts is None else facts
-        axis = default_axis(tensor.ndim)
-        if facts.axis is not None and facts.axis < tensor.ndim:
-            axis = facts.axis
+        axis = facts.channel_axis(tensor.ndim)
         while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
             tensor = _functorch.get_unwrapped(tensor)
         try:

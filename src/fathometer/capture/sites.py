@@ -137,10 +137,11 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
     Scripted and sharded networks are refused: the calls inside them cannot be seen.
     """
-    if not isinstance(model, nn.Module):
-        hint = "; call it" if callable(model) else ""
-        hint = "; fathometer.models.load_model loads by name" if isinstance(model, str) else hint
-        raise InputError(f"expected a torch.nn.Module, got {type(model).__name__}{hint}", parameter="model")
+    given: Any = model
+    if not isinstance(given, nn.Module):
+        hint = "; call it" if callable(given) else ""
+        hint = "; fathometer.models.load_model loads by name" if isinstance(given, str) else hint
+        raise InputError(f"expected a torch.nn.Module, got {type(given).__name__}{hint}", parameter="model")
     while (inner := _WRAPPERS.get(type(model).__name__)) and isinstance(
         getattr(model, inner, None), nn.Module
     ):
