@@ -17,8 +17,6 @@ _DEFAULT_COUNT = 50_000
 class Noise(Samples):
     """Floats from N(0, 1), or tokens uniform below the vocabulary; sample i depends on (seed, i) alone."""
 
-    all_readable = True
-
     def __init__(self, source: str, inputs: Inputs, seed: int, length: int | None = None) -> None:
         self._count, self._seed = noise_count(source), seed
         self._vocabulary, self._shape = 0, inputs.shape

@@ -6,7 +6,6 @@ import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -47,7 +46,6 @@ class Samples(Dataset[Any]):
     """
 
     description: dict[str, object]
-    all_readable: bool = False
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -94,7 +92,6 @@ class DataSource:
         if shuffle:
             self._order = np.random.default_rng(seed).permutation(count).tolist()
         self._skipped: dict[str, None] = {}
-        self.all_readable = samples.all_readable or strict
 
     @property
     def skipped(self) -> list[str]:
@@ -125,13 +122,6 @@ class DataSource:
                 f"{self.description['name']}: expected at least one readable image, got none of {len(self)}; "
                 f"the first: {name} ({reason})"
             )
-
-    def beginning_at(self, sample: int) -> tuple[int, Iterator[Batch]]:
-        """Return the batches from the one with that sample on, and the number of samples before it."""
-        before = sample // self._batch_size * self._batch_size if self.all_readable else 0
-        rest = copy(self)
-        rest._order = self._order[before:]
-        return before, iter(rest)
 
     def _collated(self) -> Iterator[_Collated]:
         try:

@@ -82,15 +82,13 @@ def _without_single_samples(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def pieces(
-    items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool, before: int = 0
-) -> Iterator[Piece]:
+def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens: bool) -> Iterator[Piece]:
     """Cut the inputs at the ends of sample batches and to at most `batch_size`.
 
     A sample batch is full with `samples` inputs; with `tokens`, with the input that brings the number
-    of its tokens to `samples`. `before` inputs came earlier.
+    of its tokens to `samples`.
     """
-    batch, filled = divmod(before, samples)
+    batch, filled = 0, 0
     for item in items:
         value = _as_tensors(item)
         count = _count(value)

@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from fathometer.capture import Site, watch
-from fathometer.data import DataSource
 from fathometer.errors import TooFewSamplesError, check_whole
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
@@ -97,10 +96,7 @@ def measure(
                 widths=options.widths,
             )
         )
-        if options.first_batch and not options.counts_tokens and isinstance(data, DataSource):
-            seen.samples, rest = data.beginning_at(options.first_batch * options.samples)
-            items = iter(rest)
-        cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens, before=seen.samples)
+        cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
         loop = Loop(network, seen, options, where, log)
         measured, left_over = loop.run(cut, total, show)
         plan = _with_hashes(plan, *hashing.result())

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.cifar import is_cifar
-from fathometer.data.files import contents_hash, list_files
-from fathometer.data.image_folder import IMAGE_SUFFIXES
-from fathometer.data.noise import is_noise, noise_count
+from fathometer.data.files import contents_hash
+from fathometer.data.opening import inspect_data
 from fathometer.errors import InputError
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
@@ -57,7 +55,8 @@ def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
 
 def data_identity(source: str) -> dict[str, str]:
     """Identify a file or folder by its contents, and noise by its name."""
-    return {"name": source} if is_noise(source) else {"contents": contents_hash(source)}
+    contents, _ = inspect_data(source)
+    return {"name": source} if contents is None else {"contents": contents}
 
 
 def known_count(source: str) -> int | None:
@@ -67,14 +66,9 @@ def known_count(source: str) -> int | None:
         >>> known_count("random:32"), known_count("no such folder")
         (32, None)
     """
-    if is_noise(source):
-        return noise_count(source)
-    path = Path(source)
     try:
-        if not path.is_dir() or is_cifar(path):
-            return None
-        return sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in list_files(path))
-    except (OSError, InputError):
+        return inspect_data(source)[1]
+    except InputError:  # it is reported when the data are opened
         return None
 
 
