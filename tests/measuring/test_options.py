@@ -152,3 +152,18 @@ def test_code_hashes_do_not_depend_on_the_process() -> None:
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout for _ in "ab"
     }
     assert len(runs) == 1
+
+
+class Scaled:
+    """A gauge with a setting, and with something that is no part of it."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor, self.log = factor, object()
+
+    def __call__(self, x: Tensor, _: Tensor) -> float:
+        return self.factor * float(x.mean())
+
+
+def test_settings_of_callable_objects_count() -> None:
+    assert code_hash(Scaled(2)) == code_hash(Scaled(2)) != code_hash(Scaled(3))
+    assert code_hash(Scaled(2).__call__) != code_hash(Scaled(3).__call__)

@@ -30,16 +30,12 @@ _MAX_HASHED = 2**28  # bytes of a data set in memory; of a larger one, only some
 
 def describe_network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
     """Return the network without wrappers, and its description, apart from the hash of its weights."""
+    facts: dict[str, Any] = {}
     if isinstance(model, LoadedModel):
-        network = unwrapped(model.module)
         facts = {"weights": model.weights, "preprocess": model.inputs.preprocess_name}
-        return network, {
-            **describe_model(network, name or model.name),
-            **facts,
-            "structure": structure_hash(network),
-        }
+        name, model = name or model.name, model.module
     network = unwrapped(model)
-    return network, {**describe_model(network, name), "structure": structure_hash(network)}
+    return network, {**describe_model(network, name), **facts, "structure": structure_hash(network)}
 
 
 def describe_data(data: Any, first: Tensor | None) -> dict[str, Any]:
@@ -173,7 +169,8 @@ def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
             if _library(kind.__module__) is None:
                 yield from _parts([entry for _, entry in sorted(_members(kind).items())], seen)
     else:
-        yield from _parts((type(value), getattr(value, "__dict__", {})), seen)
+        state = getattr(value, "__dict__", {}).items()
+        yield from _parts((type(value), {name: entry for name, entry in state if _is_hashed(entry)}), seen)
 
 
 def _used_globals(function: types.FunctionType) -> dict[str, Any]:
@@ -211,6 +208,11 @@ def _library(module: str | None) -> str | None:
     """Return the library that a module belongs to, if it is one whose version the provenance has."""
     top = (module or "").partition(".")[0]
     return top if top in _LIBRARIES else None
+
+
+def _is_hashed(entry: Any) -> bool:
+    """Return whether an attribute of a callable object counts: objects of other classes do not."""
+    return isinstance(entry, (*_PLAIN, tuple, list, Tensor, types.FunctionType, functools.partial))
 
 
 def _is_of_a_library(value: Any) -> bool:

@@ -11,13 +11,6 @@ from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.models import LoadedModel, load_model
 
-DTYPES = {
-    "float32": torch.float32,
-    "float64": torch.float64,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
-
 
 class Subject(NamedTuple):
     """A network, its data, and the device to measure it on.
@@ -52,7 +45,7 @@ def load_subject(
     require_data(data)
     loaded = load_model(model, weights, seed=seed)
     if dtype:
-        loaded.module.to(DTYPES[dtype])
+        loaded.module.to(getattr(torch, dtype))
     source = open_data(
         data,
         loaded.inputs,

@@ -21,7 +21,6 @@ from fathometer.data.noise import is_noise
 from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
-from fathometer.measuring.subject import DTYPES
 from fathometer.models import LoadedModel, load_model
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import depth_of, torchvision_facts, torchvision_year
@@ -185,7 +184,7 @@ class Networks:
             self._model = self._sha256 = None  # two networks may not fit into memory
             model = load_model(task.member.model_source, task.member.weights_source, seed=task.seed)
             if task.settings.dtype:
-                model.module.to(DTYPES[task.settings.dtype])
+                model.module.to(getattr(torch, task.settings.dtype))
             self._model, self._key, self._random_state = model, task.network, torch.get_rng_state()
         torch.manual_seed(task.seed)
         torch.set_rng_state(self._random_state)
