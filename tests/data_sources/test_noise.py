@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from itertools import islice
-from time import perf_counter
-
 import pytest
 import torch
 from torch import Tensor
@@ -42,7 +39,7 @@ def test_tokens_are_uniform_below_the_vocabulary() -> None:
     assert tensors(open_data("random:2", TOKENS, length=9))[0].shape == (2, 9)
 
 
-def test_default_count_and_speed() -> None:
+def test_default_count() -> None:
     source = open_data("random", Inputs("image", (3, 224, 224)), batch_size=8)
     assert len(source) == 50_000
     assert source.description == {
@@ -54,9 +51,6 @@ def test_default_count_and_speed() -> None:
         "shuffle": False,
         "seed": 0,
     }
-    start = perf_counter()
-    assert sum(len(x) for x in islice(source, 4)) == 32
-    assert perf_counter() - start < 1  # 2 ms each is usual; a busy machine may take longer
 
 
 @pytest.mark.parametrize("name", ["random:", "random:0", "random:-3", "random:many", "random:²"])
