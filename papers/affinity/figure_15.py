@@ -101,7 +101,9 @@ def other_data(context: RunContext) -> dict[str, Pixels]:
 
 def deviations(reference: Sounding, others: Mapping[str, Sounding]) -> Iterable[dict[str, object]]:
     """Compute distances from the reference, by data and metric."""
-    series = {name: each.signature.to_numpy(np.float64) for name, each in {"": reference, **others}.items()}
+    series = {
+        name: np.asarray(each.signature, np.float64) for name, each in {"": reference, **others}.items()
+    }
     for metric in METRICS:
         row = signature_distances(series, metric).frame[""].to_dict()
         yield from ({"data": name, "metric": metric, "distance": float(row[name])} for name in others)

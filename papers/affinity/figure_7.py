@@ -160,7 +160,11 @@ def answer_constant(widths: pd.DataFrame, most: float | None) -> Answer:
     means = kept.mean()
     spread = float(means.max() - means.min())
     samples = int(widths["samples"].iloc[0])
-    shown = [ratio for place, ratio in enumerate(kept.columns) if place % 2 == 0 or ratio == kept.columns[-1]]
+    shown = [
+        float(ratio)
+        for place, ratio in enumerate(kept.columns)
+        if place % 2 == 0 or ratio == kept.columns[-1]
+    ]
     return Answer(
         spread <= CONSTANT,
         f"n = {samples}: {_course(kept, shown)}; spread over d {spread:.3f}",

@@ -222,7 +222,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     code, _, err = run("leaky", "measure", "parts")
     assert (code, "run the same training again with resume" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts")
-    assert (code, "--resume continues it" in err) == (2, True)
+    assert (code, "use resume to continue it" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
     assert (code, "holds another sweep" in err) == (2, True)
     code, _, err = run(*given, "--out", "parts", "--resume")
@@ -268,16 +268,16 @@ def test_divergence_says_when(run: Run) -> None:
         ([*SWEEP, "--ranks", "0"], "--ranks: expected whole numbers from 1"),
         ([*SWEEP, "--depths", "1", "--ranks", "2,40"], "there would be no bottleneck"),
         ([*SWEEP, "--depths", "1,9"], "equidistant steps need L ≥ L̃ = 9"),
-        ([*TRAIN, "--out", "full"], "full is not empty; give another --out"),
+        ([*TRAIN, "--out", "full"], "full: expected a new or empty folder"),
         ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: expected a new or empty folder"),
-        ([*OWN, "--task", "none.npz"], "--task none.npz: cannot be read (No such file"),
-        ([*OWN, "--task", "x.npz"], "--task x.npz: expected arrays x and y, got x"),
-        ([*OWN, "--task", "one.npz"], "--task one.npz: expected at least 2 samples, got 1"),
-        ([*OWN, "--task", "flat.npz"], "--task flat.npz: x and y: expected two matrices"),
-        ([*OWN, "--task", "nan.npz"], "--task nan.npz: x and y: expected finite numbers"),
-        ([*OWN, "--task", "complex.npz"], "--task complex.npz: expected real numbers, got complex128 in x"),
-        ([*OWN, "--task", "x.npy"], "--task x.npy: expected an .npz with arrays of numbers x and y"),
-        ([*OWN, "--task", "text.npz"], "--task text.npz: expected an .npz with arrays"),
+        ([*OWN, "--task", "none.npz"], "--task: none.npz cannot be read (No such file"),
+        ([*OWN, "--task", "x.npz"], "--task: x.npz: expected arrays x and y, got x"),
+        ([*OWN, "--task", "one.npz"], "--task: one.npz: x and y: expected at least 2 samples, got 1"),
+        ([*OWN, "--task", "flat.npz"], "--task: flat.npz: x and y: expected two matrices"),
+        ([*OWN, "--task", "nan.npz"], "--task: nan.npz: x and y: expected finite numbers"),
+        ([*OWN, "--task", "complex.npz"], "--task: complex.npz: expected real numbers, got complex128 in x"),
+        ([*OWN, "--task", "x.npy"], "--task: x.npy: expected an .npz with numbers x and y"),
+        ([*OWN, "--task", "text.npz"], "--task: text.npz: expected an .npz with numbers"),
         (["leaky", "measure", "nowhere"], "nowhere: expected a folder that `fathometer leaky` wrote"),
         (["leaky", "measure", "full"], "full: expected a folder that `fathometer leaky` wrote"),
         (["leaky", "figures", "nowhere"], "nowhere: expected a folder that"),
@@ -287,7 +287,7 @@ def test_divergence_says_when(run: Run) -> None:
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
         (["leaky", "theory", "ONE", "--gamma", "nan"], "--gamma: expected a finite number > 0, got nan"),
-        ([*TRAIN, "--out", "ONE"], "holds a training; --resume continues it, or give another"),
+        ([*TRAIN, "--out", "ONE"], "holds a sweep already; use resume to continue it"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_before_any_training(
@@ -352,7 +352,7 @@ def test_a_plain_resnet_has_no_bottleneck_rank_and_no_traceback(run: Run) -> Non
 
 def test_a_rank_without_a_gap_is_not_sold_as_a_bottleneck(run: Run) -> None:
     _, out, _ = run(*TRAIN, "--epochs", "1", "--out", "raw")
-    assert "no bottleneck stands out" in out
+    assert "no clear bottleneck" in out
 
 
 def test_another_ridge_gives_another_cost(run: Run, trained: Path) -> None:

@@ -56,7 +56,6 @@ from .leaky_tables import depth_table as depth_table
 from .leaky_tables import error_table as error_table
 from .leaky_tables import network_row as network_row
 from .leaky_tables import path_table as path_table
-from .leaky_tables import trained as trained
 from .leaky_tables import usual_run as usual_run
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table

@@ -171,17 +171,6 @@ SWEEP_PANELS = (
 """Of the networks of a sweep. Bars reach from the column's `_min` to its `_max`, where it has these."""
 
 
-def trained(sweep: LeakySweep) -> list[LeakyRun]:
-    """Return the runs that did not diverge; an error where there is none."""
-    runs = [run for run in sweep.runs if run.diverged is None]
-    if not runs:
-        raise InputError(
-            f"sweep: expected a network that did not diverge, got {len(sweep.runs)} that did; "
-            "train with a smaller learning rate"
-        )
-    return runs
-
-
 def usual_run(results: Results) -> LeakyRun:
     """Return the run with L̃ nearest 7 (the greater of two), the lowest seed, and the most layers."""
     if isinstance(results, LeakyRun):
@@ -191,12 +180,12 @@ def usual_run(results: Results) -> LeakyRun:
         depth = run.design.effective_depth
         return abs(depth - USUAL_DEPTH), -depth, run.design.seed, -run.design.layers
 
-    return min(trained(results), key=order)
+    return min(results.trained, key=order)
 
 
 def depth_table(sweep: LeakySweep) -> pd.DataFrame:
     """Return what Figures 1a and 3 show: a row for each network, by L̃ and seed; see `network_row`."""
-    runs = [run for run in trained(sweep) if run.design.effective_depth > 0]
+    runs = [run for run in sweep.trained if run.design.effective_depth > 0]
     depths = sorted({run.design.effective_depth for run in runs})
     if len(depths) < 2:
         got = ", ".join(f"L̃ = {depth:g}" for depth in depths) or "none"
@@ -290,7 +279,7 @@ def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection
 
 def comparable_schemes(sweep: LeakySweep) -> list[LeakyRun]:
     """Return runs of one L and seed with different step schemes: the most layers, then the lowest seed."""
-    every = trained(sweep)
+    every = sweep.trained
     found: dict[tuple[int, int], dict[str, LeakyRun]] = {}
     for run in every:
         found.setdefault((-run.design.layers, run.design.seed), {})[run.design.scheme] = run

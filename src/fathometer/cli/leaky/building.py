@@ -1,4 +1,4 @@
-"""Turns options into designs, a recipe, and trained networks."""
+"""What `train` and `sweep` share: designs and a recipe from options, training, and the result."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import torch
 from rich.console import RenderableType
 
 from fathometer.cli import FLAGS, ResumableInterruptError
-from fathometer.cli.leaky.own_data import read_own_task
 from fathometer.cli.leaky.tables import rank_lines
 from fathometer.cli.outputs import print_json
 from fathometer.errors import InputError, check_device
-from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, preset
+from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Task, Teacher, own_task, preset
 from fathometer.leaky import sweep as train_networks
-from fathometer.leaky.run_files import PLAN
 from fathometer.leaky.teacher import Latents, TeacherKind
 from fathometer.progress import Terminal, progress_bar
 
@@ -31,7 +31,7 @@ def build_design(
     latents: Latents | None,
     inner: tuple[int, ...],
 ) -> Design:
-    """Return the preset's, with the given options."""
+    """Change the design of a preset as the options say."""
     base = preset(name).design
     assert base.teacher is not None
     ends = base.teacher.dimensions[0], base.teacher.dimensions[-1]
@@ -49,7 +49,7 @@ def build_design(
 def build_recipe(
     name: str, epochs: int | None, learning_rate: float | None, second_order: int, tolerance: float
 ) -> Recipe:
-    """Return the preset's, with the given options."""
+    """Change the recipe of a preset as the options say."""
     first, *rest = preset(name).recipe.phases
     rate = first.learning_rate if learning_rate is None else learning_rate
     phases = (replace(first, epochs=epochs or first.epochs, learning_rate=rate), *rest)
@@ -70,8 +70,7 @@ def train_all(
     designs: list[Design], recipe: Recipe, data: Path | None, device: str, out: Path, resume: bool
 ) -> LeakySweep:
     """Train, with a progress bar."""
-    _check_folder(out, resume)
-    task = None if data is None else read_own_task(data)
+    task = None if data is None else _read_task(data)
     if task is not None:
         designs = [
             replace(design, teacher=None, samples=len(task.x), test_samples=len(task.x_test))
@@ -87,7 +86,7 @@ def train_all(
         raise ResumableInterruptError("Run the same command with --resume to continue.") from None
 
 
-def say_what_was_found(
+def print_result(
     found: LeakySweep, out: Path, view: Callable[[Terminal], RenderableType], as_json: bool
 ) -> None:
     """Print the table, the time, the folder, and the bottleneck rank as the last line."""
@@ -115,7 +114,7 @@ def numbers(option: str, text: str, kind: type) -> list[float]:
 
 
 def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
-    """Read ranks such as `2,3` or `6x3`."""
+    """Read inner dimensions such as `2,3` or `6x3`."""
     try:
         found = [tuple(int(inner) for inner in part.split("x")) for part in ranks.split(",")]
         if min(itertools.chain(*found)) < 1:
@@ -127,11 +126,23 @@ def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
     return found
 
 
-def _check_folder(out: Path, resume: bool) -> None:
-    """Refuse a folder with anything in it, except a training to resume."""
-    if resume or not out.is_dir():
-        return
-    if (out / PLAN).exists():
-        raise InputError(f"{out} holds a training; --resume continues it, or give another --out")
-    if any(out.iterdir()):
-        raise InputError(f"{out} is not empty; give another --out")
+def _read_task(path: Path) -> Task:
+    """Read x, y and, if there are any, x_test and y_test from an .npz; nothing in it is executed."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in ("x", "y", "x_test", "y_test") if name in file.files}
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error})", parameter="task") from error
+    except Exception as error:  # no zip, or an .npy, or objects: NumPy and zipfile raise nearly anything
+        raise InputError(f"{path}: expected an .npz with numbers x and y", parameter="task") from error
+    if not {"x", "y"} <= found.keys():
+        raise InputError(
+            f"{path}: expected arrays x and y, got {', '.join(found) or 'neither'}", parameter="task"
+        )
+    for name, array in found.items():
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"{path}: expected real numbers, got {array.dtype} in {name}", parameter="task")
+    try:
+        return own_task(**{name: torch.from_numpy(array.astype(np.float64)) for name, array in found.items()})
+    except InputError as error:
+        raise InputError(f"{path}: {error}", parameter="task") from error

@@ -51,7 +51,7 @@ def sweep(
     sigma: SigmaOption = "relu",
     teacher: TeacherOption = None,
     latents: LatentsOption = None,
-    data: OwnDataOption = None,
+    task: OwnDataOption = None,
     samples: TaskSamplesOption = None,
     epochs: EpochsOption = None,
     learning_rate: LearningRateOption = None,
@@ -82,14 +82,14 @@ def sweep(
         check_task_options,
         inner_dimensions,
         numbers,
-        say_what_was_found,
+        print_result,
         train_all,
     )
     from fathometer.cli.leaky.tables import sweep_view
     from fathometer.leaky import grid
 
     out = out or Path("leaky-sweep")
-    check_task_options(data, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
+    check_task_options(task, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
     designs = []
     for inner in inner_dimensions(ranks or "3"):
         base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
@@ -103,9 +103,9 @@ def sweep(
     found = train_all(
         designs,
         build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
-        data,
+        task,
         device,
         out,
         resume,
     )
-    say_what_was_found(found, out, lambda console: sweep_view(found, console), as_json)
+    print_result(found, out, lambda console: sweep_view(found, console), as_json)

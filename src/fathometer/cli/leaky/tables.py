@@ -1,4 +1,4 @@
-"""Tables of trained networks in the terminal."""
+"""Tables of trained networks for the terminal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.text import Text
 from fathometer.cli.tables import bar
 from fathometer.leaky import LeakyRun, LeakySweep
 
-_CLEAR_GAP = 2.0  # a smaller gap is none
-_WIDE = 100  # columns of a terminal with room for everything
+CLEAR = 2.0  # least gap of a clear bottleneck
+_WIDE = 100  # columns of a terminal with room for all columns
 _POINTS = {
     "cost_of_identity": "COI",
     "stable_rank": "stable rank",
@@ -31,12 +31,12 @@ _LAYERS = {
 
 
 def network_view(run: LeakyRun, console: Console) -> Table:
-    """Show a row for each point of the path, and the layer that starts there."""
+    """Make a row for each point of the path, with the layer that starts there."""
     measures = run.measures
     view = Table(
         title=Text(_title(run)),
-        caption="COI with ridge; negative is ‖A₋‖/‖A‖; the bar is the affinity score of σ; what follows it "
-        "belongs to the layer that starts at p",
+        caption="COI with ridge; negative is ‖A₋‖/‖A‖; the bar is the affinity score of σ; columns "
+        "after it are those of the layer that starts at p",
     )
     points, layers = dict(_POINTS), dict(_LAYERS)
     if console.width < _WIDE:
@@ -58,7 +58,7 @@ def network_view(run: LeakyRun, console: Console) -> Table:
 
 
 def sweep_view(sweep: LeakySweep, console: Console) -> Table:
-    """Show a row for each combination of designs, the median over seeds."""
+    """Make a row for each combination of designs, with medians over seeds."""
     table = sweep.table
     keys = [
         k for k in ("effective_depth", "layers", "scheme", "rank_of_task", "decay") if table[k].nunique() > 1
@@ -77,7 +77,7 @@ def sweep_view(sweep: LeakySweep, console: Console) -> Table:
     if console.width < _WIDE:
         del shown["stable_rank"], shown["affinity"]
     heads = {"effective_depth": "L̃", "layers": "L", "rank_of_task": "k*", "decay": "λ₀"}
-    view = Table(caption=f"medians over seeds; {least} the smallest along the path")
+    view = Table(caption=f"medians over seeds; {least} the least along the path")
     for key in keys:
         view.add_column(heads.get(key, key), justify="left" if key == "scheme" else "right", no_wrap=True)
     for name in ("networks", *shown.values(), "rank"):
@@ -90,7 +90,7 @@ def sweep_view(sweep: LeakySweep, console: Console) -> Table:
 
 
 def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
-    """Return lines that end in `bottleneck rank: K (gap G)`, for most networks, with their smallest gap."""
+    """Write `bottleneck rank: K (gap G)` as the last line: the most frequent rank, and its least gap."""
     summaries = [run.measures.summary for run in runs]
     found = [(int(s["rank"]), float(s["gap"])) for s in summaries if not math.isnan(s["rank"])]
     lines = ["bottleneck rank: none (in a plain ResNet, L̃ = 0, there is no L̃/2 to count from)"]
@@ -100,8 +100,8 @@ def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
         lines = [f"bottleneck rank: {rank} (gap {gap:.1f})"]
         if len(runs) > 1:
             lines.insert(0, f"{count} of {len(runs)} networks have this rank, and at least this gap:")
-        if gap < _CLEAR_GAP or rank in {run.design.width for run in runs}:
-            lines.insert(0, "no bottleneck stands out; trained for longer, or deeper, one may:")
+        if gap < CLEAR or rank in {run.design.width for run in runs}:
+            lines.insert(0, "no clear bottleneck; longer training or a larger depth may show one:")
     diverged = sum(run.diverged is not None for run in runs)
     if diverged:
         fate = "they are not in the table" if len(runs) > 1 else "these are its last finite weights"
@@ -114,7 +114,7 @@ def _number(value: float) -> str:
 
 
 def _ranks(ranks: pd.Series[float]) -> str:
-    """Write `3`, or `3 (4), 2 (1)` with the count of each."""
+    """Write `3`, or `3 (4), 2 (1)` with the number of networks of each rank."""
     counts = Counter("–" if math.isnan(rank) else f"{rank:.0f}" for rank in ranks)
     return ", ".join(f"{rank} ({count})" if len(counts) > 1 else rank for rank, count in counts.items())
 

@@ -49,7 +49,7 @@ def train(
     sigma: SigmaOption = "relu",
     teacher: TeacherOption = None,
     latents: LatentsOption = None,
-    data: OwnDataOption = None,
+    task: OwnDataOption = None,
     samples: TaskSamplesOption = None,
     epochs: EpochsOption = None,
     learning_rate: LearningRateOption = None,
@@ -76,13 +76,13 @@ def train(
         build_recipe,
         check_task_options,
         numbers,
-        say_what_was_found,
+        print_result,
         train_all,
     )
     from fathometer.cli.leaky.tables import network_view
     from fathometer.leaky import grid
 
-    check_task_options(data, rank=rank, samples=samples, teacher=teacher, latents=latents)
+    check_task_options(task, rank=rank, samples=samples, teacher=teacher, latents=latents)
     inner = (rank or 3,)
     base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
     depth = base.effective_depth if depth is None else depth
@@ -92,13 +92,13 @@ def train(
     else:
         rho = tuple(numbers("--steps", steps, float))
         base = replace(base, scheme="given", steps=rho, layers=layers or len(rho))
-    out = out or Path(f"leaky-{depth:g}-{data.stem if data else rank or 3}-{seed}")
+    out = out or Path(f"leaky-{depth:g}-{task.stem if task else rank or 3}-{seed}")
     found = train_all(
         grid(base, seeds=[seed]),
         build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
-        data,
+        task,
         device,
         out,
         resume,
     )
-    say_what_was_found(found, out, lambda console: network_view(found.runs[0], console), as_json)
+    print_result(found, out, lambda console: network_view(found.runs[0], console), as_json)

@@ -26,7 +26,7 @@ from fathometer.report.figures.style import (
     legend_above,
     note_below,
 )
-from fathometer.report.leaky_tables import SCHEME_LOOKS, error_table, scheme_paths, trained
+from fathometer.report.leaky_tables import SCHEME_LOOKS, error_table, scheme_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
 @for_print
 def plot_steps(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     """Plot singular values of W_p of the adaptive run with the most layers, p_l as grey lines (Figure 2b)."""
-    runs = [run for run in trained(sweep) if run.design.scheme == "adaptive"]
+    runs = [run for run in sweep.trained if run.design.scheme == "adaptive"]
     if not runs:
         raise InputError("steps: expected a network with adaptive steps, got none; train scheme='adaptive'")
     run = min(runs, key=lambda run: (-run.design.layers, run.design.seed))
