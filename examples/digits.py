@@ -133,7 +133,7 @@ def numbers_of(trials: Sequence[Trial]) -> pd.DataFrame:
     found["ashman"] = math.sqrt(2) * found.apart / np.hypot(inside.std(1), end.std(1))
     found["ends"] = np.median(end, 1)
     found["final"] = scores[:, -3:].mean(1)
-    found["rise"] = [pd.Series(row).rank().corr(pd.Series(range(len(row)))) for row in scores]
+    found["rise"] = [pd.Series(row).rank().corr(pd.Series(range(len(row)), dtype=float)) for row in scores]
     found["dims"] = [sounding.mean("stable_rank_x").iloc[-1] for sounding, _ in trials]
     found["accuracy"] = [accuracy for _, accuracy in trials]
     return found

@@ -20,6 +20,7 @@ from fathometer import load, measure
 from fathometer.errors import FathometerError
 from fathometer.results.provenance import weights_hash
 from fathometer.results.sounding_file import to_json
+from papers import read_verdict
 from tests.robustness.processes import Ended, Processes
 
 Units: TypeAlias = "Counter[str]"
@@ -202,8 +203,8 @@ def page_units(path: Path) -> Units:
 
 def verdict_units(folder: Path) -> Units:
     """The answers, and the names of the files."""
-    verdict = json.loads((folder / "verdict.json").read_text("utf-8"))
-    return Counter([json.dumps(verdict["answers"]), *(path.name for path in folder.iterdir())])
+    verdict = read_verdict(folder / "verdict.json")
+    return Counter([*map(str, verdict.answers.values()), *(path.name for path in folder.iterdir())])
 
 
 def _fathometer(line: str) -> list[str]:

@@ -27,7 +27,7 @@ from papers import read_verdict
 from papers.claim import Answer, Claim
 from papers.verdict import Verdict
 
-Make: TypeAlias = Callable[[Path], None]
+Make: TypeAlias = Callable[[Path], object]
 Read: TypeAlias = Callable[[Path], object]
 
 IMAGES = Inputs("image", (3, 8, 8))

@@ -140,7 +140,8 @@ def _safetensors(content: bytes, draw: random.Random) -> bytes:
 
 def _change(whole: Any, draw: random.Random) -> None:
     """Walk down to some value and change it in its place."""
-    parent, key = whole, ""
+    parent: Any = whole
+    key: Any = ""
     while isinstance(parent[key], dict | list) and parent[key] and draw.random() < 0.85:
         parent = parent[key]
         key = draw.choice(list(parent)) if isinstance(parent, dict) else draw.randrange(len(parent))

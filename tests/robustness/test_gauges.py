@@ -84,7 +84,12 @@ def _matrices(draw: st.DrawFn, shape: tuple[int, int]) -> Matrix:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if draw(st.booleans()):
         return draw(hnp.arrays(np.float64, shape, elements=ENTRIES))
-    x = draw(st.sampled_from((rng.standard_normal, rng.random, rng.standard_cauchy)))(shape)
+    laws: tuple[Callable[[tuple[int, int]], Matrix], ...] = (
+        rng.standard_normal,
+        rng.random,
+        rng.standard_cauchy,
+    )
+    x = laws[draw(st.integers(0, 2))](shape)
     with np.errstate(all="ignore"):
         for name in draw(st.lists(st.sampled_from(sorted(DEGENERATE)), max_size=3, unique=True)):
             x = np.nan_to_num(DEGENERATE[name](x, rng))
