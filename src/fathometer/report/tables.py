@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fathometer.compare import Clustering, by_name, signatures
+from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
 from fathometer.compare.soundings import Array, Soundings
+from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.results.sounding import Sounding
@@ -49,6 +50,13 @@ def site_table(sounding: Sounding) -> pd.DataFrame:
             "depth": relative_depth(len(names)),
         }
     )
+
+
+def clear_modes(values: Array) -> Modes | None:
+    """Return the two modes of a sample that has two (dip, p < 0.05), and None otherwise."""
+    if len(values) < MIN_VALUES or dip_test(values)[1] >= 0.05:
+        return None  # the fit takes much longer than the test
+    return two_modes(values)
 
 
 def relative_depth(count: int) -> Array:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fathometer.compare import two_modes
-from fathometer.compare.summary import MIN_VALUES
+from fathometer.compare.soundings import Array
 from fathometer.leaky import LeakyRun
 from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.theory import Statement
 from fathometer.report.leaky_tables import bottleneck_stretches
 from fathometer.report.numbers import in_words, number
+from fathometer.report.tables import clear_modes
 from fathometer.results.history import History
 from fathometer.results.sounding import Sounding
 
@@ -54,9 +54,9 @@ def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool
     return first + second + (_groups(finite.to_numpy(float)) if groups else "") + gap
 
 
-def _groups(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    modes = two_modes(values) if len(values) >= MIN_VALUES else None
-    if modes is None or not modes.clear:
+def _groups(values: Array) -> str:
+    modes = clear_modes(values)
+    if modes is None:
         return ""
     return (
         f" The values form two groups, around {number(modes.low)} and {number(modes.high)} "

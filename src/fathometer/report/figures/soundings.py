@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.compare import by_name, two_modes
+from fathometer.compare import by_name
 from fathometer.compare.distance import aligned
 from fathometer.compare.soundings import Array, Soundings, short_name
-from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.style import (
@@ -39,7 +38,7 @@ from fathometer.report.figures.style import (
     plain,
     width_of,
 )
-from fathometer.report.tables import relative_depth, signature_table
+from fathometer.report.tables import clear_modes, relative_depth, signature_table
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -319,10 +318,9 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
     axes.tick_params("y", labelleft=False)
     axes.tick_params("x", labelbottom=True)
     axes.set_title("sites")
-    if len(values) >= MIN_VALUES:
-        modes = two_modes(values)
-        for mode in (modes.low, modes.high) if modes.clear else ():
-            axes.axhline(mode, color=RED, linewidth=0.8, linestyle="--")
+    modes = clear_modes(values)
+    for mode in (modes.low, modes.high) if modes else ():
+        axes.axhline(mode, color=RED, linewidth=0.8, linestyle="--")
 
 
 def _warped(reference: Sounding, sounding: Sounding, gauge: str) -> Array:

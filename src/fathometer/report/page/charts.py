@@ -132,7 +132,7 @@ def overlay_charts() -> dict[str, dict[str, Any]]:
     `overlay` draws `points`; `alignment` draws `curves`, `joins` and `ticks`; `difference` draws `pairs` and
     `zero`. `{first}` and `{second}` are two networks, A and B.
     """
-    flat = {"scale": alt.Scale(domain=[0, 1]), "axis": alt.Axis(grid=False, format="~g")}
+    flat: Any = {"scale": alt.Scale(domain=[0, 1]), "axis": alt.Axis(grid=False, format="~g")}
     depth = alt.X("depth:Q", title="relative depth", **flat)
     pointed = alt.selection_point(name="pointed", on="pointerover", clear="pointerout", fields=["network"])
     shown = alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0.12))
@@ -217,7 +217,7 @@ def film_charts() -> dict[str, dict[str, Any]]:
     }
 
 
-def _frame() -> alt.LayerChart:
+def _frame() -> alt.TopLevelMixin:
     axis = alt.Axis(grid=False, labelExpr=PLACES)
     depth = alt.X("order:Q", title="site, in order of depth", axis=axis, scale=_fixed("depth", nice=False))
     height = alt.Y("value:Q", title="{gauge}", scale=_fixed("span", nice=False, zero=False, padding=6))
@@ -253,7 +253,7 @@ def _map() -> alt.Chart:
     return chart.add_params(*_given("depth", "reach"))
 
 
-def _metric(scale: alt.Scale, ticks: alt.Axis) -> alt.LayerChart:
+def _metric(scale: alt.Scale, ticks: alt.Axis) -> alt.TopLevelMixin:
     steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True)
     step = alt.X("step:Q", title="step", axis=steps, scale=_fixed("reach", nice=False, zero=False))
     rows = data("rows").encode(x=step, y=alt.Y("value:Q", title="{metric}", scale=scale, axis=ticks))

@@ -86,9 +86,10 @@ def plain(value: Any) -> Any:
         return int(value)
     if not isinstance(value, float | np.floating):
         return str(value)
-    if not math.isfinite(value):
+    found = float(value)
+    if not math.isfinite(found):
         return None
-    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)
+    return int(found) if found.is_integer() and abs(found) < 1e15 else found
 
 
 def columns_of(frame: pd.DataFrame) -> dict[str, Any]:
@@ -109,11 +110,23 @@ def packed(values: Any) -> dict[str, str]:
     full = np.asarray(values, float)
     full = np.where(np.abs(full) <= _LARGEST, full, np.nan)
     small = full.astype("<f4")
-    for place in np.flatnonzero(np.isfinite(full) & (small != full)):
+    for place in np.flatnonzero(_may_read_otherwise(full, small)):
         if number(float(small.flat[place])) != number(float(full.flat[place])):
             beyond = math.copysign(math.inf, float(full.flat[place]) - float(small.flat[place]))
             small.flat[place] = np.nextafter(small.flat[place], np.float32(beyond))
     return {"float32 base64": base64.b64encode(small.tobytes()).decode("ascii")}
+
+
+def _may_read_otherwise(full: Any, small: Any) -> Any:
+    """Return where a number is so near a border of rounding that its float32 may be on the other side."""
+    size = np.abs(full)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shown = 2 - np.floor(np.log10(size))  # decimals in exponential form
+        digits = np.where((size >= 1e-3) & (size < 1e5), np.where(size < 100, 3, 1), shown)
+        scaled = size * 10.0**digits
+        border = np.abs(scaled % 1 - 0.5) <= 1e-7 * scaled
+        limit = np.isin(np.abs(small), np.array([1e-3, 100, 1e5], "<f4")) | (small == np.round(small))
+    return np.isfinite(full) & (small != full) & (border | limit)
 
 
 def script_json(data: Mapping[str, Any]) -> str:
