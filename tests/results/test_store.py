@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 import torch
 from torch import nn
@@ -20,8 +22,28 @@ def sounding() -> fathometer.Sounding:
     return fathometer.measure(net, torch.randn(32, 4), samples=32, gauges="affinity", name="net")
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket of an S3 server on this machine."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
+    server.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*server.get_host_and_port()))
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        name = f"s3://b{uuid.uuid4().hex[:8]}"
+        fsspec.filesystem("s3").mkdir(name)
+        yield name
+    server.stop()
+
+
+S3 = pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")])
+
+
+@pytest.fixture(params=["local", "memory", S3])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "s3":
+        return Store(f"{request.getfixturevalue('bucket')}/{uuid.uuid4().hex}")
     return Store(tmp_path / "results" if request.param == "local" else f"memory://{uuid.uuid4().hex}/results")
 
 
@@ -41,6 +63,30 @@ def test_files_are_written_read_moved_and_removed(store: Store) -> None:
     store.remove("b.json")
     assert store.names() == []
     assert store.read("broken/a.json") == b"1"
+
+
+def test_what_another_process_writes_is_seen_at_once(store: Store) -> None:
+    store.try_writing("pending/probe")
+    store.write("a.json", b"1")
+    assert store.names() == ["a.json"]
+    assert not store.exists("b.json")
+    with fsspec.open(
+        store.path("b.json") if store.local is None else str(store.local / "b.json"), "wb"
+    ) as file:
+        file.write(b"2")
+    assert store.exists("b.json")
+    assert store.names() == ["a.json", "b.json"]
+    assert store.read("b.json") == b"2"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_missing_bucket_is_named_and_not_made(bucket: str) -> None:
+    missing = Store(f"{bucket}x/results")
+    for write in (lambda: missing.write("a.json", b""), lambda: missing.try_writing("pending/probe")):
+        with pytest.raises(StoreError, match=r"x/results/.*: cannot be written"):
+            write()
+    assert not missing.exists()
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ def fatal() -> tuple[nn.Module, Inputs]:
 class Changing(nn.Module):
     """Changes a buffer in every pass, which no network should do in eval mode."""
 
+    seen: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.zeros(()))

@@ -145,6 +145,9 @@ def test_eight_networks_and_a_killed_node(
     assert [len(again.measured), len(again.kept), len(again.failed)] == [0, 8, 0]
     assert sorted(fathometer.atlas(out)["model"]) == sorted(f"tests.survey.nets:{name}" for name in EIGHT)
     assert len(open_results(out).soundings) == 8
+    page = tmp_path / "atlas.html"
+    subprocess.run([sys.executable, "-m", "fathometer", "report", out, "-o", str(page)], check=True)
+    assert all(name in page.read_text() for name in EIGHT)
 
 
 def test_a_killed_worker_is_repeated(cluster: Two, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ class Store:
 
     def __init__(self, place: Place) -> None:
         try:
-            self._files, root = fsspec.core.url_to_fs(os.path.expanduser(place))
+            # Other processes write to the same place, so what it holds is never taken from a cache.
+            self._files, root = fsspec.core.url_to_fs(os.path.expanduser(place), use_listings_cache=False)
         except (ImportError, ValueError) as error:
             raise InputError(f"{place}: cannot be opened ({first_line(error)})") from error
         self.place = str(place).rstrip("/") or "/"
@@ -87,7 +88,7 @@ class Store:
         return inner if self.local is None else os.path.realpath(inner)
 
     def exists(self, name: str = "") -> bool:
-        """Tell whether a file or folder of that name exists."""
+        """Say whether a file or folder of that name exists."""
         try:
             with self._reported("reached", name):
                 self._files.info(self._inner(name))
@@ -96,7 +97,7 @@ class Store:
         return True
 
     def is_folder(self) -> bool:
-        """Tell whether the place is a folder (or a prefix of an object store) and not a file."""
+        """Say whether the place is a folder (or a prefix of an object store) and not a file."""
         try:
             with self._reported("reached", ""):
                 return bool(self._files.info(self._inner(""))["type"] == "directory")
@@ -129,15 +130,14 @@ class Store:
 
     def try_writing(self, name: str) -> None:
         """Write a little under that name and remove it again: a full disk still accepts new names."""
-        self._make_folder(name)
-        with self._reported("written", name):
-            if self.local is None:
-                self._files.pipe_file(self._inner(name), bytes(_PROBE))
-            else:
-                with (self.local / name).open("wb") as file:
-                    file.write(bytes(_PROBE))
-                    file.flush()
-                    os.fsync(file.fileno())
+        if self.local is None:
+            self.write(name, bytes(_PROBE))
+        else:
+            self._make_folder(name)
+            with self._reported("written", name), (self.local / name).open("wb") as file:
+                file.write(bytes(_PROBE))
+                file.flush()
+                os.fsync(file.fileno())
         self.remove(name)
 
     def move(self, name: str, to: str) -> None:
@@ -158,7 +158,6 @@ class Store:
         """Return the sorted names of files in the folder or in a subfolder; hidden files are left out."""
         try:
             with self._reported("read", below):
-                self._files.invalidate_cache()
                 entries: list[dict[str, Any]] = self._files.ls(self._inner(below), detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -178,7 +177,7 @@ class Store:
             yield mine
 
     def is_locked(self, name: str) -> bool:
-        """Tell whether a process on this machine holds the lock."""
+        """Say whether a process on this machine holds the lock."""
         return self.local is not None and is_locked(self.local / name)
 
     def leftovers(self, below: str = "") -> list[str]:
@@ -191,6 +190,8 @@ class Store:
         return f"{self._root}/{name}".rstrip("/") or "/"
 
     def _make_folder(self, name: str) -> None:
+        if self._puts_are_atomic:  # an object store has no folders
+            return
         with self._reported("written", name):
             self._files.makedirs(self._inner(name).rpartition("/")[0] or "/", exist_ok=True)
 
@@ -217,7 +218,7 @@ class Store:
 
 
 def is_url(place: Place) -> bool:
-    """Tell whether a place is a URL and not a path on this machine.
+    """Say whether a place is a URL and not a path on this machine.
 
     Example:
         >>> is_url("s3://bucket/results"), is_url("results/"), is_url("file:///results")

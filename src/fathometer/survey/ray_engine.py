@@ -180,7 +180,8 @@ def _gpus(ray: Any, run: RunOptions) -> float:
     if run.gpus is not None:
         return run.gpus
     if run.device == "auto":  # a cluster may have no GPU now, and add nodes that have when tasks ask for them
-        at_most = ray._private.state.state.get_max_resources_from_cluster_config() or {}
+        find_limits = getattr(ray._private.state.state, "get_max_resources_from_cluster_config", dict)
+        at_most = find_limits() or {}  # what the autoscaler may add; Ray has no public function for it
         return float(max(ray.cluster_resources().get("GPU", 0), at_most.get("GPU", 0)) > 0)
     return float(run.device.startswith("cuda"))
 
@@ -213,6 +214,10 @@ def _connected(
                 "that one, or call ray.shutdown() first",
                 parameter="address",
             )
+        if runtime_env is not None:
+            raise InputError(
+                "this process uses a Ray cluster already; give it to ray.init()", parameter="runtime_env"
+            )
         yield ray, False
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
@@ -240,9 +245,12 @@ def _connected(
 def _user_modules(tasks: Sequence[Task]) -> list[ModuleType]:
     """Return the modules of the current folder that tasks name, which other machines may not have."""
     names = {name.partition(".")[0] for task in tasks for name in user_modules(task)}
-    modules = [sys.modules[name] for name in sorted(names) if name in sys.modules]
-    here = Path.cwd()
-    return [module for module in modules if module.__file__ and here in Path(module.__file__).parents]
+    found = []
+    for name in sorted(names & sys.modules.keys()):
+        file = Path(sys.modules[name].__file__ or "")
+        if Path.cwd() in file.parents and "site-packages" not in file.parts:
+            found.append(sys.modules[name])
+    return found
 
 
 def _check_answers(address: str) -> None:
