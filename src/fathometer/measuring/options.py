@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -110,7 +110,7 @@ class MeasureOptions:
         str,
         many=True,
     )
-    activations: Iterable[type[nn.Module] | Callable[..., Any]] = option(
+    activations: Sequence[type[nn.Module] | Callable[..., Any]] = option(
         (), "Classes and functions of your own that are activations.", str, many=True
     )
     reduction: Reduction = option(
