@@ -118,6 +118,8 @@ def test_measure_show_and_sites(folder: Path) -> None:
     assert "█" in out
     sounding = load(folder / "small-random.json")
     assert sounding.gauges == ["affinity", "gap"]
+    code, out, err = run("show", (folder / "small-random.json").as_uri(), "--json", folder=folder)
+    assert [row["site"] for row in json.loads(out)["sites"]] == ["1", "3"]
     assert sounding.provenance.model["name"] == "nets:small"
     assert sounding.provenance.data["kind"] == "random"
     code, out, err = run("show", "small-random.json", "--gauge", "gap", "-o", "gap.csv", folder=folder)
@@ -130,6 +132,14 @@ def test_measure_show_and_sites(folder: Path) -> None:
         ("3", 6, 1),
     ]
     assert contents(folder) == ["gap.csv", "nets.py", "small-random.json"]
+
+
+@pytest.mark.parametrize("given", [["standard,nets:gap"], ["standard", "--gauges", "nets:gap"]])
+def test_standard_gauges_and_ones_own(given: list[str], folder: Path) -> None:
+    arguments = ["measure", "nets:small", "--data", "random:40", "--samples", "40", "--gauges", *given]
+    code, out, err = run(*arguments, "--json", folder=folder)
+    assert code == 0, err
+    assert {"affinity", "cka", "gap"} <= set(json.loads(out)["sites"][0])
 
 
 def test_activations_of_ones_own(folder: Path) -> None:
@@ -205,9 +215,18 @@ def test_a_run_that_was_killed_when_all_was_done_is_finished(
     assert "s.json is finished; --force measures it again" in said
     assert (folder / "s.json").read_bytes() == before
     assert contents(folder) == ["nets.py", "s.json"]
-    code, said = ended("--resume", "--samples", "20", "--seed", "1")
-    assert code == 2
-    assert "exists, with other data, reduction, samples, seed" in said
+    for other, name in (
+        (["--samples", "20"], "samples"),
+        (["--seed", "1"], "data, reduction, seed"),
+        (["--gauges", "norm"], "gauges"),
+        (["--reduction", "sum"], "reduction"),
+        (["--sites", "relu"], "sites"),
+        (["--data", "random:80"], "data"),
+        (["--weights", "none"], "model"),
+    ):
+        code, said = ended("--resume", *other)
+        assert code == 2
+        assert f"exists, with other {name}; give" in said
     code, said = ended()
     assert code == 2
     assert "exists; give another name" in said

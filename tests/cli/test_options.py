@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,10 +45,17 @@ def test_an_option_means_the_same_in_every_command(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_has_a_summary_and_an_example(path: tuple[str, ...]) -> None:
-    text = ALL[path].help
-    assert text.split("\n")[0].endswith((".", ":"))
-    assert f"`fathometer {' '.join(path)}" in text
+def test_help_has_a_summary_and_examples_that_parse(path: tuple[str, ...]) -> None:
+    command = ALL[path]
+    assert command.help.split("\n")[0].endswith(".")
+    start = f"fathometer {' '.join(path)} "
+    examples = [
+        text for text in re.findall(r"^- .*?`([^`]+)`", command.help, re.MULTILINE) if text.startswith(start)
+    ]
+    assert examples
+    for example in examples:
+        if "--help" not in example:
+            command.make_context(path[-1], shlex.split(example.removeprefix(start)))
 
 
 def test_no_help_imports_a_heavy_library() -> None:

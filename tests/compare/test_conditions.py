@@ -267,7 +267,8 @@ def test_what_a_survey_wrote_goes_first() -> None:
     assert found["year"].to_list() == [2015, 2014]
     nameless = sounding("torchvision:resnet18", [1])
     nameless.provenance.model.update(family="", facts={"depth": 21})
-    assert known_facts([nameless]).loc["resnet18", ["family", "depth"]].to_list() == ["resnet", 21]
+    facts: Any = known_facts([nameless])
+    assert facts.loc["resnet18", ["family", "depth"]].to_list() == ["resnet", 21]
     assert known_facts({"mine": some["mine"]}).empty
 
 

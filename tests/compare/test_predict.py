@@ -95,7 +95,7 @@ def test_rows_that_do_not_follow(family: str, column: str) -> None:
 
 
 def test_two_networks_of_table_2_are_one() -> None:
-    two = table_2()
+    two: Any = table_2()
     assert two.loc["densenet161"].equals(two.loc["densenet169"])
     assert len(two) == 32
 

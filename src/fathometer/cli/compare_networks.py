@@ -153,7 +153,7 @@ def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
     for companion in table.columns[table.isna().any()]:
         missing = [named[str(name)] for name in table.index[table[companion].isna()]]
         values = [sounding.mean(companion) for sounding in missing if companion in sounding.gauges]
-        flat = [series for series in values if not varies(series.dropna().to_numpy(np.float64))]
+        flat = [series for series in values if not varies(np.asarray(series.dropna(), np.float64))]
         if len(values) < len(missing):
             reasons.append(f"{companion}: – where it was not measured")
         if flat and companion == "r2" and all(np.allclose(series, 1) for series in flat):

@@ -192,7 +192,7 @@ def _chance(x: Array, y: Array, reached: float) -> float:
 
 
 def _pearson(first: pd.Series[float], second: pd.Series[float]) -> float:
-    a, b = first.to_numpy(np.float64), second.to_numpy(np.float64)
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
     if len(a) < 3 or not varies(a) or not varies(b):

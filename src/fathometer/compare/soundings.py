@@ -55,7 +55,7 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
                 f"{name}: {gauge!r} has no finite value at {_listed(bad, 5)}; measure with more samples, or "
                 "without these sites"
             )
-        found[name] = values.to_numpy(np.float64)
+        found[name] = np.asarray(values, np.float64)
     return found
 
 
