@@ -421,6 +421,15 @@ def test_modules_whose_width_changes_are_told() -> None:
     assert seen.unequal == {"1": "[5, 8] in, [5, 3] out"}
 
 
+def test_whole_numbers_may_go_into_a_module() -> None:
+    model, ids = nn.Sequential(nn.Embedding(10, 8)), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    with watch(model, sites=nn.Embedding, widths="any") as seen:
+        model(ids)
+    (pair,) = seen.pairs.values()
+    assert torch.equal(pair.x, ids.float())
+    assert pair.resolution == (torch.finfo(torch.float32).eps,) * 2
+
+
 @pytest.mark.parametrize("sites", [3, [None], [], "module:nothing", nn.Conv2d])
 def test_a_choice_that_cannot_be_met_is_refused(sites: Any) -> None:
     with pytest.raises(InputError, match="sites: "), watch(nn.ReLU(), sites=sites):

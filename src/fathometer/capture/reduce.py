@@ -131,9 +131,10 @@ class Reducer:
 def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
     """Return the relative spacing of means over `positions` numbers of a dtype, kept in another.
 
-    Rounding errors average out, as the root of their number.
+    Rounding errors average out, as the root of their number. Whole numbers have none.
     """
-    return max(torch.finfo(dtype).eps / math.sqrt(positions), torch.finfo(kept).eps)
+    own = torch.finfo(dtype).eps / math.sqrt(positions) if dtype.is_floating_point else 0.0
+    return max(own, torch.finfo(kept).eps)
 
 
 def has_entries(tensor: Tensor) -> bool:

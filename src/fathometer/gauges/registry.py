@@ -262,34 +262,34 @@ def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, f
     every = list(pairs.values())
     alike: dict[tuple[object, ...], list[int]] = {}
     for place, (x, y) in enumerate(every):
-        resolution = getattr(every[place], "resolution", None)
-        alike.setdefault((x.shape, x.dtype, y.shape, y.dtype, resolution), []).append(place)
-    groups = [
-        Prepared(
-            torch.stack([every[p][0] for p in places]),
-            torch.stack([every[p][1] for p in places]),
-            getattr(every[places[0]], "resolution", None),
-        )
-        for places in alike.values()
-    ]
-    singles = [Prepared(*pair, getattr(pair, "resolution", None)) for pair in every]
-    columns: dict[str, Tensor] = {}
+        kind = (x.shape, x.dtype, y.shape, y.dtype, getattr(every[place], "resolution", None))
+        alike.setdefault(kind, []).append(place)
+    columns: dict[str, dict[str, Tensor]] = {gauge.name: {} for gauge in gauges.values()}
 
-    def put(column: str, places: Sequence[int], numbers: Tensor) -> None:
-        whole = columns.setdefault(column, torch.full((len(every),), torch.nan, dtype=torch.float64))
-        columns[column] = whole.to(numbers.device)
-        columns[column][places] = numbers.double()
+    def put(gauge: Gauge, places: Sequence[int], value: GaugeValue) -> None:
+        for key, entry in values_of(value).items():
+            numbers = torch.as_tensor(entry).reshape(-1)
+            own, column = columns[gauge.name], column_name(gauge.name, key)
+            blank = torch.full((len(every),), torch.nan, dtype=torch.float64, device=numbers.device)
+            whole = own.setdefault(column, blank)
+            whole[places] = numbers.double().to(whole.device)
 
+    def batch(places: Sequence[int]) -> Prepared:
+        x, y = (torch.stack([every[place][side] for place in places]) for side in (0, 1))
+        return Prepared(x, y, getattr(every[places[0]], "resolution", None))
+
+    batched = [gauge for gauge in gauges.values() if gauge.batched and gauge.together is None]
     for gauge in gauges.values():
-        values: Iterable[GaugeValue]
         if gauge.together is not None:
-            values, where = gauge.together(groups), list(alike.values())
-        elif gauge.batched:
-            values, where = map(gauge.compute, groups), list(alike.values())
-        else:
-            values, where = map(gauge.compute, singles), [[place] for place in range(len(every))]
-        for places, value in zip(where, values, strict=True):
-            for key, numbers in values_of(value).items():
-                put(column_name(gauge.name, key), places, torch.as_tensor(numbers).reshape(-1))
-    lists = {name: column.tolist() for name, column in columns.items()}
+            values = gauge.together([batch(places) for places in alike.values()])
+            for places, value in zip(alike.values(), values, strict=True):
+                put(gauge, places, value)
+        elif not gauge.batched:
+            for place, pair in enumerate(every):
+                put(gauge, [place], gauge.compute(Prepared(*pair, getattr(pair, "resolution", None))))
+    for places in alike.values():
+        group = batch(places)  # one at a time: what it keeps for several gauges takes memory
+        for gauge in batched:
+            put(gauge, places, gauge.compute(group))
+    lists = {name: column.tolist() for own in columns.values() for name, column in own.items()}
     return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]
