@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -130,7 +131,10 @@ def _section(record: Record) -> str:
 
 
 def _commit() -> str:
+    """Name the commit; `COMMIT` does so where there is no repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    if "COMMIT" in os.environ:
+        return os.environ["COMMIT"]
     try:
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
