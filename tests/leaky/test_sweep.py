@@ -203,6 +203,17 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         found.save(tmp_path / "kept")
 
 
+def test_whole_numbers_in_a_plan_are_saved_and_loaded(tmp_path: Path) -> None:
+    found = sweep(replace(SMALL, effective_depth=3, decay=1), Recipe((Phase("adam", 20, learning_rate=1),)))
+    assert same(found, load_sweep(found.save(tmp_path / "run")))
+
+
+def test_inputs_may_be_the_outputs(tmp_path: Path) -> None:
+    x = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
+    found = sweep(replace(SMALL, teacher=None), SHORT, task=own_task(x, x), out=tmp_path / "run")
+    assert same(found, load_sweep(tmp_path / "run"))
+
+
 def test_precision_is_that_of_the_recipe() -> None:
     single, double = (sweep(SMALL, replace(SHORT, precision=p)).runs[0].net for p in ("float32", "float64"))
     assert torch.equal(single.weights, single.weights.float().double())

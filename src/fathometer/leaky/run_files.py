@@ -90,12 +90,13 @@ class SweepFolder:
         recipe: how they are trained.
     """
 
-    def __init__(self, path: Path, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe) -> None:
-        self.path, self.designs, self.tasks, self.recipe = path, list(designs), list(tasks), recipe
+    def __init__(self, path: Path, plan: _Plan, entries: dict[str, Any], tasks: Sequence[Task]) -> None:
+        self.path, self.designs, self.tasks, self.recipe = path, plan.designs, list(tasks), plan.recipe
         data = {id(task): weights_hash(task.tensors) for task in tasks}
+        # From the entries of the file: in the typed plan, 7 has become 7.0.
         self._digests = [
-            hashlib.sha256(json.dumps([asdict(design), asdict(recipe), data[id(task)]]).encode()).hexdigest()
-            for design, task in zip(designs, tasks, strict=True)
+            hashlib.sha256(json.dumps([design, entries["recipe"], data[id(task)]]).encode()).hexdigest()
+            for design, task in zip(entries["designs"], tasks, strict=True)
         ]
 
     @classmethod
@@ -105,15 +106,16 @@ class SweepFolder:
         """Write the plan and the data into a folder that is held; the plan comes last."""
         if any(entry.name != LOCK and not entry.match("task-*.safetensors") for entry in path.iterdir()):
             raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to resume")
-        folder = cls(path, designs, tasks, recipe)
-        folder._remove_tasks()  # left by a killed process
         distinct = list({id(task): task for task in tasks}.values())
         places = {id(task): number for number, task in enumerate(distinct)}
+        plan = _Plan(recipe, list(designs), [places[id(task)] for task in tasks])
+        folder = cls(path, plan, asdict(plan), tasks)
+        folder._remove_tasks()  # left by a killed process
         try:
             for number, task in enumerate(distinct):
                 facts = {"rank": task.rank, "description": task.description}
                 write_tensors(folder._file("task", number), task.tensors, facts)
-            folder._write_plan(None, [places[id(task)] for task in tasks])
+            folder._write(asdict(plan))
         except BaseException:
             folder._remove_tasks()
             raise
@@ -122,9 +124,9 @@ class SweepFolder:
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
         """Open a folder that `create` made."""
-        plan = _read_plan(path)
+        plan, entries = _read_plan(path)
         found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(plan.tasks)}
-        return cls(path, plan.designs, [found[number] for number in plan.tasks], plan.recipe)
+        return cls(path, plan, entries, [found[number] for number in plan.tasks])
 
     def same_plan(self, designs: Sequence[Design], recipe: Recipe) -> bool:
         """Say whether the folder belongs to this sweep."""
@@ -184,7 +186,8 @@ class SweepFolder:
 
     def finish(self, provenance: Provenance) -> None:
         """Write the provenance, when all is done."""
-        self._write_plan(provenance, _read_plan(self.path).tasks)
+        _, entries = _read_plan(self.path)
+        self._write({**entries, "provenance": provenance.as_dict()})
 
     def networks(self) -> dict[int, LeakyRun]:
         """Read all trained networks, by number."""
@@ -196,7 +199,8 @@ class SweepFolder:
 
     def provenance(self) -> Provenance | None:
         """Read the provenance; None until all is done."""
-        return _read_plan(self.path).provenance
+        plan, _ = _read_plan(self.path)
+        return plan.provenance
 
     def sweep(self) -> LeakySweep:
         """Read the result; raise an error until every network is trained."""
@@ -216,10 +220,9 @@ class SweepFolder:
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:03}.safetensors"
 
-    def _write_plan(self, provenance: Provenance | None, tasks: list[int]) -> None:
-        plan = asdict(_Plan(self.recipe, self.designs, tasks, provenance))
+    def _write(self, entries: dict[str, Any]) -> None:
         with complete_file(self.path / PLAN) as part:
-            text = json.dumps({"schema": SCHEMA, "version": VERSION, **plan}, indent=1)
+            text = json.dumps({"schema": SCHEMA, "version": VERSION, **entries}, indent=1)
             part.write_text(text + "\n", "utf-8")
 
 
@@ -247,24 +250,25 @@ def _compact(tensor: Tensor) -> Tensor:
     return short if torch.equal(short.double(), tensor) else tensor
 
 
-def _read_plan(folder: Path) -> _Plan:
+def _read_plan(folder: Path) -> tuple[_Plan, dict[str, Any]]:
+    """Read the plan, as typed values and as the entries of the file."""
     path = folder / PLAN
     try:
-        plan = strict_json(path.read_text("utf-8"))
+        content = strict_json(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(
             f"{folder}: expected a folder that `fathometer leaky` wrote, with {PLAN} in it ({error.strerror})"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken ({error})") from error
-    plan = check_format(plan, SCHEMA, VERSION, path, "a sweep; `fathometer leaky` writes them")
+    entries = check_format(content, SCHEMA, VERSION, path, "a sweep; `fathometer leaky` writes them")
     try:
-        found = msgspec.convert(plan, _Plan)
+        plan = msgspec.convert(entries, _Plan)
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: broken, its parts do not fit ({error})") from error
-    if not found.designs or len(found.tasks) != len(found.designs):
+    if not plan.designs or len(plan.tasks) != len(plan.designs):
         raise InputError(f"{path}: broken, its parts do not fit (expected as many tasks as designs)")
-    return found
+    return plan, entries
 
 
 def _task(path: Path) -> Task:
@@ -288,7 +292,11 @@ def write_tensors(
     """Write a file; it appears when it is complete, and with `durable` survives a loss of power."""
     _, torch_format = _safetensors()
     with complete_file(path, durable=durable) as part:
-        whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        # Copies, since safetensors refuses tensors that share memory, as x and y of an autoencoder do.
+        whole = {
+            name: tensor.detach().clone(memory_format=torch.contiguous_format)
+            for name, tensor in tensors.items()
+        }
         part.write_bytes(torch_format.save(whole, metadata={"facts": json.dumps(facts)}))
 
 
