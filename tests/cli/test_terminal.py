@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import json
 import signal
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from rich.table import Table
 from rich.text import Text
 
 from fathometer.cli import main
+from fathometer.cli.outputs import print_json
 from fathometer.progress import Terminal, progress_bar, visible
 
 
@@ -83,6 +87,18 @@ def test_out_of_memory_is_one_line(
         main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: out of memory; use fewer samples or smaller batches\n"
+
+
+def test_json_keeps_every_digit(capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame({"x": [1.25e-30, np.nan], "n": [1, 2], "ok": [True, False]}, index=["a", "b"])
+    print_json({"table": table.rename_axis("site"), "largest": np.float64("inf")})
+    assert json.loads(capsys.readouterr().out) == {
+        "table": [
+            {"site": "a", "x": 1.25e-30, "n": 1, "ok": True},
+            {"site": "b", "x": None, "n": 2, "ok": False},
+        ],
+        "largest": None,
+    }
 
 
 def test_debug_shows_the_traceback(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -32,16 +33,15 @@ def print_json(content: Any) -> None:
 
 
 def _plain(content: Any) -> Any:
-    if hasattr(content, "to_json"):  # a table; its index becomes a column, unless it only counts the rows
+    if hasattr(content, "columns"):  # a table; its index becomes a column, unless it only counts the rows
         named = content if content.index.name is None else content.reset_index()
-        return json.loads(named.to_json(orient="records", double_precision=15))
+        return _plain(named.to_dict("records"))
     if isinstance(content, Mapping):
         return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [_plain(value) for value in content]
-    if isinstance(content, float) and content - content != 0:  # NaN or infinite
-        return None
-    return content
+    value = content.item() if hasattr(content, "item") else content  # a number of NumPy
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_writable(path: Path, force: bool, suffixes: Iterable[str] = ()) -> None:
