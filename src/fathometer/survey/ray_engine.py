@@ -181,7 +181,9 @@ def _gpus(ray: Any, run: RunOptions) -> float:
         return run.gpus
     if run.device == "auto":  # a cluster may have no GPU now, and add nodes that have when tasks ask for them
         find_limits = getattr(ray._private.state.state, "get_max_resources_from_cluster_config", dict)
-        at_most = find_limits() or {}  # what the autoscaler may add; Ray has no public function for it
+        at_most: dict[str, float] = (
+            find_limits() or {}
+        )  # what the autoscaler may add; Ray has no public function for it
         return float(max(ray.cluster_resources().get("GPU", 0), at_most.get("GPU", 0)) > 0)
     return float(run.device.startswith("cuda"))
 
