@@ -27,29 +27,29 @@ USUAL_DEPTH = 7.0  # L̃ of Figure 1b
 LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
 DECADES = 4  # of singular values shown below the largest
 
-LOOKS = {
-    "potential": (ORANGE, "s"),
-    "kinetic": (PURPLE, "^"),
-    "hamiltonian": (BLUE, "o"),
-    "hamiltonian_averaged": (GREEN, "v"),
-    "hamiltonian_stable": (RED, "D"),
-    "cost_of_identity": (ORANGE, "s"),
-    "stable_rank": (GREEN, "^"),
-    "weight_stable_rank": (SKY_BLUE, "v"),
-    "rank": (SKY_BLUE, "P"),
-    "affinity": (BLUE, "o"),
-    "negative": (RED, "s"),
-    "error": (BLUE, ""),
-    "decay": (PURPLE, ""),
-    "crit": (RED, ""),
-    "train_error": (BLUE, "o"),
-    "test_error": (RED, "s"),
-    "length_per_root_n": (BLUE, "o"),
-    "length_kernel": (ORANGE, "s"),
-    "momentum": (RED, "D"),
-    "momentum_sigma": (PURPLE, "^"),
+SERIES = {
+    "potential": ("potential (COI)", ORANGE, "s"),
+    "kinetic": ("kinetic", PURPLE, "^"),
+    "hamiltonian": ("−2H/L̃", BLUE, "o"),
+    "hamiltonian_averaged": ("−2H/L̃, averaged over both ends", GREEN, "v"),
+    "hamiltonian_stable": ("stable −2H_γ/L̃", RED, "D"),
+    "cost_of_identity": ("cost of identity", ORANGE, "s"),
+    "stable_rank": ("stable rank of A_p", GREEN, "^"),
+    "weight_stable_rank": ("stable rank of W_p", SKY_BLUE, "v"),
+    "rank": ("bottleneck rank", SKY_BLUE, "P"),
+    "affinity": ("affinity score of σ", BLUE, "o"),
+    "negative": ("‖A₋‖/‖A‖", RED, "s"),
+    "error": ("mean squared error", BLUE, ""),
+    "decay": ("weight decay", PURPLE, ""),
+    "crit": ("‖W − L̃Bσᵀ‖/‖W‖, median over layers", RED, ""),
+    "train_error": ("train", BLUE, "o"),
+    "test_error": ("test", RED, "s"),
+    "length_per_root_n": ("Euclidean, per √N", BLUE, "o"),
+    "length_kernel": ("in the K norm", ORANGE, "s"),
+    "momentum": ("‖B_p‖", RED, "D"),
+    "momentum_sigma": ("‖B_p σ(A_p)ᵀ‖", PURPLE, "^"),
 }
-"""Colour and marker of each quantity, in every picture."""
+"""Label, colour and marker of each quantity, in every picture."""
 SCHEME_LOOKS = {
     "equidistant": (BLUE, "o"),
     "irregular": (ORANGE, "s"),
@@ -79,95 +79,32 @@ class Panel:
     x: Literal["p", "epoch"] | None = None
 
 
-ENERGIES = Panel(
-    "energies",
-    "symlog",
-    "dimensions",
-    {
-        "potential": "potential (COI)",
-        "kinetic": "kinetic",
-        "hamiltonian": "−2H/L̃",
-        "hamiltonian_stable": "stable −2H_γ/L̃",
-    },
-    "rank",
-    "p",
-)
-HAMILTONIANS = Panel(
-    "hamiltonians",
-    "linear",
-    "−2H/L̃ (dimensions)",
-    {
-        "hamiltonian": "staggered",
-        "hamiltonian_averaged": "averaged over both ends",
-        "hamiltonian_stable": "stable (H_γ)",
-    },
-    "rank",
-    "p",
-)
-RANKS = Panel(
-    "dimensions",
-    "log",
-    "dimensions",
-    {
-        "cost_of_identity": "cost of identity",
-        "stable_rank": "stable rank of A_p",
-        "weight_stable_rank": "stable rank of W_p",
-    },
-    "rank",
-    "p",
-)
-AFFINITY = Panel(
-    "affinity",
-    "unit",
-    "affinity, share of A₋",
-    {"affinity": "affinity score of σ", "negative": "‖A₋‖/‖A‖"},
-    None,
-    "p",
-)
-LOSSES = Panel(
-    "losses", "log", "loss", {"error": "mean squared error", "decay": "weight decay"}, None, "epoch"
-)
-CRIT = Panel("crit", "log", "crit", {"crit": "‖W − L̃Bσᵀ‖/‖W‖, median over layers"}, "critical", "epoch")
+def _named(*columns: str, **others: str) -> dict[str, str]:
+    """Return column → label; `others` are labels of this panel alone."""
+    return {name: others.get(name, SERIES[name][0]) for name in columns}
+
+
+_ENERGIES = _named("potential", "kinetic", "hamiltonian", "hamiltonian_stable")
+_HAMILTONIANS = _named("hamiltonian", "hamiltonian_averaged", "hamiltonian_stable")
+_RANKS = _named("cost_of_identity", "stable_rank", "weight_stable_rank")
+_LOWEST = {"cost_of_identity": "lowest COI", "stable_rank": "lowest stable rank"}
+_SUMMARY = _named("cost_of_identity", "stable_rank", "hamiltonian_stable", "hamiltonian", "rank", **_LOWEST)
+
+ENERGIES = Panel("energies", "symlog", "dimensions", _ENERGIES, "rank", "p")
+HAMILTONIANS = Panel("hamiltonians", "linear", "−2H/L̃ (dimensions)", _HAMILTONIANS, "rank", "p")
+RANKS = Panel("dimensions", "log", "dimensions", _RANKS, "rank", "p")
+AFFINITY = Panel("affinity", "unit", "affinity, share of A₋", _named("affinity", "negative"), None, "p")
+LOSSES = Panel("losses", "log", "loss", _named("error", "decay"), None, "epoch")
+CRIT = Panel("crit", "log", "crit", _named("crit"), "critical", "epoch")
 RUN_PANELS = (ENERGIES, HAMILTONIANS, RANKS, AFFINITY, LOSSES, CRIT)
 """Of one network."""
 
-DIMENSIONS = Panel(
-    "against-dimensions",
-    "symlog",
-    "dimensions",
-    {
-        "cost_of_identity": "lowest COI",
-        "stable_rank": "lowest stable rank",
-        "hamiltonian_stable": "stable −2H_γ/L̃",
-        "hamiltonian": "−2H/L̃",
-        "rank": "bottleneck rank",
-    },
-    "rank",
-)
-LENGTHS = Panel(
-    "against-lengths",
-    "linear",
-    "path length",
-    {"length_per_root_n": "Euclidean, per √N", "length_kernel": "in the K norm"},
-)
-MOMENTA = Panel(
-    "against-momenta",
-    "linear",
-    "momenta, median over p",
-    {"momentum": "‖B_p‖", "momentum_sigma": "‖B_p σ(A_p)ᵀ‖"},
-)
-SWEEP_PANELS = (
-    DIMENSIONS,
-    Panel("against-errors", "log", "mean squared error", {"train_error": "train", "test_error": "test"}),
-    Panel(
-        "against-affinity",
-        "unit",
-        "in the bottleneck",
-        {"affinity": "affinity score of σ", "negative": "lowest ‖A₋‖/‖A‖"},
-    ),
-    LENGTHS,
-    MOMENTA,
-)
+DIMENSIONS = Panel("against-dimensions", "symlog", "dimensions", _SUMMARY, "rank")
+ERRORS = Panel("against-errors", "log", "mean squared error", _named("train_error", "test_error"))
+IN_BOTTLENECK = Panel("against-affinity", "unit", "in the bottleneck", _named("affinity", "negative"))
+LENGTHS = Panel("against-lengths", "linear", "path length", _named("length_per_root_n", "length_kernel"))
+MOMENTA = Panel("against-momenta", "linear", "momenta, median over p", _named("momentum", "momentum_sigma"))
+SWEEP_PANELS = (DIMENSIONS, ERRORS, IN_BOTTLENECK, LENGTHS, MOMENTA)
 """Of the networks of a sweep. Bars reach from the column's `_min` to its `_max`, where it has these."""
 
 

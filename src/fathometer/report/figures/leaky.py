@@ -35,10 +35,10 @@ from fathometer.report.leaky_tables import (
     ENERGIES,
     LENGTHS,
     LINEAR,
-    LOOKS,
     LOSSES,
     MOMENTA,
     RANKS,
+    SERIES,
     Panel,
     Results,
     bottleneck_stretches,
@@ -273,7 +273,7 @@ def draw_panel(
     """
     for name, label in {**panel.series, **(names or {})}.items():
         if name in table and name in panel.series:
-            colour, marker = LOOKS[name]
+            _, colour, marker = SERIES[name]
             style = {"color": colour, "marker": marker, "label": _MATH.get(label, label)}
             known = table[[panel.x, name]].dropna()
             axes.plot(known[panel.x], known[name], **(style | settings))
@@ -396,7 +396,7 @@ def _networks(axes: Axes, table: pd.DataFrame, name: str, label: str) -> Line2D:
     """Draw a point for each network, hollow where it is not critical, and a line through the medians."""
     from matplotlib.lines import Line2D
 
-    colour, marker = LOOKS[name]
+    _, colour, marker = SERIES[name]
     label = _MATH.get(label, label)
     median = table.groupby("effective_depth")[name].median()
     axes.plot(median.index, median, color=colour, label=label)
@@ -410,7 +410,7 @@ def _range(axes: Axes, table: pd.DataFrame, name: str, shift: float) -> None:
     """Draw bars from the lowest to the highest over p and seeds, a little to the side."""
     groups = table.groupby("effective_depth")
     low, high = groups[f"{name}_min"].min(), groups[f"{name}_max"].max()
-    axes.vlines(low.index + shift, low, high, color=LOOKS[name][0], alpha=0.45, linewidth=2, zorder=1)
+    axes.vlines(low.index + shift, low, high, color=SERIES[name][1], alpha=0.45, linewidth=2, zorder=1)
 
 
 def _depth_legend(figure: Figure, handles: list[Line2D], table: pd.DataFrame) -> None:

@@ -17,9 +17,9 @@ from fathometer.leaky.plan import Scheme
 from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
 from fathometer.report.leaky_tables import (
     LINEAR,
-    LOOKS,
     RUN_PANELS,
     SCHEME_LOOKS,
+    SERIES,
     SWEEP_PANELS,
     Panel,
     error_table,
@@ -84,7 +84,7 @@ def _series(panel: Panel) -> tuple[alt.Color, alt.Shape]:
     """Return colours and shapes of the series, the same as in print, in one legend."""
     columns = alt.ExprRef("ceil(width / 190)")
     legend = alt.Legend(title=None, orient="top", columns=columns, labelLimit=260, symbolOpacity=1)
-    colours, markers = zip(*(LOOKS[name] for name in panel.series), strict=True)
+    _, colours, markers = zip(*(SERIES[name] for name in panel.series), strict=True)
     names = list(panel.series.values())
     return (
         alt.Color("series:N", scale=alt.Scale(domain=names, range=list(colours)), legend=legend),
