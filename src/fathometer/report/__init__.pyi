@@ -7,12 +7,12 @@ from .figures.leaky import plot_affinity as plot_affinity
 from .figures.leaky import plot_bounded as plot_bounded
 from .figures.leaky import plot_dimensions as plot_dimensions
 from .figures.leaky import plot_energies as plot_energies
-from .figures.leaky import plot_projection as plot_projection
 from .figures.leaky import plot_ranks as plot_ranks
 from .figures.leaky import plot_spectra as plot_spectra
 from .figures.leaky import plot_training as plot_training
 from .figures.leaky_schemes import plot_errors as plot_errors
 from .figures.leaky_schemes import plot_plane as plot_plane
+from .figures.leaky_schemes import plot_projection as plot_projection
 from .figures.leaky_schemes import plot_steps as plot_steps
 from .figures.networks import plot_dendrogram as plot_dendrogram
 from .figures.networks import plot_distributions as plot_distributions

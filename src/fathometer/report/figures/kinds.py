@@ -18,12 +18,16 @@ from fathometer.report.figures.leaky import (
     plot_bounded,
     plot_dimensions,
     plot_energies,
-    plot_projection,
     plot_ranks,
     plot_spectra,
     plot_training,
 )
-from fathometer.report.figures.leaky_schemes import plot_errors, plot_plane, plot_steps
+from fathometer.report.figures.leaky_schemes import (
+    plot_errors,
+    plot_plane,
+    plot_projection,
+    plot_steps,
+)
 from fathometer.report.figures.networks import (
     plot_dendrogram,
     plot_distributions,

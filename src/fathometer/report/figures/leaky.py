@@ -13,14 +13,11 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.leaky.measures import CRITICAL
-from fathometer.leaky.schemes import project_paths
 from fathometer.report.figures.style import (
     BLUE,
     DARK,
     GREY,
     NOTE_SIZE,
-    SCALE,
-    WIDTHS,
     Columns,
     column_figure,
     for_print,
@@ -240,25 +237,6 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
     return figure
 
 
-@for_print
-def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
-    """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p.
-
-    Args:
-        results: a run, or a sweep of which `usual_run` is shown.
-        columns: 1 or 2, the width in columns of a page.
-    """
-    run = usual_run(results)
-    plane = project_paths([run])
-    (path,) = plane.paths
-    figure, axes = plane_figure([path], plane.explained, columns)
-    axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
-    dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=SCALE, zorder=2)
-    figure.colorbar(dots, ax=axes, label="$p$", aspect=25, pad=0.01).outline.set_visible(False)
-    name_run(figure, run)
-    return figure
-
-
 def draw_panel(
     axes: Axes, table: pd.DataFrame, panel: Panel, names: dict[str, str] | None = None, **settings: Any
 ) -> None:
@@ -319,24 +297,6 @@ def name_run(figure: Figure, run: LeakyRun) -> None:
         rf"$\gamma_0$ = {run.measures.gamma0:g}",
     ]
     note_below(figure, parts if math.isnan(crit) else [*parts, f"crit {crit:.2g}"])
-
-
-def plane_figure(
-    paths: Sequence[np.ndarray[Any, Any]], explained: Sequence[float], columns: Columns
-) -> tuple[Figure, Axes]:
-    """Return a figure with the same unit on both axes, as high as the paths need, with their ends marked."""
-    breadth, height = np.ptp(np.concatenate(paths), axis=0)
-    share = float(np.clip(height / (breadth or 1.0), 0.42, 0.8))
-    figure = column_figure(columns, 0.8 + 0.85 * WIDTHS[columns] * share)
-    axes = figure.subplots()
-    for label, place in (("$p=0$", 0), ("$p=1$", -1)):
-        x, y = np.mean([path[place] for path in paths], axis=0)
-        axes.annotate(label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE_SIZE)
-    axes.margins(0.08, 0.14)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(f"first principal component ({explained[0]:.0%})")
-    axes.set_ylabel(f"second ({explained[1]:.0%})")
-    return figure, axes
 
 
 def mark_rank(axes: Axes, rank: int | None) -> list[Line2D]:

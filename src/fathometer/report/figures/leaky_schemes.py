@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -10,23 +10,32 @@ import numpy as np
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.plan import Scheme
-from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
+from fathometer.leaky.schemes import (
+    BASELINE,
+    CONFIDENCE,
+    paired_differences,
+    project_paths,
+    seed_differences,
+)
 from fathometer.report.figures.leaky import (
     STEP,
     draw_weight_spectra,
     name_run,
     name_spectra,
-    plane_figure,
 )
 from fathometer.report.figures.style import (
     DARK,
+    GREY,
+    NOTE_SIZE,
+    SCALE,
+    WIDTHS,
     Columns,
     column_figure,
     for_print,
     legend_above,
     note_below,
 )
-from fathometer.report.leaky_tables import SCHEME_LOOKS, error_table, scheme_paths
+from fathometer.report.leaky_tables import SCHEME_LOOKS, Results, error_table, scheme_paths, usual_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,6 +104,43 @@ def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     note_below(figure, parts)
     legend_above(figure, axes.get_lines())
     return figure
+
+
+@for_print
+def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
+    """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p.
+
+    Args:
+        results: a run, or a sweep of which `usual_run` is shown.
+        columns: 1 or 2, the width in columns of a page.
+    """
+    run = usual_run(results)
+    plane = project_paths([run])
+    (path,) = plane.paths
+    figure, axes = plane_figure([path], plane.explained, columns)
+    axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
+    dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=SCALE, zorder=2)
+    figure.colorbar(dots, ax=axes, label="$p$", aspect=25, pad=0.01).outline.set_visible(False)
+    name_run(figure, run)
+    return figure
+
+
+def plane_figure(
+    paths: Sequence[np.ndarray[Any, Any]], explained: Sequence[float], columns: Columns
+) -> tuple[Figure, Axes]:
+    """Return a figure with the same unit on both axes, as high as the paths need, with their ends marked."""
+    breadth, height = np.ptp(np.concatenate(paths), axis=0)
+    share = float(np.clip(height / (breadth or 1.0), 0.42, 0.8))
+    figure = column_figure(columns, 0.8 + 0.85 * WIDTHS[columns] * share)
+    axes = figure.subplots()
+    for label, place in (("$p=0$", 0), ("$p=1$", -1)):
+        x, y = np.mean([path[place] for path in paths], axis=0)
+        axes.annotate(label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE_SIZE)
+    axes.margins(0.08, 0.14)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel(f"first principal component ({explained[0]:.0%})")
+    axes.set_ylabel(f"second ({explained[1]:.0%})")
+    return figure, axes
 
 
 def _draw_errors(axes: Axes, sweep: LeakySweep) -> list[Line2D]:
