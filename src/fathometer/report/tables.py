@@ -74,7 +74,8 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
     named = by_name(soundings)
     if len(named) != 2:
         raise InputError(f"expected two soundings to compare, got {len(named)}")
-    alignment = aligned(*named.values(), gauge, by)
+    one, other = named.values()
+    alignment = aligned(one, other, gauge, by)
     table = pd.DataFrame()
     for side, (place, name) in zip(("first", "second"), enumerate(named), strict=True):
         sites = signature_table({name: named[name]}, gauge).iloc[alignment.pairs[:, place]]

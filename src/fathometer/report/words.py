@@ -51,7 +51,7 @@ def what_stands_out(sounding: Sounding, gauge: str = "affinity", *, groups: bool
         )
     spread = number(float(finite.max() - finite.min()))
     second = f" The median is {number(float(finite.median()))}, the spread {spread}."
-    return first + second + (_groups(finite.to_numpy(float)) if groups else "") + gap
+    return first + second + (_groups(np.asarray(finite, np.float64)) if groups else "") + gap
 
 
 def _groups(values: Array) -> str:

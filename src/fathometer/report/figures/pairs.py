@@ -75,9 +75,9 @@ def plot_alignment(
         axes.set_title(title, loc="left", color=look(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     reach_one(top, gauge)
-    for row in pairs.itertuples():
-        ends = (row.first_depth, row.first_mean), (row.second_depth, row.second_mean)
-        line = ConnectionPatch(*ends, "data", "data", axesA=top, axesB=bottom)
+    ends = pairs[["first_depth", "first_mean", "second_depth", "second_mean"]].to_numpy(float)
+    for x, y, other_x, other_y in ends:
+        line = ConnectionPatch((x, y), (other_x, other_y), "data", "data", axesA=top, axesB=bottom)
         line.set(color=GREY, linewidth=0.5, alpha=0.8, zorder=-1, gid="match")
         line.set_in_layout(False)
         figure.add_artist(line)

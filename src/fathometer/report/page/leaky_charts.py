@@ -108,14 +108,14 @@ def _marks(*, above: bool = True) -> list[alt.Chart]:
     ]
 
 
-def _lines(panel: Panel) -> alt.LayerChart:
+def _lines(panel: Panel) -> alt.TopLevelMixin:
     colour, shape = _series(panel)
     rows = data("rows").encode(x=_along(str(panel.x)), y=_height(panel), color=colour)
     points = rows.mark_point(filled=True, size=34, opacity=1).encode(shape=shape, **_KNOWN)
     return alt.layer(_bands(), *_marks(), rows.mark_line(aria=False, strokeWidth=1.6), points)
 
 
-def _spectra() -> alt.LayerChart:
+def _spectra() -> alt.TopLevelMixin:
     """Draw the first k* singular values in colour, the others grey, from `low` on."""
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("low"), nice=False, padding=5)
     legend = alt.Legend(title=None, orient="top")
@@ -135,7 +135,7 @@ def _spectra() -> alt.LayerChart:
     )
 
 
-def _path(size: float, width: float) -> alt.LayerChart:
+def _path(size: float, width: float) -> alt.TopLevelMixin:
     """Draw paths in a plane, coloured by p."""
     legend = alt.Legend(title="p", orient="top", gradientLength=120)
     colour = alt.Color("p:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
@@ -153,7 +153,7 @@ def _plane(x: str, y: str) -> dict[str, Any]:
     return {"x": alt.X("x:Q", title=x, **flat), "y": alt.Y("y:Q", title=y, **flat)}
 
 
-def _against(panel: Panel) -> alt.LayerChart:
+def _against(panel: Panel) -> alt.TopLevelMixin:
     """Draw a point for each network, hollow if not critical; lines through medians; bars over p and seeds."""
     colour, shape = _series(panel)
     where = alt.X(
