@@ -112,7 +112,9 @@ def page(records: Sequence[Record]) -> str:
         }
         for record in records
     ]
-    return "\n".join([_HEAD, _table(overview), *map(_section, records)])
+    return "\n".join(
+        [_HEAD, _table(overview) if records else "There is no record yet.\n", *map(_section, records)]
+    )
 
 
 def _section(record: Record) -> str:
@@ -132,13 +134,18 @@ def _section(record: Record) -> str:
 
 def _commit() -> str:
     """Name the commit; `COMMIT` does so where there is no repository."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
     if "COMMIT" in os.environ:
         return os.environ["COMMIT"]
+    changed = _git("status", "--porcelain", "--", "src", "tests", "papers")
+    return _git("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
+
+
+def _git(*arguments: str) -> str:
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return ""
+    return done.stdout.strip()
 
 
 def _table(rows: Sequence[Mapping[str, str | int | float]]) -> str:
