@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import subprocess
 import sys
 import threading
@@ -46,19 +45,6 @@ def test_pairs_are_inputs_and_outputs() -> None:
     torch.testing.assert_close(second.y, F.hardswish(second.x))
 
 
-def test_gradients_are_what_they_were() -> None:
-    model, x = network("reused")
-    twin = copy.deepcopy(model)
-    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
-    twin(a).sum().backward()
-    with watch(model) as seen:
-        model(b).sum().backward()
-    assert a.grad is not None
-    assert b.grad is not None
-    assert torch.equal(a.grad, b.grad)
-    assert not any(pair.x.requires_grad or pair.y.requires_grad for pair in seen.pairs.values())
-
-
 def test_named_classes_and_functions_count_once() -> None:
     model, x = network("composite, unnamed")
     expected = model(x)
@@ -92,11 +78,6 @@ def test_a_closure_and_a_torch_function_can_be_named() -> None:
         assert torch.equal(affine_relu(x, 1.0), affine_relu(x) + 1)  # outside of the network: itself
     assert [site.name for site in seen.sites] == ["/affine_relu", "/sin"]
     assert torch.equal(model(x), expected)
-
-
-def test_activations_must_be_classes_or_functions() -> None:
-    with pytest.raises(InputError, match="the class itself"), watch(nn.ReLU(), activations=[3]):  # type: ignore[list-item]
-        pass
 
 
 def test_an_exception_leaves_nothing_behind() -> None:
@@ -152,7 +133,7 @@ def test_at_most_the_capacity_is_kept_in_one_and_the_same_memory() -> None:
         assert {pair.x.data_ptr() for pair in seen.pairs.values()} == places
 
 
-def test_passes_in_any_mode_share_that_memory() -> None:
+def test_passes_with_and_without_gradients_share_one_memory() -> None:
     model, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.randn(9, 3)
     with watch(model, capacity=8) as seen:
         with torch.inference_mode():
@@ -166,19 +147,21 @@ def test_passes_in_any_mode_share_that_memory() -> None:
     assert not pair.y.is_inference()
 
 
-class Breaks(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        x = x.relu()
-        if len(x) == 2:
-            raise ValueError("broken off")
-        return x
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_pass_that_fails_leaves_what_was_kept_and_the_dtype(error: type[BaseException]) -> None:
+    class Fails(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.relu()
+            if len(x) == 2:
+                raise error
+            return x
 
-
-def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
-    model, x = Breaks(), torch.randn(7, 3)
+    model, x = Fails(), torch.randn(7, 3, dtype=torch.float64)
     with watch(model, capacity=6) as seen:
+        with pytest.raises(error):
+            model(x[:2].float())
         model(x[:3])
-        with pytest.raises(ValueError, match="broken off"):
+        with pytest.raises(error):
             model(x[3:5])
         model(x[:4] + 1)
     (pair,) = seen.pairs.values()
@@ -186,33 +169,8 @@ def test_a_pass_that_breaks_off_leaves_what_was_kept() -> None:
     assert seen.samples == 7
 
 
-def test_a_pass_that_breaks_off_does_not_decide_the_dtype() -> None:
-    model, x = Breaks(), torch.randn(3, 3, dtype=torch.float64)
-    with watch(model, capacity=6) as seen:
-        with pytest.raises(ValueError, match="broken off"):
-            model(x[:2].float())
-        model(x)
-    (pair,) = seen.pairs.values()
-    assert torch.equal(pair.x, x)
-    assert pair.x.dtype == torch.float64
-
-
-def test_pairs_are_where_they_stay_while_the_pass_goes_on() -> None:
-    model, x = nn.Sequential(nn.ReLU(), nn.Identity()), torch.randn(3, 2)
-    found: list[Tensor] = []
-    with watch(model, capacity=6) as seen:
-        model(x)
-        last = seen.pairs
-        memory = last[seen.sites[0]].x.untyped_storage()
-        model[1].register_forward_hook(
-            lambda *_: found.append(torch.tensor([]).set_(memory, 6, (3, 2), (2, 1)).clone())
-        )
-        model(x + 1)
-    assert torch.equal(found[0], x + 1)
-
-
 @pytest.mark.parametrize("before", [0, 2, 6])
-def test_to_begin_anew_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) -> None:
+def test_clearing_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) -> None:
     model, x = nn.Sequential(nn.ReLU(), nn.Identity()), torch.randn(4, 2)
     with watch(model, capacity=6) as seen:
         if before:
@@ -225,18 +183,20 @@ def test_to_begin_anew_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) 
     assert torch.equal(pair.x, torch.cat((x, x[:1])))
 
 
-def test_watches_that_overlap_leave_torch_as_it_was() -> None:
-    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(3, 4)
+def test_overlapping_watches_leave_torch_as_it_was_and_see_the_same_functions() -> None:
+    model, x = network("composite, unnamed")
     compiled = torch.compile(lambda x: torch.vmap(torch.sin)(x), backend="eager", fullgraph=True)
     with nothing_left_behind(model):
-        first, second = watch(model), watch(model)
-        seen = first.__enter__(), second.__enter__()
+        first, second = (watch(model, activations=[zoo.tanh_and_relu]) for _ in range(2))
+        one, other = first.__enter__(), second.__enter__()
         model(x)
         first.__exit__(None, None, None)
         torch.vmap(torch.sin)(x)
         model(x)
         second.__exit__(None, None, None)
-    assert [len(pair.x) for one in seen for pair in one.pairs.values()] == [3, 6]
+    for seen, passes in ((one, 1), (other, 2)):
+        pairs = {site.name: len(pair.x) for site, pair in seen.pairs.items()}
+        assert pairs["/tanh_and_relu"] == pairs["/tanh_and_relu#2"] == passes * len(x)
     torch.testing.assert_close(compiled(x), x.sin())
 
 
@@ -266,20 +226,6 @@ def test_watches_in_threads_leave_torch_as_it_was() -> None:
         pool.shutdown()
     assert found == [[3] * 20, [5] * 20]
     assert act.__code__ is code
-
-
-def test_a_function_is_seen_by_all_watches_that_are_open() -> None:
-    model, x = network("composite, unnamed")
-    first = watch(model, activations=[zoo.tanh_and_relu])
-    second = watch(model, activations=[zoo.tanh_and_relu])
-    one, other = first.__enter__(), second.__enter__()
-    model(x)
-    first.__exit__(None, None, None)
-    model(x)
-    second.__exit__(None, None, None)
-    for seen, passes in ((one, 1), (other, 2)):
-        pairs = {site.name: len(pair.x) for site, pair in seen.pairs.items()}
-        assert pairs["/tanh_and_relu"] == pairs["/tanh_and_relu#2"] == passes * len(x)
 
 
 def test_a_pattern_that_matches_nothing_is_named() -> None:
@@ -342,7 +288,7 @@ def test_a_pair_knows_the_resolution_of_the_network(dtype: torch.dtype) -> None:
         assert mean.resolution == (max(eps / 2, torch.finfo(mean.y.dtype).eps),) * 2  # of 2 × 2 positions
 
 
-def test_a_width_that_changes_is_refused() -> None:
+def test_a_width_that_changes_between_passes_is_refused() -> None:
     model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.ReLU())
     with watch(model, reduction="flatten", capacity=9) as seen:
         model(torch.randn(4, 2, 5))
@@ -351,15 +297,6 @@ def test_a_width_that_changes_is_refused() -> None:
         seen.clear()
         model(torch.randn(4, 2, 6))
         assert [pair.x.shape[1] for pair in seen.pairs.values()] == [18]
-
-
-def test_data_dependent_ways_are_sites_of_their_own() -> None:
-    model = zoo.Conditional()
-    with watch(model) as seen:
-        model(torch.ones(4, 2))
-        model(-torch.ones(3, 2))
-        model(torch.ones(4, 2))
-    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"/relu": 8, "/tanh": 3}
 
 
 def test_only_what_the_network_itself_calls_is_seen() -> None:
@@ -395,6 +332,7 @@ def after_the_seventh(site: Site) -> bool:
         (zoo.Inner, ["inner"]),
         ("module:inn*", ["inner"]),
         ("module:Inner", ["inner"]),
+        (zoo.Functional, ["Functional"]),
     ],
 )
 def test_sites_can_be_chosen(sites: Any, expected: list[str]) -> None:
@@ -405,20 +343,12 @@ def test_sites_can_be_chosen(sites: Any, expected: list[str]) -> None:
     assert torch.equal(output, model(x))
 
 
-def test_a_plain_activation_by_class_or_path_is_itself() -> None:
+@pytest.mark.parametrize("sites", [nn.ReLU, "act", "module:act", "module:ReLU"])
+def test_an_activation_can_be_chosen_by_class_or_path(sites: Any) -> None:
     model, x = network("reused")
-    for sites in (nn.ReLU, "act", "module:act", "module:ReLU"):
-        with watch(model, sites=sites) as seen:
-            model(x)
-        assert [site.name for site in seen.pairs] == ["act", "act#2"]
-
-
-def test_modules_whose_width_changes_are_told() -> None:
-    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 3))
-    with watch(model, sites=nn.Linear) as seen:
-        model(torch.randn(5, 8))
-    assert [site.name for site in seen.pairs] == ["0"]
-    assert seen.unequal == {"1": "[5, 8] in, [5, 3] out"}
+    with watch(model, sites=sites) as seen:
+        model(x)
+    assert [site.name for site in seen.pairs] == ["act", "act#2"]
 
 
 def test_whole_numbers_may_go_into_a_module() -> None:
@@ -428,27 +358,6 @@ def test_whole_numbers_may_go_into_a_module() -> None:
     (pair,) = seen.pairs.values()
     assert torch.equal(pair.x, ids.float())
     assert pair.resolution == (torch.finfo(torch.float32).eps,) * 2
-
-
-@pytest.mark.parametrize("sites", [3, [None], [], "module:nothing", nn.Conv2d])
-def test_a_choice_that_cannot_be_met_is_refused(sites: Any) -> None:
-    with pytest.raises(InputError, match="sites: "), watch(nn.ReLU(), sites=sites):
-        pass
-
-
-def test_modules_called_by_keyword() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm = nn.LayerNorm(8)
-
-        def forward(self, *, values: Tensor) -> Tensor:
-            return self.norm(input=values)
-
-    model, x = Net(), torch.randn(5, 8)
-    with watch(model, sites="norm") as seen:
-        model(values=x)
-    assert torch.equal(seen.pairs[Site("norm", "LayerNorm", 1, 0, own=True)].x, x)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs gloo and a file store")
@@ -466,16 +375,6 @@ def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
     assert [site.name for site in seen.sites] == ["act", "act#2"]
 
 
-def test_what_cannot_be_seen_into_is_refused() -> None:
-    class FullyShardedDataParallel(nn.Module):
-        """Stands for torch's class of that name, which needs a GPU."""
-
-    with pytest.raises(InputError, match="FSDP"), watch(FullyShardedDataParallel()):
-        pass
-    with pytest.raises(InputError, match=r"expected a torch\.nn\.Module, got function"), watch(F.relu):  # type: ignore[arg-type]
-        pass
-
-
 def test_autocast_and_channels_last() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.Conv2d(5, 4, 3), nn.GELU())
@@ -489,6 +388,25 @@ def test_autocast_and_channels_last() -> None:
         assert torch.equal(output, expected)
         assert [tuple(pair.y.shape) for pair in seen.pairs.values()] == [(4, 5), (4, 4)]
         assert {pair.y.dtype for pair in seen.pairs.values()} == {torch.float32}
+
+
+class FullyShardedDataParallel(nn.Module):
+    """Stands for torch's class of that name, which needs a GPU."""
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (FullyShardedDataParallel(), {}, "FSDP"),
+        (F.relu, {}, r"expected a torch\.nn\.Module, got function"),
+        (nn.ReLU(), {"activations": [3]}, "the class itself"),
+        (nn.ReLU(), {"reduction": Reduction(sample_axis=3)}, "another sample_axis"),
+        *((nn.ReLU(), {"sites": sites}, "sites: ") for sites in (3, [None], [], "module:nothing", nn.Conv2d)),
+    ],
+)
+def test_impossible_watches_are_refused(model: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message), watch(model, **options):
+        model(torch.randn(4, 2))
 
 
 def test_what_checkpointing_runs_again_does_not_count() -> None:
@@ -527,48 +445,6 @@ def test_weights_that_pass_through_a_composite_are_no_site() -> None:
     with watch(model, activations=[zoo.Swish]) as seen:
         model(torch.randn(8, 8))
     assert [site.name for site in seen.sites] == ["act"]
-
-
-def test_samples_on_an_axis_that_is_not_there_are_refused() -> None:
-    model = nn.ReLU()
-    with (
-        watch(model, reduction=Reduction(sample_axis=3)),
-        pytest.raises(InputError, match="another sample_axis"),
-    ):
-        model(torch.randn(4, 2))
-
-
-def test_an_interrupt_does_not_disturb_the_next_pass() -> None:
-    class Interrupted(nn.Module):
-        stop = True
-
-        def forward(self, x: Tensor) -> Tensor:
-            x = torch.relu(x)
-            if self.stop:
-                raise KeyboardInterrupt
-            return torch.tanh(x)
-
-    model = Interrupted()
-    with watch(model) as seen:
-        with pytest.raises(KeyboardInterrupt):
-            model(torch.randn(5, 2))
-        model.stop = False
-        model(torch.randn(7, 2))
-    assert {site.name: len(pair.x) for site, pair in seen.pairs.items()} == {"/relu": 7, "/tanh": 7}
-    assert seen.samples == 7
-
-
-def test_the_network_itself_can_be_a_site() -> None:
-    with watch(zoo.Swish(), activations=[zoo.Swish]) as seen:
-        pass
-    model, x = zoo.Swish(), torch.randn(4, 3)
-    with watch(model, activations=[zoo.Swish]) as seen:
-        model(x)
-    assert [site.name for site in seen.pairs] == ["swish"]
-    block = zoo.Reused()
-    with watch(block, sites=zoo.Reused) as seen:
-        block(torch.randn(4, 8))
-    assert [site.name for site in seen.pairs] == ["Reused"]
 
 
 def test_a_fused_layer_with_a_forward_of_its_own_runs_once() -> None:
@@ -642,19 +518,21 @@ def test_rows_that_are_routed_are_samples_and_rows_that_are_merged_are_positions
             torch.testing.assert_close(rows, found[0][name])
 
 
-def test_a_function_and_a_module_of_one_name_are_two_sites() -> None:
+def test_keywords_and_equal_names_of_a_module_and_a_function() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.relu = nn.ReLU()
+            self.norm, self.relu = nn.LayerNorm(3), nn.ReLU()
 
-        def forward(self, x: Tensor) -> Tensor:
-            return F.relu(self.relu(x) - 1)
+        def forward(self, *, values: Tensor) -> Tensor:
+            return F.relu(self.relu(self.norm(input=values)) - 1)
 
-    model = Net()
-    with watch(model) as seen:
-        model(torch.randn(4, 3))
-    assert [site.name for site in seen.pairs] == ["relu", "/relu"]
+    model, x = Net(), torch.randn(4, 3)
+    with watch(model, sites=["norm", "relu"]) as seen:
+        model(values=x)
+    pairs = {site.name: pair for site, pair in seen.pairs.items()}
+    assert list(pairs) == ["norm", "relu", "/relu"]
+    assert torch.equal(pairs["norm"].x, x)
 
 
 def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
@@ -684,7 +562,7 @@ def test_pooling_first_applies_the_activation_to_what_was_pooled() -> None:
         model(x)
 
 
-def test_what_is_compiled_for_the_first_time_runs_as_it_was_written_without_a_word() -> None:
+def test_code_compiled_in_forward_runs_uncompiled_without_warnings() -> None:
     script = """
 import sys, warnings, torch
 from torch import nn

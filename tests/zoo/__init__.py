@@ -1,6 +1,6 @@
 """Awkward networks, each with the sites that it must show."""
 
-from tests.zoo.calls import CALLS, Composite, Conditional, Inner, Reused, Swish, tanh_and_relu
+from tests.zoo.calls import CALLS, Composite, Conditional, Functional, Inner, Reused, Swish, tanh_and_relu
 from tests.zoo.entry import Awkward
 from tests.zoo.graphs import GRAPHS
 from tests.zoo.layers import LAYERS
@@ -26,6 +26,7 @@ __all__ = [
     "Awkward",
     "Composite",
     "Conditional",
+    "Functional",
     "Inner",
     "Reused",
     "Swish",
