@@ -50,7 +50,7 @@ def totals(data: Any, **options: Any) -> tuple[int | None, Sounding]:
     return told[-1], sounding
 
 
-def test_the_total_is_that_of_the_samples_which_are_read() -> None:
+def test_the_total_counts_the_samples_that_are_read() -> None:
     data = TensorDataset(torch.randn(100, 16))
     subset = Subset(data, range(60))
     total, sounding = totals(subset)
@@ -85,6 +85,8 @@ def test_whole_numbers_of_numpy_are_accepted() -> None:
         (MLP, torch.eye(16).to_sparse(), "got a tensor of layout torch.sparse_coo; `.to_dense"),
         (MLP, np.array(["a", "b"]), "an array of numbers, got <U1"),
         (MLP, [torch.tensor(1.0)], "without a tensor"),
+        (MLP, ["a", "b"], "without a tensor"),
+        *((MLP, data, "a DataLoader") for data in (3, "folder", {"x": 1}, None)),
     ],
 )
 def test_other_data_are_refused_with_advice(net: nn.Module, data: Any, message: str) -> None:

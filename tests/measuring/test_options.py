@@ -79,15 +79,23 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
         measure(nn.ReLU(), torch.randn(8, 2), samplse=8)
 
 
-def test_standard_gauges_and_ones_own() -> None:
-    net, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(32, 4)
-    sounding = measure(net, x, samples=32, gauges=["standard", gap, "affinity_sample", "affinity"])
-    assert sounding.provenance.settings["gauges"][-2:] == ["gap", "affinity_sample"]
-    assert {"affinity", "cka", "gap", "affinity_sample"} <= set(sounding.gauges)
-
-
 def scale(factor: float) -> Any:
     return lambda x, _: factor * x.mean()
+
+
+class Scaled:
+    """A gauge with a setting, and with an attribute that does not change the result."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor, self.log = factor, object()
+
+    def __call__(self, x: Tensor, _: Tensor) -> float:
+        return self.factor * float(x.mean())
+
+
+@pytest.mark.parametrize("make", [scale, Scaled, lambda factor: Scaled(factor).__call__])
+def test_closures_and_settings_of_callable_objects_count(make: Any) -> None:
+    assert code_hash(make(2)) == code_hash(make(2)) != code_hash(make(3))
 
 
 def test_code_is_known_by_what_it_computes() -> None:
@@ -109,7 +117,6 @@ def test_code_is_known_by_what_it_computes() -> None:
         hashes.append(code_hash(module["gauge"]))
     assert hashes[-1] == hashes[0]
     assert len(set(hashes)) == len(hashes) - 1
-    assert code_hash(scale(2)) == code_hash(scale(2)) != code_hash(scale(3))
     assert code_hash(functools.partial(gap, y=torch.ones(1))) != code_hash(
         functools.partial(gap, y=torch.zeros(1))
     )
@@ -132,13 +139,16 @@ def test_a_networks_structure_is_known_by_its_modules_and_forward() -> None:
     assert base != structure_hash(build(double, nn.Tanh()))
 
 
+def run(code: str) -> bytes:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+
+
 def test_options_are_known_without_torch() -> None:
-    code = (
+    run(
         "import sys; from fathometer.measuring.options import plain_options, OpenOptions, options_of; "
         "plain_options(), options_of(OpenOptions); "
         "assert not {'torch', 'scipy', 'pandas', 'numpy'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_code_hashes_do_not_depend_on_the_process() -> None:
@@ -148,22 +158,4 @@ def test_code_hashes_do_not_depend_on_the_process() -> None:
         "exec(source, g := {'__name__': 'm'})\n"
         "print(code_hash(g['f']))"
     )
-    runs = {
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout for _ in "ab"
-    }
-    assert len(runs) == 1
-
-
-class Scaled:
-    """A gauge with a setting, and with something that is no part of it."""
-
-    def __init__(self, factor: float) -> None:
-        self.factor, self.log = factor, object()
-
-    def __call__(self, x: Tensor, _: Tensor) -> float:
-        return self.factor * float(x.mean())
-
-
-def test_settings_of_callable_objects_count() -> None:
-    assert code_hash(Scaled(2)) == code_hash(Scaled(2)) != code_hash(Scaled(3))
-    assert code_hash(Scaled(2).__call__) != code_hash(Scaled(3).__call__)
+    assert run(code) == run(code)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -48,7 +49,16 @@ def test_a_file_of_another_kind_says_which(schema: object, said: str, tmp_path: 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> None:
     values = [float("inf"), float("-inf"), float("nan")]
-    records = pd.DataFrame({"site": ["/relu"] * 3, "batch": [0, 1, 2], "n": 4, "d": 2, "own": values})
+    records = pd.DataFrame(
+        {
+            "site": ["/relu"] * 3,
+            "batch": [0, 1, 2],
+            "n": 4,
+            "d": 2,
+            "own": values,
+            "cost_of_identity": float("inf"),
+        }
+    )
     odd = Sounding((Site("", "relu", 1, 0, own=False),), records)
     again = load(odd.save(tmp_path / f"s{suffix}"))
     pd.testing.assert_frame_equal(again.records, records, check_exact=True)
@@ -64,7 +74,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(sounding: Sounding, tmp_path: Pa
             load(path)
 
 
-def test_files_that_are_not_ours(tmp_path: Path) -> None:
+def test_other_files_and_endings_are_refused(sounding: Sounding, tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     for content in ("", "[]", "{}", '{"schema": "other"}', "3", "null", "\x00"):
         path.write_text(content)
@@ -77,6 +87,10 @@ def test_files_that_are_not_ours(tmp_path: Path) -> None:
         load(tmp_path / "s.csv")
     with pytest.raises(InputError, match="cannot be read"):
         load(tmp_path / "missing.json")
+    with pytest.raises(InputError, match=r"ends in \.json or \.parquet"):
+        sounding.save(tmp_path / "s.pkl")
+    with pytest.raises(InputError, match="cannot be written"):
+        sounding.save(tmp_path / "no" / "s.json")
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
     with pytest.raises(InputError, match="not a sounding"):
         load(tmp_path / "other.parquet")
@@ -92,30 +106,33 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         path.write_text(json.dumps({**good, "version": version}))
         with pytest.raises(InputError, match="unknown format version"):
             load(path)
-    mangled = [
+    columns: list[tuple[str, list[Any]]] = [
+        ("site", [-1, 0, 0, 0]),
+        ("n", [-1, 40, 40, 40]),
+        ("d", [0.5, 6, 6, 6]),
+        ("batch", [True, 0, 1, 1]),
+        ("batch", [0, 0, 0, 0]),  # a site twice in a batch
+        ("affinity", [1.5, 1, 1, 1]),
+        ("cka", ["inf", 1, 1, 1]),
+        ("affinity", [None, 1, 1, 1]),
+        ("affinity", ["nan", 1, 1, 1]),
+        ("affinity", ["1_0e-2", 1, 1, 1]),
+        ("affinity", ["0.5", 1, 1, 1]),
+        ("norm", ["inf", 1, 1, 1]),
+        ("r2_heldout", ["-inf", 1, 1, 1]),
+        ("cost_of_identity", ["-inf", 1, 1, 1]),
+        ("stable_rank_x", [19, 1, 1, 1]),
+    ]
+    mangled: list[dict[str, Any]] = [
         {"sites": good["sites"][:1]},
         {"sites": [{**good["sites"][0], "order": "first"}, good["sites"][1]]},
         {"records": {**good["records"], "n": good["records"]["n"][:-1]}},
         {"records": {**good["records"], "affinity": [[1]] * 4}},
-        {"records": {**good["records"], "site": [-1, 0, 0, 0]}},
+        *({"records": {**good["records"], name: values}} for name, values in columns),
         {"records": []},
         {"gauges": ["absent"]},
         {"provenance": {"model": "resnet"}},
         {"gauges": []},
-        {"records": {**good["records"], "n": [-1, 40, 40, 40]}},
-        {"records": {**good["records"], "d": [0.5, 6, 6, 6]}},
-        {"records": {**good["records"], "batch": [True, 0, 1, 1]}},
-        {"records": {**good["records"], "batch": [0, 0, 0, 0]}},  # a site twice in a batch
-        {"records": {**good["records"], "affinity": [1.5, 1, 1, 1]}},
-        {"records": {**good["records"], "cka": ["inf", 1, 1, 1]}},
-        {"records": {**good["records"], "affinity": [None, 1, 1, 1]}},
-        {"records": {**good["records"], "affinity": ["nan", 1, 1, 1]}},
-        {"records": {**good["records"], "affinity": ["1_0e-2", 1, 1, 1]}},
-        {"records": {**good["records"], "affinity": ["0.5", 1, 1, 1]}},
-        {"records": {**good["records"], "norm": ["inf", 1, 1, 1]}},
-        {"records": {**good["records"], "r2_heldout": ["-inf", 1, 1, 1]}},
-        {"records": {**good["records"], "cost_of_identity": ["-inf", 1, 1, 1]}},
-        {"records": {**good["records"], "stable_rank_x": [19, 1, 1, 1]}},
         {"records": {**good["records"], "stable_rank_y": [4, 1, 1, 1], "d": [3, 6, 6, 6]}},
         {"sites": [{**good["sites"][0], "call": 0}, good["sites"][1]]},
         {"provenance": {**good["provenance"], "seconds": 10**400}},
@@ -126,19 +143,7 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         path.write_text(json.dumps({**good, **change}))
         with pytest.raises(InputError, match="broken, the parts do not fit"):
             load(path)
-
-
-def test_an_infinite_cost_is_one(sounding: Sounding, tmp_path: Path) -> None:
-    dead = Sounding(
-        sounding.sites, sounding.records.assign(cost_of_identity=float("inf")), sounding.provenance
-    )
-    assert load(dead.save(tmp_path / "s.json")).records.equals(dead.records)
-
-
-def test_numbers_that_json_has_not_are_refused(sounding: Sounding, tmp_path: Path) -> None:
-    path = sounding.save(tmp_path / "s.json")
-    good = json.loads(path.read_text())
-    for number in (float("nan"), float("inf")):
+    for number in (float("nan"), float("inf")):  # not JSON
         path.write_text(json.dumps({**good, "provenance": {**good["provenance"], "data": {"count": number}}}))
         with pytest.raises(InputError, match="broken, or not a sounding"):
             load(path)
@@ -162,17 +167,8 @@ def test_a_value_beyond_its_range_is_not_saved(sounding: Sounding, tmp_path: Pat
     assert load(rounded.save(tmp_path / "s.json")).signature.max() == 1 + 1e-12
 
 
-def test_saving_needs_a_known_ending_and_a_place(sounding: Sounding, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ends in \.json or \.parquet"):
-        sounding.save(tmp_path / "s.pkl")
-    with pytest.raises(InputError, match="cannot be written"):
-        sounding.save(tmp_path / "no" / "s.json")
-
-
-def test_it_shows_itself(sounding: Sounding) -> None:
-    assert repr(sounding).startswith(
-        "Sounding of a <b> net on Tensor: 2 sites, 2 batches, 16 gauges; affinity 0."
-    )
+def test_repr_and_html(sounding: Sounding) -> None:
+    assert "2 sites, 2 batches, 16 gauges" in repr(sounding)
     html = sounding._repr_html_()
     assert "<b>" not in html
     assert "a &lt;b&gt; net" in html

@@ -185,7 +185,7 @@ def test_training_moves_the_chosen_site_to_its_target(target: float) -> None:
     assert moved == {"0.weight", "0.bias"}  # nothing behind the site has a part in its score
 
 
-def test_a_dead_site_scores_one_and_pulls_at_nothing() -> None:
+def test_a_dead_site_scores_one_and_has_no_gradient() -> None:
     model = two_layers(nn.ReLU, inplace=False)
     with torch.no_grad():
         model.get_parameter("2.bias").sub_(100)
@@ -223,7 +223,7 @@ def test_passes_add_up_until_the_call_and_up_to_the_capacity() -> None:
         torch.testing.assert_close(penalty(), value(x))
 
 
-def test_positions_are_drawn_anew_in_every_step() -> None:
+def test_positions_are_drawn_again_in_every_step() -> None:
     model, x = pictures(inplace=True), torch.randn(12, 2, 6, 6, dtype=torch.float64)
     penalty = AffinityPenalty(model, "1", target=0.5, reduction="position")
     scores = []
@@ -272,7 +272,7 @@ def test_it_works_under_autocast() -> None:
         assert float((a - b).norm()) <= 0.1 * float(b.norm())
 
 
-def test_whole_modules_and_functions_of_ones_own() -> None:
+def test_whole_modules_and_the_users_functions_have_scores() -> None:
     def bend(x: Tensor) -> Tensor:
         return x + x.relu()
 
@@ -298,26 +298,24 @@ def test_whole_modules_and_functions_of_ones_own() -> None:
     [
         ({"target": 1.2}, "target: expected a number from 0 to 1, got 1.2"),
         ({"target": float("nan")}, "target: expected a number from 0 to 1"),
-        ({"target": "high"}, "target: expected a number"),
         ({"target": {"relu": -1}}, "target of 'relu': expected a number"),
         ({"target": {}}, "at least one"),
         ({"target": 0.5, "sites": []}, "at least one"),
         ({"target": 0.5, "sites": 3}, "sites: expected patterns"),
         ({"target": {"relu": 0.5}, "sites": "relu"}, "whose keys are the sites"),
         ({"target": 0.5, "weight": -1}, "weight: expected a number ≥ 0, got -1"),
-        ({"target": 0.5, "weight": float("inf")}, "weight: expected a number"),
         ({"target": 0.5, "capacity": 1}, "capacity: expected a whole number from 2"),
         ({"target": 0.5, "covariance": "plain"}, "covariance"),
         ({"target": 0.5, "reduction": "median"}, "reduction"),
         ({"target": 0.5, "sites": "module:Conv9d"}, "no module"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         AffinityPenalty(two_layers(nn.ReLU, inplace=True), **options)
 
 
-def test_a_step_that_has_no_penalty_says_why() -> None:
+def test_a_step_without_a_penalty_is_an_error() -> None:
     model, x = two_layers(nn.ReLU, inplace=True), torch.randn(20, 5, dtype=torch.float64)
     penalty = AffinityPenalty(model, target=0.5)
     with pytest.raises(InputError, match="inside its `with` block"):
@@ -336,57 +334,42 @@ def test_a_step_that_has_no_penalty_says_why() -> None:
             model(x)
         with pytest.raises(InputError, match="ran without gradients"):
             penalty()
-        model(x)
-        assert penalty().requires_grad  # an error has left nothing behind
         model(x / 0)
         with pytest.raises(FathometerError, match="1: x: expected finite values"):
             penalty()
+        model(x)
+        assert penalty().requires_grad  # errors have left nothing behind
     with pytest.raises(InputError, match="inside its `with` block"):
         penalty()
-    with AffinityPenalty(model, target={"relu": 0.5, "layer9.*": 0.5}) as penalty:
-        model(x)
-        with pytest.raises(InputError, match=r"'layer9\.\*' in the forward pass, got 1, 3"):
-            penalty()
-    with AffinityPenalty(model[0], target=0.5) as penalty:
-        model[0](x)
-        with pytest.raises(InputError, match="expected an activation call in the forward pass, got none"):
-            penalty()
-    with AffinityPenalty(model, nn.Linear, target=0.5) as penalty:
-        model(x)
-        with pytest.raises(
-            InputError, match=r"keep the number of features, got 0: \[20, 5\] in, \[20, 6\] out"
-        ):
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "message"),
+    [
+        (5, {"target": {"relu": 0.5, "layer9.*": 0.5}}, r"'layer9\.\*' in the forward pass, got 1, 3"),
+        (1, {"target": 0.5}, "expected an activation call in the forward pass, got none"),
+        (5, {"target": 0.5, "sites": nn.Linear}, r"number of features, got 0: \[20, 5\] in, \[20, 6\] out"),
+    ],
+)
+def test_a_pass_without_the_chosen_sites_is_an_error(
+    part: int, options: dict[str, Any], message: str
+) -> None:
+    model = two_layers(nn.ReLU, inplace=True)[:part]
+    with AffinityPenalty(model, **options) as penalty:
+        model(torch.randn(20, 5, dtype=torch.float64))
+        with pytest.raises(InputError, match=message):
             penalty()
 
 
-def test_a_pass_without_gradients_is_not_scored_with_the_others() -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_passes_with_and_without_gradients_are_not_scored_together(first: bool) -> None:
     model, x = two_layers(nn.ReLU, inplace=True), torch.randn(30, 5, dtype=torch.float64)
-    with AffinityPenalty(model, target=0.5, capacity=24) as penalty:
-        for first in (True, False):
-            with torch.set_grad_enabled(first):
-                model(x[:20])
-            with torch.set_grad_enabled(not first):
-                model(x[20:])
-            with pytest.raises(
-                InputError, match=r"^1.*: expected passes with gradients, got one under no_grad"
-            ):
-                penalty()
-        with torch.no_grad():
-            model(x)
-        penalty.clear()
-        model(x)
-        with torch.inference_mode():
-            model(x)  # there is no room for it
-        value = penalty()
-        assert value.requires_grad
-        with torch.no_grad():
-            model(x)
-        with pytest.raises(InputError, match=r"^1.*: the forward pass ran without gradients"):
+    with AffinityPenalty(model, target=0.5, capacity=24) as penalty, watch(model, gradients=True) as seen:
+        for gradients, part in ((first, x[:20]), (not first, x[20:])):
+            with torch.set_grad_enabled(gradients):
+                model(part)
+        with pytest.raises(InputError, match=r"^1.*: expected passes with gradients, got one under no_grad"):
             penalty()
-    with watch(model, gradients=True) as seen:
-        model(x)
-        with torch.no_grad():
-            model(x)
         with pytest.raises(InputError, match="got one under no_grad among them"):
             _ = seen.pairs
         seen.clear()
@@ -394,6 +377,11 @@ def test_a_pass_without_gradients_is_not_scored_with_the_others() -> None:
             model(x)
         assert [len(pair.x) for pair in seen.pairs.values()] == [30, 30]
         assert [site.name for site in seen.graphless] == ["1", "3"]
+        penalty.clear()
+        model(x)
+        with torch.inference_mode():
+            model(x)  # there is no room for it
+        assert penalty().requires_grad
 
 
 def test_sites_behind_frozen_layers_are_named_once() -> None:
@@ -442,52 +430,23 @@ def test_a_network_that_turns_gradients_off_itself_is_warned_of() -> None:
 
 def test_gradients_accumulate_over_parts() -> None:
     model, x = two_layers(nn.SiLU, inplace=False), torch.randn(40, 5, dtype=torch.float64)
-    parts = x.split(20)
     with AffinityPenalty(model, target=0.5) as penalty:
-        for part in parts:
+        for part in x.split(20):
             (model(part).sum() + penalty()).backward()
-        accumulated = [p.grad.clone() for p in model.parameters() if p.grad is not None]
-        values = []
-        for part in parts:
-            loss = model(part).sum()
-            values.append(loss + penalty())
-        for a, b in zip(accumulated, gradients(model, torch.stack(values).sum()), strict=True):
-            torch.testing.assert_close(a, b)
-        model(parts[0]).sum().backward()
-        with pytest.raises(RuntimeError, match="a second time"):  # as the documentation says
-            penalty().backward()
-        model(parts[0]).sum().backward(retain_graph=True)
-        penalty().backward()
+        accumulated = [p.grad for p in model.parameters()]
+        total = torch.stack([model(part).sum() + penalty() for part in x.split(20)]).sum()
+    torch.testing.assert_close(accumulated, gradients(model, total))
 
 
-def test_the_example_says_what_it_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    example = importlib.import_module("examples.affinity_penalty")  # a script, not a package
+def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = importlib.import_module("examples.affinity_penalty")
     few = {name: case for name, case in example.CASES.items() if name in ("none", "1, weight 30", "linear")}
     monkeypatch.setattr(example, "CASES", few)
     monkeypatch.setattr(example, "SIZES", (512,))
-    monkeypatch.setenv("COLUMNS", "120")
     example.main(["--out", str(tmp_path / "new"), "--seeds", "1", "--steps", "12"])
     trials = pd.read_csv(tmp_path / "new" / "affinity-penalty.csv").set_index(["task", "case"])
     for task in example.TASKS:
         plain, linearised = trials.loc[task, "none"], trials.loc[task, "1, weight 30"]
         assert plain["before"] == linearised["before"]
         assert linearised["affinity"] > plain["affinity"] + 0.05
-        assert plain["n 512"] == pytest.approx(plain["affinity"])
     assert (tmp_path / "new" / "affinity-penalty.png").stat().st_size > 10_000
-    said = capsys.readouterr().out
-    assert f"{trials.loc['which digit', '1, weight 30']['affinity']:.2f}" in said
-    with pytest.raises(SystemExit):
-        example.main(["--seeds", "0"])
-
-
-def test_the_tasks_of_the_example_keep_held_out_images_apart() -> None:
-    example = importlib.import_module("examples.affinity_penalty")
-    draw, (held_out, labels) = example.examples("both even or both odd", 0)
-    x, y = draw()
-    assert x.shape == (128, 128)
-    assert len(held_out) == len(labels) == 2048
-    assert set(y.tolist()) == {0, 1}
-    seen = {tuple(half.tolist()) for row in x for half in row.split(64)}
-    assert not seen & {tuple(half.tolist()) for row in held_out for half in row.split(64)}

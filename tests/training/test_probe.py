@@ -26,12 +26,6 @@ def each_step(model: nn.Module) -> Probe:
     return Probe(model, WATCHED, every=1, max_overhead=None)
 
 
-def restless(x: Tensor, y: Tensor) -> float:
-    """A gauge that draws from every generator there is."""
-    del x, y
-    return float(torch.rand(()) + np.random.rand() + random.random())  # noqa: NPY002
-
-
 @pytest.mark.parametrize("build", [mlp, Noisy])
 @pytest.mark.parametrize("autocast", [False, True])
 def test_training_goes_on_as_without_a_probe(build: Callable[[], nn.Module], autocast: bool) -> None:
@@ -43,26 +37,14 @@ def test_training_goes_on_as_without_a_probe(build: Callable[[], nn.Module], aut
     assert probe.history.change()["change"].abs().max() > 0
 
 
-def test_generators_and_gradients_are_left_alone() -> None:
-    torch.manual_seed(0)
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    model = mlp()
-    model(WATCHED).sum().backward()
-    gradients = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
-    expected = [torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()]  # noqa: NPY002
-    torch.manual_seed(0)
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    model = mlp()
-    model(WATCHED).sum().backward()
-    shuffled = DataLoader(TensorDataset(WATCHED), 8, shuffle=True)  # draws from the global generator
-    probe = Probe(model, shuffled, gauges=["affinity", restless], samples=16)
-    probe.step(0)
-    drawn = [torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()]  # noqa: NPY002
-    assert drawn == expected
-    after = [weight.grad for weight in model.parameters() if weight.grad is not None]
-    assert all(torch.equal(one, other) for one, other in zip(after, gradients, strict=True))
+def restless(x: Tensor, y: Tensor) -> float:
+    """A gauge that draws from every generator there is."""
+    del x, y
+    return float(sum(draw()))
+
+
+def draw() -> list[float]:
+    return [torch.rand(()).item(), np.random.rand(), random.random()]  # noqa: NPY002
 
 
 class Remembering(nn.Module):
@@ -82,15 +64,28 @@ class Remembering(nn.Module):
         return torch.relu(x)
 
 
-def test_buffers_and_the_generator_of_a_loader_are_left_alone() -> None:
-    model, own = Remembering(), torch.Generator().manual_seed(3)
-    before, last = own.get_state(), model.last
-    loader = DataLoader(TensorDataset(WATCHED), 8, shuffle=True, generator=own)
-    Probe(model, loader, samples=16).step(0)
-    assert torch.equal(own.get_state(), before)
-    assert model.seen == 0
-    assert model.last is last
-    assert not last.any()
+@pytest.mark.parametrize("own", [False, True])
+def test_generators_gradients_and_buffers_are_left_alone(own: bool) -> None:
+    drawn = []
+    for probed in (False, True):
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        model = nn.Sequential(mlp(), nn.Linear(8, 6), memory := Remembering())
+        model(WATCHED).sum().backward()
+        gradients = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+        last, seen = memory.last, memory.seen.clone()
+        generator = torch.Generator().manual_seed(3) if own else None  # otherwise the global one
+        if probed:
+            data = DataLoader(TensorDataset(WATCHED), 8, shuffle=True, generator=generator)
+            Probe(model, data, gauges=["affinity", restless], samples=16).step(0)
+        drawn.append((draw(), generator and generator.get_state().tolist()))
+        after = [weight.grad for weight in model.parameters()]
+        assert len(gradients) == 6
+        torch.testing.assert_close(after, gradients, rtol=0, atol=0)
+        assert memory.last is last
+        assert memory.seen == seen
+    assert drawn[0] == drawn[1]
 
 
 def test_a_sounding_is_what_measure_gives() -> None:
@@ -176,17 +171,6 @@ def test_without_a_bound_every_multiple_is_measured() -> None:
     assert probe.finish() is None
 
 
-def test_the_real_clock_is_used() -> None:
-    probe = Probe(mlp(), WATCHED, every=1, max_overhead=None)
-    for step in range(4):
-        probe.step(step)
-    probe.finish()
-    cost, soundings = probe.history.cost, probe.history.soundings
-    assert sum(sounding.provenance.seconds for sounding in soundings) <= cost.seconds + 0.004  # rounded
-    assert 0 < cost.seconds <= cost.total
-    assert probe.cost == cost  # it stands still
-
-
 def test_numbers_that_are_kept() -> None:
     probe = Probe(mlp(), WATCHED, every=5, max_overhead=None)
     probe.step(0)
@@ -218,27 +202,23 @@ def test_numbers_that_are_kept() -> None:
     ("options", "message"),
     [
         ({"every": 0}, "every: expected a whole number from 1, got 0"),
-        ({"every": 2.5}, "every: expected"),
-        ({"every": True}, "every: expected"),
         ({"every": "often"}, "every: expected"),
         ({"max_overhead": None}, "give a number of steps, or a share"),
         ({"max_overhead": 1.0}, "max_overhead: expected a share between 0 and 1"),
-        ({"max_overhead": 5}, "max_overhead: expected"),
         ({"max_overhead": "5%"}, "max_overhead: expected"),
         ({"samples": 1}, "samples: expected a whole number from 2"),
         ({"batches": 0}, "batches: expected"),
         ({"gauges": "afinity"}, "afinity"),
         ({"reduction": "median"}, "reduction: expected one of"),
         ({"keep_on": "nowhere"}, "keep_on: nowhere is not usable here"),
-        ({"keep_on": "cuda:99"}, "keep_on: cuda:99 is not usable here"),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Probe(mlp(), WATCHED, **options)
 
 
-def test_what_cannot_be_measured_is_told_at_once() -> None:
+def test_what_cannot_be_measured_is_refused_at_once() -> None:
     with pytest.raises(InputError, match=r"model: expected a torch\.nn\.Module, got function"):
         Probe(mlp, WATCHED)  # type: ignore[arg-type]
     none: list[Tensor] = []
@@ -280,10 +260,8 @@ def loose(data: Tensor) -> Iterator[Tensor]:
     "data",
     [
         lambda x: x,
-        lambda x: x.numpy(),
         lambda x: (x, torch.zeros(48)),
         lambda x: {"x": x, "label": torch.zeros(48)},
-        lambda x: [x[:10], x[10:]],
         lambda x: [{"x": x[:10]}, {"x": x[10:]}],
         lambda x: DataLoader(TensorDataset(x, torch.zeros(48)), 7),
         loose,
@@ -319,7 +297,7 @@ def test_tokens_are_samples() -> None:
     assert probe.history.soundings[0].provenance.data["probe_inputs"] == 4
 
 
-def test_a_training_does_not_die_of_being_looked_at() -> None:
+def test_a_failed_sounding_is_a_warning_and_training_continues() -> None:
     model = mlp()
     probe = Probe(model, WATCHED, every=1, max_overhead=None)
     probe.step(0)
@@ -340,30 +318,6 @@ def test_a_training_does_not_die_of_being_looked_at() -> None:
     assert all(module.training for module in model.modules())
 
 
-def test_a_training_does_not_die_of_a_log() -> None:
-    def full(step: int, sounding: Sounding) -> None:
-        del step, sounding
-        raise OSError(28, "No space left on device")
-
-    probe = Probe(mlp(), WATCHED, every=1, max_overhead=None, log=full)
-    with pytest.warns(UserWarning, match="not logged at step 0: OSError: .*No space left") as seen:
-        assert probe.step(0) is not None
-    assert Path(seen[0].filename) == Path(__file__)
-    assert probe.step(1) is not None  # a second warning would be an error
-    assert probe.history.steps == (0, 1)
-    assert [step for step, _ in probe.history.missed] == [0, 1]
-
-
-def test_time_ends_with_the_last_step() -> None:
-    clock = Clock()
-    probe = timed(clock, 2.0, every=5, max_overhead=None)
-    for step in range(4):
-        clock.now += 1.0
-        probe.step(step)
-    clock.now += 100.0
-    assert probe.history.cost == Cost(2.0, 5.0, None)
-
-
 @pytest.mark.parametrize(
     ("options", "data", "message"),
     [
@@ -374,13 +328,25 @@ def test_time_ends_with_the_last_step() -> None:
         ({}, WATCHED + 1, "probe_sha256 was"),
     ],
 )
-def test_a_history_that_was_measured_in_another_way(
+def test_a_history_of_other_settings_or_data_is_not_resumed(
     options: dict[str, Any], data: Tensor, message: str
 ) -> None:
     probe = Probe(mlp(), WATCHED)
     probe.step(0)
     with pytest.raises(InputError, match=f"resume: {message}"):
         Probe(mlp(), data, **options).resume(probe.history)
+
+
+def test_a_failed_log_is_a_warning_and_training_continues() -> None:
+    def full(step: int, sounding: Sounding) -> None:
+        del step, sounding
+        raise OSError(28, "No space left on device")
+
+    probe = Probe(mlp(), WATCHED, every=1, max_overhead=None, log=full)
+    with pytest.warns(UserWarning, match="not logged at step 0: OSError: .*No space left"):
+        assert probe.step(0) is not None
+    assert probe.step(1) is not None  # a second warning would be an error
+    assert [step for step, _ in probe.history.missed] == list(probe.history.steps) == [0, 1]
 
 
 def test_other_sites_are_another_network() -> None:
@@ -393,7 +359,7 @@ def test_other_sites_are_another_network() -> None:
     assert probe.history.steps == (0,)
 
 
-def test_a_history_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_history_continues_after_a_restart(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = mlp()
     probe = Probe(model, WATCHED, every=5, max_overhead=0.9)
@@ -421,7 +387,7 @@ def test_a_history_goes_on_after_a_restart(tmp_path: Path) -> None:
         back.step(2)
 
 
-def test_the_network_may_move_and_be_wrapped(tmp_path: Path) -> None:
+def test_the_network_may_be_wrapped(tmp_path: Path) -> None:
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
         wrap = nn.parallel.DistributedDataParallel
