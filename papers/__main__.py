@@ -68,8 +68,7 @@ def list_items(items: ItemsArgument = None) -> None:
 
 @app.command("page")
 def page(
-    file: Annotated[Path, typer.Argument(metavar="FILE.md", help="The page to write.")],
-    out: OutOption = OUT,
+    file: Annotated[Path, typer.Argument(metavar="FILE.md", help="The page to write.")], out: OutOption = OUT
 ) -> None:
     """Write all verdicts of a folder as one page."""
     write_page(out, file)
@@ -82,8 +81,7 @@ def run(
         list[str], typer.Argument(metavar="ITEM…", help="Names or patterns of items, or `all`.")
     ],
     scale: Annotated[
-        Scale,
-        typer.Option(metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper."),
+        Scale, typer.Option(metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper.")
     ] = "small",
     out: OutOption = OUT,
     device: DeviceOption = "cpu",

@@ -106,11 +106,7 @@ class Verdict:
         claim, answer = self.claims[name], self.answers.get(name)
         found: dict[str, Any] = {"claim": claim.words, "test": claim.test, "ours": claim.ours}
         if answer is not None:
-            found |= {
-                "measured": answer.measured,
-                "holds": answer.holds,
-                "numbers": _rounded(answer.numbers),
-            }
+            found |= {"measured": answer.measured, "holds": answer.holds, "numbers": _rounded(answer.numbers)}
         return found
 
 

@@ -6,15 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from papers.affinity.census import (
-    EARLY,
-    LATER,
-    Census,
-    judged,
-    needs,
-    network_item,
-    take_census,
-)
+from papers.affinity.census import EARLY, LATER, Census, judged, needs, network_item, take_census
 from papers.affinity.raw_signatures import keep_signatures
 from papers.claim import Answer, Claim
 from papers.context import RunContext

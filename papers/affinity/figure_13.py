@@ -67,10 +67,7 @@ def published(context: RunContext) -> dict[int, Ensemble]:
             f"resnet{depth}",
             {
                 0: measured(
-                    context,
-                    f"resnet{depth} published",
-                    file.stem,
-                    partial(published_network, depth, file),
+                    context, f"resnet{depth} published", file.stem, partial(published_network, depth, file)
                 )
             },
         )

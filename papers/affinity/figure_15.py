@@ -17,12 +17,7 @@ from papers.affinity.zoo import network_soundings
 from papers.claim import Answer, Claim
 from papers.context import RunContext
 from papers.images.ensembles import note_accuracy, title_of, train_ensembles, trained_item
-from papers.images.other_pictures import (
-    noise_like,
-    photographs,
-    shrunk_images,
-    uniform_pixels,
-)
+from papers.images.other_pictures import noise_like, photographs, shrunk_images, uniform_pixels
 from papers.images.pictures import pictures, size_of
 from papers.images.trained import Data, Pixels, samples_of, sounding
 from papers.intervals import mean_interval
@@ -201,8 +196,5 @@ FIGURE_15 = trained_item(
     seconds=Seconds(3, 6, 90),
     small="digits of 16 pixels, narrow networks, pieces of two photographs as other images",
     published="networks trained here on CIFAR-10, VGG-16 and ResNet-20, three seeds each, 24 epochs",
-    optional=(
-        "imagenet",
-        "plan",
-    ),
+    optional=("imagenet", "plan"),
 )

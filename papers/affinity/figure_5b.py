@@ -8,15 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from fathometer.compare import distances
-from papers.affinity.census import (
-    EARLY,
-    Census,
-    judged,
-    keep_figure,
-    needs,
-    network_item,
-    take_census,
-)
+from papers.affinity.census import EARLY, Census, judged, keep_figure, needs, network_item, take_census
 from papers.affinity.network_figures import plot_matrix
 from papers.claim import Answer, Claim
 from papers.context import RunContext

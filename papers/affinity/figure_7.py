@@ -242,10 +242,7 @@ FIGURE_7 = Item(
             f"The same with the Ledoit-Wolf covariance, d = n/8, n/4, … {PAPER_REGIME}n: mean scores (over "
             f"seeds) differ by {CONSTANT} at most.",
         ),
-        "regimes": Claim(
-            "They remain constant in all regimes.",
-            "The same for d = n/8, n/4, … 2n².",
-        ),
+        "regimes": Claim("They remain constant in all regimes.", "The same for d = n/8, n/4, … 2n²."),
     },
     run=run,
     changes=(

@@ -6,13 +6,7 @@ from functools import partial
 
 from fathometer import Sounding
 from papers.context import RunContext
-from papers.images.ensembles import (
-    ensemble,
-    note_accuracy,
-    train_ensembles,
-    trained_item,
-    way_of,
-)
+from papers.images.ensembles import ensemble, note_accuracy, train_ensembles, trained_item, way_of
 from papers.images.training import METHODS
 
 LEVEL = 0.05

@@ -78,10 +78,7 @@ FIGURE_2A = scheme_item(
             "Test error less that of equidistant steps with the same L and seed, mean over all L: its 95 % "
             "interval (bootstrap of whole seeds) is below 0.",
         ),
-        "irregular": Claim(
-            "The same when using irregular ρ (a = .5).",
-            "The same test.",
-        ),
+        "irregular": Claim("The same when using irregular ρ (a = .5).", "The same test."),
         "consistent": Claim(
             "These advantages are consistent.",
             "At every L the 95 % interval of the mean difference (Student, paired by seed) is below 0, for "

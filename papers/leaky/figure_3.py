@@ -71,14 +71,8 @@ FIGURE_3 = depth_item(
             "The magnitude of B_p remains relatively constant as L̃ grows.",
             _TEST.format(what="The median of ‖B‖ over p"),
         ),
-        "pushed": Claim(
-            "So does that of B_pσ(A_p)ᵀ.",
-            _TEST.format(what="The median of ‖Bσ(A)ᵀ‖ over p"),
-        ),
-        "length": Claim(
-            "So does the path length ∫‖∂_pA_p‖dp.",
-            _TEST.format(what="Σ‖A_l − A_{l−1}‖/√N"),
-        ),
+        "pushed": Claim("So does that of B_pσ(A_p)ᵀ.", _TEST.format(what="The median of ‖Bσ(A)ᵀ‖ over p")),
+        "length": Claim("So does the path length ∫‖∂_pA_p‖dp.", _TEST.format(what="Σ‖A_l − A_{l−1}‖/√N")),
         "kernel": Claim(
             "The same, read as the path length ℓ_γ of Theorem 4, in the norm of K + γI.",
             _TEST.format(what="Σ‖A_l − A_{l−1}‖ in K + γI, γ₀ = 1e-3,"),

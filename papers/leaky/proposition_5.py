@@ -81,8 +81,7 @@ PROPOSITION_5 = depth_item(
             "less, and is below .05 at the largest L̃. The limit itself cannot be measured.",
         ),
         "half": Claim(
-            "The same at a fixed place, p₀ = 1/2.",
-            "The same test at the layer that begins nearest p = 1/2.",
+            "The same at a fixed place, p₀ = 1/2.", "The same test at the layer that begins nearest p = 1/2."
         ),
     },
     run=run,

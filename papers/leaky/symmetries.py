@@ -107,8 +107,7 @@ INTEGRATION_RANGE = depth_item(
             "= 3: the same activations at the ends of all layers to 1e-10, relatively.",
         ),
         "norm": Claim(
-            "The parameter norm is divided by c: ∫‖W'‖²dq = (1/c)∫‖W‖²dp.",
-            "For the same, to 1e-10.",
+            "The parameter norm is divided by c: ∫‖W'‖²dq = (1/c)∫‖W‖²dp.", "For the same, to 1e-10."
         ),
         "depth": Claim(
             "A path on [0, c] with L̃ = 1 is equivalent to one on [0, 1] with L̃ = c, up to that factor.",

@@ -47,11 +47,7 @@ class Training:
     """
 
     def __init__(
-        self,
-        designs: Sequence[Design],
-        tasks: Sequence[Task],
-        recipe: Recipe,
-        device: torch.device,
+        self, designs: Sequence[Design], tasks: Sequence[Task], recipe: Recipe, device: torch.device
     ) -> None:
         self._designs, self._tasks, self.recipe = designs, tasks, recipe
         self._device = device

@@ -21,8 +21,7 @@ WidthOption: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Width of the representation. Default: the preset's.", min=1)
 ]
 DecayOption: TypeAlias = Annotated[
-    float | None,
-    typer.Option(metavar="λ₀", help="Strength of weight decay. Default: the preset's."),
+    float | None, typer.Option(metavar="λ₀", help="Strength of weight decay. Default: the preset's.")
 ]
 
 # What it learns.

@@ -22,12 +22,7 @@ _POINTS = {
     "negative": "negative",
     "affinity": "affinity",
 }
-_LAYERS = {
-    "hamiltonian": "−2H/L̃",
-    "hamiltonian_stable": "stable −2H/L̃",
-    "kinetic": "kinetic",
-    "crit": "crit",
-}
+_LAYERS = {"hamiltonian": "−2H/L̃", "hamiltonian_stable": "stable −2H/L̃", "kinetic": "kinetic", "crit": "crit"}
 
 
 def network_view(run: LeakyRun, console: Console) -> Table:
