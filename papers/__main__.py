@@ -18,10 +18,9 @@ from fathometer.progress import Terminal
 from fathometer.report import require_matplotlib
 from papers import SCALES, Item, Scale, Verdict, chosen_items, read_verdict
 from papers import reproduce as run_item
-from papers.context import Source
+from papers.item import Source, time_in_words
 from papers.page import write_page
 from papers.running import missing_sources, record_not_run, recover, verdict_file
-from papers.scales import time_in_words
 
 _COLOURS = {
     "holds": "green",

@@ -10,11 +10,9 @@ from typing import get_args
 
 from fathometer.errors import InputError
 from papers.catalogue import ITEMS
-from papers.claim import Answer, Claim
 from papers.files import complete_file
-from papers.item import Item, Paper
+from papers.item import Answer, Claim, Item, Paper, Scale, time_in_words
 from papers.running import verdict_file
-from papers.scales import Scale, time_in_words
 from papers.verdict import Outcome, Verdict, read_verdict
 
 _DECIDING: tuple[Scale, ...] = ("paper", "small")  # the larger one is shown

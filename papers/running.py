@@ -15,11 +15,8 @@ from pathlib import Path
 import torch
 
 from fathometer.errors import InputError
-from papers.claim import Answer
-from papers.context import RunContext, Source
 from papers.files import locked
-from papers.item import Item
-from papers.scales import SCALES, Scale
+from papers.item import SCALES, Answer, Answers, Item, RunContext, Scale, Source
 from papers.verdict import Verdict, read_verdict
 
 
@@ -155,7 +152,7 @@ def _recover(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _all_answered(item: Item, answers: Mapping[str, Answer]) -> dict[str, Answer]:
+def _all_answered(item: Item, answers: Answers) -> dict[str, Answer]:
     """Return the answers in the order of the claims; refuse missing and unknown ones."""
     if set(answers) != set(item.claims):
         raise InputError(

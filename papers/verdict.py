@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
 
 from fathometer.errors import InputError
-from papers.claim import Answer, Claim
 from papers.files import complete_file
-from papers.scales import SCALES, Scale
+from papers.item import Answer, Answers, Claim, Scale
 
 SCHEMA = "fathometer.verdict"
 VERSION = 1
@@ -46,7 +46,7 @@ class Verdict:
     title: str
     scale: Scale
     claims: Mapping[str, Claim]
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
     notes: Sequence[str] = ()
     command: str = ""
     device: str = ""
@@ -81,22 +81,11 @@ class Verdict:
 
     def save(self, path: Path) -> None:
         """Write JSON; the file appears when it is complete."""
-        found: dict[str, Any] = {
-            "schema": SCHEMA,
-            "version": VERSION,
-            "item": self.item,
-            "title": self.title,
-            "scale": self.scale,
-            "outcome": self.outcome,
-            "claims": {name: self._claim(name) for name in self.claims},
-            "notes": list(self.notes),
-            "figures": list(self.figures),
-            "command": self.command,
-            "device": self.device,
-            "date": self.date,
-            "seconds": round(self.seconds, 1),
-            "versions": dict(self.versions),
-        }
+        found: dict[str, Any] = {"schema": SCHEMA, "version": VERSION}
+        found |= {name: getattr(self, name) for name in ("item", "title", "scale", "outcome")}
+        found["claims"] = {name: self._claim(name) for name in self.claims}
+        found |= {name: getattr(self, name) for name in ("notes", "figures", "command", "device", "date")}
+        found |= {"seconds": round(self.seconds, 1), "versions": self.versions}
         if self.why:
             found["why"] = self.why
         with complete_file(path) as part:
@@ -115,6 +104,30 @@ def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
     return {key: float(f"{value:.6g}") for key, value in numbers.items()}
 
 
+class _FileClaim(msgspec.Struct):
+    claim: str
+    test: str
+    ours: bool
+    measured: str | None = None
+    holds: bool | None = None
+    numbers: dict[str, float] = {}
+
+
+class _File(msgspec.Struct):
+    item: str
+    title: str
+    scale: Scale
+    claims: dict[str, _FileClaim]
+    notes: tuple[str, ...]
+    figures: tuple[str, ...]
+    command: str
+    device: str
+    date: str
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
+    versions: dict[str, str]
+    why: str = ""
+
+
 def read_verdict(path: str | Path) -> Verdict:
     """Read a verdict from its file."""
     path = Path(path)
@@ -129,33 +142,14 @@ def read_verdict(path: str | Path) -> Verdict:
             f"{path}: unknown format version {head.get('version')!r}, expected {VERSION}; update fathometer"
         )
     try:
-        claims = {
-            name: Claim(each["claim"], each["test"], bool(each["ours"]))
-            for name, each in head["claims"].items()
-        }
-        answers = {
-            name: Answer(each["holds"], each["measured"], _rounded(each["numbers"]))
-            for name, each in head["claims"].items()
-            if "measured" in each
-        }
-        if head["scale"] not in SCALES:
-            raise InputError(f"{path}: expected a scale of {', '.join(SCALES)}, got {head['scale']!r}")
-        if not 0 <= float(head["seconds"]) < math.inf:
-            raise InputError(f"{path}: expected seconds from 0, got {head['seconds']!r}")
-        return Verdict(
-            item=str(head["item"]),
-            title=str(head["title"]),
-            scale=head["scale"],
-            claims=claims,
-            answers=answers,
-            notes=tuple(str(note) for note in head["notes"]),
-            command=str(head["command"]),
-            device=str(head["device"]),
-            date=str(head["date"]),
-            seconds=float(head["seconds"]),
-            versions=dict(head["versions"]),
-            figures=tuple(str(name) for name in head["figures"]),
-            why=str(head.get("why", "")),
-        )
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: damaged; expected a whole verdict ({error!r})") from error
+        file = msgspec.convert(head, _File)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: damaged; expected a whole verdict ({error})") from error
+    claims = {name: Claim(each.claim, each.test, each.ours) for name, each in file.claims.items()}
+    answers = {
+        name: Answer(each.holds, each.measured, _rounded(each.numbers))
+        for name, each in file.claims.items()
+        if each.measured is not None
+    }
+    others = [each.name for each in fields(Verdict) if each.name not in ("claims", "answers")]
+    return Verdict(claims=claims, answers=answers, **{name: getattr(file, name) for name in others})

@@ -13,9 +13,7 @@ from fathometer import Sounding
 from fathometer.compare import known_facts, statistics
 from fathometer.report import note_below, print_style
 from papers.affinity.zoo import SMALL, network_soundings
-from papers.claim import Answer
-from papers.context import RunContext
-from papers.item import Item, Seconds
+from papers.item import Answer, Item, RunContext, Seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

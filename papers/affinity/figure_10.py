@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
 from papers.affinity.census import Census, judged, needs, network_item, take_census
 from papers.affinity.raw_signatures import keep_signatures
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 from papers.roles import block_roles
 
 STABLE = 0.05  # standard deviation over sites
@@ -19,7 +16,7 @@ LOWER = 0.2  # "much"
 _TENTH = 0.05  # of a number given with one digit
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure the representatives."""
     census = take_census(context)
     more = [name for name in ("googlenet",) if name in census.soundings]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from papers.affinity.census import EARLY, LATER, Census, judged, needs, network_item, take_census
 from papers.affinity.raw_signatures import keep_signatures
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 from papers.ranks import rank_trend
 
 LEVEL = 0.05
 VITS = ("vit_l_16", "vit_l_32", "vit_h_14")
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure three ViTs."""
     census = take_census(context)
     keep_signatures(

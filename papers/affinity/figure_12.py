@@ -12,13 +12,12 @@ from fathometer.compare import signatures
 from fathometer.report import plot_overlay, relative_depth
 from papers.affinity.census import Census, judged, keep_figure, needs, network_item, take_census
 from papers.affinity.raw_signatures import site_rows
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 
 SAME = 0.05  # mean difference between two signatures that are called one
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw the VGGs over each other."""
     census = take_census(context)
     shown = census.members("VGG") or census.representatives()

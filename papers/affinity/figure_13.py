@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 
 from papers.affinity.trained_figures import plot_depth
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import (
     Ensemble,
     Scores,
@@ -24,7 +22,7 @@ from papers.images.ensembles import (
 from papers.images.published import published_files, published_network
 from papers.images.trained import measured
 from papers.intervals import mean_interval, pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.ranks import spearman
 
 DEPTHS = (20, 32, 44, 56, 110)
@@ -32,7 +30,7 @@ NEAR_ONE = 0.95
 LEAST = 3  # published networks that a trend needs
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Train several networks of each depth; measure the published ones too."""
     depths = context.pick(smoke=(8, 14), small=DEPTHS[:4], paper=DEPTHS)
     seeds = range(context.pick(smoke=2, small=3, paper=3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,11 @@ from fathometer.compare import Distances, distances, family_agreement
 from papers.affinity.census import Census, judged, keep_figure, network_item, take_census
 from papers.affinity.figure_5a import LEVEL, lacking_relatives
 from papers.affinity.network_figures import plot_matrix
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 from papers.ranks import auc, label_chance
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw the matrix of distances."""
     census = take_census(context)
     near = distances(census.soundings)

@@ -14,14 +14,12 @@ from fathometer.errors import InputError
 from papers.affinity.census import has_random_weights
 from papers.affinity.trained_figures import plot_deviation
 from papers.affinity.zoo import network_soundings
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import note_accuracy, title_of, train_ensembles, trained_item
 from papers.images.other_pictures import noise_like, photographs, shrunk_images, uniform_pixels
 from papers.images.pictures import pictures, size_of
 from papers.images.trained import Data, Pixels, samples_of, sounding
 from papers.intervals import mean_interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 
 CONTROL, GAUSSIAN, UNIFORM = "training images", "Gaussian noise", "uniform noise"
 NOISES = (GAUSSIAN, UNIFORM)
@@ -30,7 +28,7 @@ METRICS: tuple[Metric, ...] = ("euclidean", "dtw")
 _COLUMNS = ["network", "seed", "data", "metric", "distance"]
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure networks trained here, and networks of ImageNet if there are any."""
     kinds = context.pick(smoke=("vgg16", "resnet8"), small=("vgg16", "resnet20"), paper=("vgg16", "resnet20"))
     seeds = range(context.pick(smoke=2, small=3, paper=3))

@@ -11,15 +11,13 @@ from fathometer.compare import Distances, cluster, distances, family_agreement, 
 from fathometer.report import plot_dendrogram
 from papers.affinity.figure_5a import tree_agreement
 from papers.affinity.ways import LEVEL, kind_of, seeds_of, way_item, way_soundings
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import ensemble, title_of, train_ensembles
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 
 SMALL_SHARE = 0.5  # of the distance to other architectures
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw the tree of all ways of training, with other architectures."""
     ways, others = way_soundings(context), _others(context)
     methods = {name: name.rpartition(" ")[0] for name in ways}

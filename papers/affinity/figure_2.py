@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pandas as pd
@@ -12,10 +12,8 @@ from torch import Tensor
 from fathometer.activations import activation, polynomial_scores, range_scores
 from fathometer.gauges import affinity_score
 from fathometer.report import plot_polynomials, plot_ranges
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Item, Seconds
+from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
 
 RANGES = ((0.0, 2.0), (-0.5, 2.0), (-1.0, 2.0), (-2.0, 2.0))  # more and more of the bend
 PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
@@ -40,7 +38,7 @@ def drawn_scores(
     return scores
 
 
-def run_a(context: RunContext) -> Mapping[str, Answer]:
+def run_a(context: RunContext) -> Answers:
     """Measure ReLU by the range of its inputs."""
     scores = context.table("ranges", range_scores(["ReLU"], ranges=RANGES))
     context.figure(plot_ranges(scores))
@@ -77,7 +75,7 @@ def law_scores(function: Callable[[Tensor], Tensor]) -> dict[str, float]:
     return {name: float(affinity_score(x, function(x), covariance="sample")) for name, x in laws.items()}
 
 
-def run_b(context: RunContext) -> Mapping[str, Answer]:
+def run_b(context: RunContext) -> Answers:
     """Measure ReLU, Tanh and Sigmoid on the same inputs."""
     ranges = [COMMON, (-1.0, 1.0), (-4.0, 4.0), (-8.0, 8.0)]
     scores = context.table("activations", range_scores(ranges=ranges))
@@ -103,7 +101,7 @@ def run_b(context: RunContext) -> Mapping[str, Answer]:
     }
 
 
-def run_c(context: RunContext) -> Mapping[str, Answer]:
+def run_c(context: RunContext) -> Answers:
     """Measure odd polynomials."""
     scores = context.table("polynomials", polynomial_scores())
     context.figure(plot_polynomials(scores))

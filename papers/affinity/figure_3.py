@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -20,9 +18,7 @@ from papers.affinity.census import (
     network_item,
     take_census,
 )
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.ranks import rank_trend
 
 VIT_YEAR = 2020
@@ -30,7 +26,7 @@ LEAST = 5  # architectures, of which the order is one of 120
 LEVEL = 0.05
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw all networks by year."""
     census = take_census(context)
     if len(dated := context.table("architectures", architectures(census).reset_index())):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -20,8 +19,7 @@ from papers.affinity.census import (
     network_item,
     take_census,
 )
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 
 GROUPS = {
     "Pre-residual": ("AlexNet", "VGG", "Inception"),
@@ -35,7 +33,7 @@ LEAST = 4  # networks of a group; through three points the best of seven lines i
 SIMILAR = 0.1  # of R²
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Fit lines through the networks of each group."""
     census = with_accuracies(take_census(context))
     groups = groups_of(census)

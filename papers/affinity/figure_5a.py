@@ -20,15 +20,14 @@ from papers.affinity.census import (
     network_item,
     take_census,
 )
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 from papers.ranks import Chance, label_chance
 
 LEVEL = 0.01  # of the agreement between clusters and families
 LEAST = 3  # families with relatives
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw the tree of all networks."""
     census = take_census(context)
     near = distances(census.soundings)

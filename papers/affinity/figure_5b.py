@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import pandas as pd
@@ -10,15 +9,14 @@ import pandas as pd
 from fathometer.compare import distances
 from papers.affinity.census import EARLY, Census, judged, keep_figure, needs, network_item, take_census
 from papers.affinity.network_figures import plot_matrix
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 from papers.ranks import rank_trend
 
 TREND_LEVEL = 0.05
 SEVERAL = 5  # architectures after the early ones, until ViT
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure distances from the early convnets, over the years."""
     census = take_census(context)
     near = distances(census.soundings)

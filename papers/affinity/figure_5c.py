@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fathometer.compare import signatures
 from fathometer.report import plot_distributions
 from papers.affinity.census import (
@@ -17,11 +15,10 @@ from papers.affinity.census import (
     network_item,
     take_census,
 )
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Draw the distributions of the scores."""
     census = take_census(context)
     shown = census.only(census.representatives())

@@ -9,8 +9,6 @@ import pandas as pd
 
 from fathometer.compare import dip_test, two_modes
 from papers.affinity.trained_figures import plot_residual
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import (
     Ensemble,
     Scores,
@@ -21,13 +19,13 @@ from papers.images.ensembles import (
     trained_item,
 )
 from papers.intervals import mean_interval, pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 
 LEVEL = 0.05
 LINEAR = 0.9  # a score that is called highly linear
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Train both networks, and a deeper one; measure all on held-out images."""
     residual_kind, plain_kind, deep_kind = context.pick(
         smoke=("resnet8", "plain8", "resnet14"),

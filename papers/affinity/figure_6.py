@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,10 +13,8 @@ from fathometer.activations import AtlasSettings, activation, activation_atlas
 from fathometer.gauges import affinity_scores
 from fathometer.progress import progress_bar
 from fathometer.report import plot_atlas
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Item, Seconds
+from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
 
 NEAR_ZERO = 0.1
 CURVED = 0.9  # a median below is non-linear
@@ -27,7 +25,7 @@ RELUS = ("ReLU", "ReLU6", "LeakyReLU")
 FALLING = ("SiLU", "Hardswish", "GELU")  # left of their minimum
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure the atlas over several seeds."""
     samples, features = context.pick(smoke=(60, 10), small=(1000, 300), paper=(1000, 300))
     tables, turned = [], []

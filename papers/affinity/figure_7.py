@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
@@ -15,13 +15,11 @@ from fathometer.errors import InputError
 from fathometer.gauges import affinity_score
 from fathometer.progress import progress_bar
 from fathometer.report import column_figure, for_print, legend_above, look, note_below
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.pictures import pictures
 from papers.images.published import published_files, published_network
 from papers.images.trained import trained
 from papers.intervals import mean_interval, pm
-from papers.item import Item, Seconds
+from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
 from papers.ranks import spearman
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ REDUCTIONS = {
 }
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Compare reductions on a convolutional network, and covariances on normal samples."""
     seeds = range(context.pick(smoke=2, small=5, paper=5))
     sites = context.table("reductions", _reductions(context, seeds))

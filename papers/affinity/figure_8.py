@@ -9,11 +9,9 @@ from scipy.stats import binomtest
 
 from fathometer.compare import robustness
 from papers.affinity.trained_figures import plot_robustness
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from papers.intervals import mean_interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 
 SIZES = (128, 256, 384, 512, 640, 768, 896, 1024)
 SEEDS = 9
@@ -23,7 +21,7 @@ MOVED = 0.05  # by the batch size, at a site
 LEVEL = 0.05
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Train nine networks; measure three of them with all batch sizes."""
     seeds = range(context.pick(smoke=2, small=SEEDS, paper=SEEDS))
     few = seeds[: context.pick(smoke=2, small=3, paper=3)]

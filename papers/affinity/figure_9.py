@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 import torch
 
 from papers.affinity.trained_figures import plot_training
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.images.ensembles import Scores, ensemble, note_accuracy, scores_table, trained_item
 from papers.images.networks import CifarVGG16
 from papers.images.pictures import size_of
 from papers.images.trained import measured, width_of
 from papers.intervals import mean_interval, pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.ranks import spearman
 
 SEEDS = 9
@@ -25,7 +22,7 @@ LINEAR = 0.95
 LAST = 3  # sites that are called the last layers
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Compare nine trainings, each with its own initialisation."""
     seeds = range(context.pick(smoke=2, small=SEEDS, paper=SEEDS))
     after = ensemble(context, "vgg16", seeds)

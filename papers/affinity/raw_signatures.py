@@ -6,7 +6,7 @@ import pandas as pd
 
 from papers.affinity.census import Census, keep_figure, listed
 from papers.affinity.network_figures import plot_raw
-from papers.context import RunContext
+from papers.item import RunContext
 from papers.roles import kinds_of
 
 

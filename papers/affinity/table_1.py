@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -18,8 +16,7 @@ from papers.affinity.table_2 import (
     lacking_families,
     measured_correlations,
 )
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 
 _MEMBERS = {
     "VGG": 4,
@@ -34,7 +31,7 @@ _MEMBERS = {
 _ROWS = {family: f"{family}s" for family in _MEMBERS} | {"ConvNeXt": "Convnexts"}  # as they are printed
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Average over families."""
     census = take_census(context)
     context.note("MNASNets are in the printed Table 1, and not in Table 2.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -11,8 +9,7 @@ from fathometer.compare import correlations, torchvision_facts
 from papers.affinity.census import Census, judged, network_item, take_census
 from papers.affinity.network_figures import plot_correlations
 from papers.affinity.printed_tables import METRICS, table_2
-from papers.claim import Answer, Claim
-from papers.context import RunContext
+from papers.item import Answer, Answers, Claim, RunContext
 
 STRONG = 0.7  # |r|
 CONSISTENT = 0.75  # share of networks
@@ -21,7 +18,7 @@ LEAST = 4  # families of trained networks
 SIGNS = 8  # networks: of four, three or more have one sign by chance, too, in five of eight cases
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Correlate the metrics of each network."""
     census = take_census(context)
     ours = measured_correlations(census)

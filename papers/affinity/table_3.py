@@ -11,9 +11,7 @@ import pandas as pd
 from fathometer import Sounding
 from papers.affinity.trained_figures import plot_criteria
 from papers.affinity.ways import LEVEL, way_item, way_soundings
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 
 CRITERIA = {
     "affinity": "affinity",
@@ -40,7 +38,7 @@ LEFT_OUT = {
 """What the paper has not in its table, or may have meant by its names."""
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Average five criteria over sites."""
     values = context.table("values", criteria_of(way_soundings(context)))
     spread = spread_table(values)

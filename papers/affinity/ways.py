@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from fathometer import Sounding
-from papers.context import RunContext
 from papers.images.ensembles import ensemble, note_accuracy, train_ensembles, trained_item, way_of
 from papers.images.training import METHODS
+from papers.item import RunContext
 
 LEVEL = 0.05
 

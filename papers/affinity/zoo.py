@@ -22,7 +22,7 @@ from fathometer.survey import (
     run_survey,
     tasks_of,
 )
-from papers.context import RunContext
+from papers.item import RunContext
 
 DataName: TypeAlias = Literal["imagenet", "cifar10", "noise"]
 

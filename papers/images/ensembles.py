@@ -15,10 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer import Sounding
-from papers.context import RunContext
 from papers.images.trained import State, TrainingKey, sounding, train_all, trained
 from papers.images.training import Method
-from papers.item import Item
+from papers.item import Item, RunContext
 from papers.roles import BlockRoles, block_roles
 
 Scores = NDArray[np.float64]

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError
-from papers.context import RunContext
+from papers.item import RunContext
 
 Split: TypeAlias = Literal["train", "test"]
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from fathometer.models import load_weights
-from papers.context import RunContext
 from papers.images.networks import CifarResNet
+from papers.item import RunContext
 
 
 def published_files(context: RunContext) -> dict[int, Path]:

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 
 from fathometer import Sounding, load, measure
 from fathometer.progress import progress_bar
-from papers.context import RunContext
 from papers.files import read_tensors, write_tensors
 from papers.images.networks import build
 from papers.images.pictures import Split, normalised, pictures, size_of
 from papers.images.training import Method, Training, TrainingConfig, accuracy, train
-from papers.scales import Scale
+from papers.item import RunContext, Scale
 
 State: TypeAlias = Literal["trained", "initial"]
 """`initial`: as it was before its training."""

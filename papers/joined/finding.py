@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
-from papers.claim import Answer
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Seconds
+from papers.item import Answers, RunContext, Seconds
 from papers.joined import rivals, where
 from papers.joined.figures import plot_finding
 from papers.joined.networks import RIDGES, joined_item, joined_layers
@@ -18,7 +14,7 @@ from papers.joined.prediction import along_path, inner, left_out, over_seeds, sa
 _MANY, _HIGH = 0.25, 0.9  # layers with many negative entries that score high nevertheless
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Apply all tests to the same layers."""
     layers = context.table("layers", joined_layers(context))
     errors = context.table("held-out", left_out(layers, rivals.COMPARED))

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from fathometer.gauges import cost_of_identity
 from fathometer.leaky import BOTTLENECK, CRITICAL, LeakyRun, Phase, Recipe, grid, preset
-from papers.context import RunContext
 from papers.files import in_threads
-from papers.item import Item
+from papers.item import Item, RunContext
 from papers.leaky.networks import Plan, depth_plan, train_networks
 
 joined_item = partial(

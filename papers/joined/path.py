@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.joined.figures import plot_layers
 from papers.joined.networks import joined_item, joined_layers
 from papers.joined.prediction import NETWORK
@@ -20,7 +16,7 @@ LOWER = 0.05  # how far below the layers outside are
 MONOTONE = 0.8
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure affinity, negative part and cost of identity along the path."""
     shown = [*NETWORK, "point", "p", "affinity", "negative", "cost_of_identity", "inside"]
     layers = context.table("layers", joined_layers(context)[shown])

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from papers.claim import Answer, Claim
 from papers.intervals import Interval
+from papers.item import Answer, Claim
 from papers.joined.prediction import (
     across_networks,
     along_path,

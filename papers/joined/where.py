@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fathometer.leaky import BOTTLENECK
-from papers.claim import Answer, Claim
 from papers.intervals import mean_interval
+from papers.item import Answer, Claim
 from papers.joined.prediction import NETWORK, along_path, inner, over_seeds
 from papers.ranks import auc, spearman
 

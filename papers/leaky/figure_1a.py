@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
 import pandas as pd
 
 from fathometer.report import depth_table, plot_dimensions
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import mean_interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import RANK, depth_item, depth_networks
 from papers.leaky.trends import over_depths
 
 FROM, NEAR = 3.0, 0.3  # L̃ from which on, and how near k* at the largest
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check both Hamiltonians from below, the cost from above; from L̃ = 3 on, and over the whole range."""
     sweep = depth_networks(context)
     table = context.table("depths", depth_table(sweep))

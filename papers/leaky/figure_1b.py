@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,15 @@ import pandas as pd
 
 from fathometer.leaky import LeakyRun
 from fathometer.report import plot_spectra
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import RANK, depth_item, depth_networks, usual_depth
 
 APART, FIRST = 3.0, 10  # s_k/s_{k+1} that stands apart, and the largest of the first so many
 WIDER = 1.0  # dimensions
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure the networks with L̃ nearest 7, every seed."""
     sweep = depth_networks(context)
     runs = usual_depth(sweep)

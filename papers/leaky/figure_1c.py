@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +10,8 @@ import pandas as pd
 
 from fathometer.leaky import LeakyRun, hamiltonians, in_dimensions
 from fathometer.report import plot_energies
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.instances import START_DEPTH, followed, solved
 from papers.leaky.networks import depth_item, depth_networks, usual_depth
 
@@ -24,7 +22,7 @@ DRIFT, FALLS = 1e-5, 0.7  # of H along the flow; of its spread when L is doubled
 LAYERS = (20, 40, 80)
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure the networks with L̃ nearest 7, every seed; the flow, and solved networks."""
     sweep = depth_networks(context)
     runs = usual_depth(sweep)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from fathometer.leaky import BASELINE, held_out_errors, paired_differences, seed_differences
 from fathometer.report import plot_errors
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import Interval, bootstrap_interval, mean_interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import scheme_item, scheme_networks
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Compare schemes within seeds, which share the task and the initial weights."""
     sweep = scheme_networks(context)
     errors = context.table("errors", held_out_errors(sweep))

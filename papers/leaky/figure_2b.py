@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
 from fathometer.report import plot_steps
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import mean_interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import scheme_item, shown_schemes
 
 PLACE = 0.3  # p where W is said to be 6-dimensional
 SIX = (5.0, 7.0)  # what is roughly 6
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure the adaptive networks with L = 18, every seed."""
     sweep = shown_schemes(context)
     runs = [run for run in sweep.trained if run.design.scheme == "adaptive"]

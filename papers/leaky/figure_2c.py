@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakySweep, project_paths
 from fathometer.report import plot_plane
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import mean_interval, pm
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import scheme_item, shown_schemes
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Project the paths with L = 18 of all schemes, every seed."""
     sweep = shown_schemes(context)
     table = context.table("unevenness", unevenness_table(sweep))

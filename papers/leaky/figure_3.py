@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from fathometer.report import depth_table, plot_bounded
-from papers.claim import Answer, Claim
-from papers.context import RunContext
 from papers.intervals import Interval
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.networks import depth_item, depth_networks
 from papers.leaky.trends import over_depths, power
 
@@ -25,7 +21,7 @@ COLUMNS = {
 }
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Measure momenta and path lengths of all networks."""
     sweep = depth_networks(context)
     table = context.table("depths", depth_table(sweep))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,7 @@ import pandas as pd
 from fathometer.leaky import Phase, Recipe, grid, preset
 from fathometer.leaky.theory import linear_flow, middle_term
 from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Item, Seconds
+from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
 from papers.leaky.instances import SmoothCurve
 from papers.leaky.networks import Plan, train_networks
 from papers.leaky.statements import CheckedStatement, every, largest_error, statement_table, statements_about
@@ -27,7 +24,7 @@ DIFFERENT = 1e-3
 QUADRATURE = 1e-6  # tolerance of the statement
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check smooth curves with several ways between the same ends, and trained linear networks."""
     seeds = range(context.pick(smoke=2, small=20, paper=50))
     integrals = context.table("integrals", curve_table(seeds))

@@ -23,10 +23,8 @@ from fathometer.leaky import (
 )
 from fathometer.progress import progress_bar
 from fathometer.report import usual_run
-from papers.context import RunContext
 from papers.files import in_threads
-from papers.item import Item
-from papers.scales import Scale
+from papers.item import Item, RunContext, Scale
 
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
 RANK = 3  # k* of all tasks here

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from fathometer.leaky import LeakySweep, exact_cost, gamma_of
 from fathometer.leaky.theory import stable_rank_bound
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.figures import plot_sides
 from papers.leaky.instances import drawn, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
@@ -23,7 +21,7 @@ FEW = 8  # samples of a trained representation for which the exact cost is finit
 RANK_ERROR = 1e-6
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check drawn matrices, and every representation of trained networks."""
     draws = context.pick(smoke=5, small=200, paper=1000)
     matrices = drawn_matrices(SHAPES, draws)

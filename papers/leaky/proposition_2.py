@@ -13,9 +13,7 @@ from torch import Tensor
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.theory import added_neuron, cost_of
 from fathometer.report import DARK, column_figure, for_print, legend_above
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.figures import draw_lines, draw_sides
 from papers.leaky.instances import cost_and_gradient, drawn, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
@@ -44,7 +42,7 @@ class Descent(NamedTuple):
     records: list[int]
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Add a neuron to drawn and trained representations; descend on the cost itself."""
     draws = context.pick(smoke=3, small=20, paper=50)
     matrices = [(where, a) for where, a in drawn_matrices(SHAPES, draws) if math.isfinite(cost_of(a))]

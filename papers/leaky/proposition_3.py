@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,9 +12,7 @@ from torch import Tensor
 from fathometer.leaky import LeakySweep
 from fathometer.leaky.theory import Statement, constant_cost_path, cost_of, path_to_a_saddle
 from fathometer.report import column_figure, for_print
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answers, Claim, RunContext, Seconds
 from papers.leaky.figures import draw_lines
 from papers.leaky.instances import cost_and_gradient, drawn_matrices
 from papers.leaky.networks import depth_item, depth_networks, name_of
@@ -28,7 +26,7 @@ SAME = 1e-8
 SHOWN = 5  # lines in the figure
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check drawn matrices, and a few samples of trained representations."""
     draws = context.pick(smoke=2, small=30, paper=100)
     starts = [("drawn", where, math.nan, a) for where, a in drawn_matrices(SHAPES, draws)]

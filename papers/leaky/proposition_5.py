@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,7 @@ import pandas as pd
 
 from fathometer.leaky.theory import Statement, proposition_5
 from fathometer.report import DARK, column_figure, for_print, legend_above
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.figures import draw_lines
 from papers.leaky.networks import by_seed, depth_item, depth_networks
 from papers.leaky.trends import over_depths
@@ -25,7 +22,7 @@ FALLING, VANISHED = -0.8, 0.05  # rank correlation with L̃, and ‖A₋‖/‖A
 PLACES = {"at_least_cost": "least COI", "at_half": "$p = 1/2$", "at_least_speed": "least speed"}
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check the networks of each seed, in the order of their L̃."""
     seeds = by_seed(depth_networks(context))
     found = {seed: proposition_5([run.path for run in runs]) for seed, runs in seeds.items()}

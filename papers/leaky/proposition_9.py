@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -10,9 +10,7 @@ import pandas as pd
 from fathometer.leaky import CRITICAL, Flow, LeakyRun
 from fathometer.leaky.theory import TRAINED, Statement, balancedness
 from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.instances import START_DEPTH, bias_growth, followed, growth_factor, solved
 from papers.leaky.networks import depth_item, depth_networks
 from papers.leaky.statements import (
@@ -33,7 +31,7 @@ FLOW_ERROR = 1e-3  # of the factor
 STEPS = 400  # places along the flow
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check the flow, solved networks, and trained networks that are critical."""
     seeds = range(context.pick(smoke=1, small=3, paper=5))
     flows = [followed(STEPS, seed, context.pick(smoke=1e-5, small=1e-8, paper=1e-8)) for seed in seeds]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fathometer.leaky import LeakyRun
 from fathometer.leaky.theory import Statement
-from papers.claim import Answer
+from papers.item import Answer
 from papers.leaky.networks import name_of
 
 

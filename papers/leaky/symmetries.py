@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fathometer.leaky.theory import integration_range, output_scaling
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answers, Claim, RunContext, Seconds
 from papers.leaky.figures import Points, plot_differences
 from papers.leaky.networks import depth_item, depth_networks
 from papers.leaky.statements import (
@@ -24,7 +22,7 @@ STRETCH = 3.0  # c, of the range
 SHIFT = 0.5  # c, of L̃
 
 
-def run_range(context: RunContext) -> Mapping[str, Answer]:
+def run_range(context: RunContext) -> Answers:
     """Stretch every network to [0, 3], and those of one seed to [0, L̃]."""
     runs = depth_networks(context).trained
     least = min(run.design.seed for run in runs)
@@ -46,7 +44,7 @@ def run_range(context: RunContext) -> Mapping[str, Answer]:
     }
 
 
-def run_scaling(context: RunContext) -> Mapping[str, Answer]:
+def run_scaling(context: RunContext) -> Answers:
     """Check every network with L̃ + 0.5, and as a plain ResNet; and one with its biases, without symmetry."""
     runs = depth_networks(context).trained
     shifted = statements_about("c = .5", runs, lambda run: output_scaling(run.path, SHIFT))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,7 @@ import torch
 from fathometer.leaky import LeakySweep, RepresentationPath
 from fathometer.leaky.theory import Statement, solved_path, theorem_4
 from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above
-from papers.claim import Answer, Claim
-from papers.context import RunContext
-from papers.item import Seconds
+from papers.item import Answer, Answers, Claim, RunContext, Seconds
 from papers.leaky.instances import START_DEPTH, solved
 from papers.leaky.networks import depth_item, depth_networks, name_of
 from papers.leaky.statements import CheckedStatement, every, named, statement_table
@@ -32,7 +30,7 @@ FIRST = ("Theorem 4, first display, below", "Theorem 4, first display, above")
 SECOND = ("Theorem 4, second display, below", "Theorem 4, second display, above")
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> Answers:
     """Check both displays for trained and solved networks, and one counterexample to the printed bound."""
     sweep = depth_networks(context)
     checked = [*_of_networks(sweep), *_of_solved(context.pick(smoke=1, small=5, paper=20))]

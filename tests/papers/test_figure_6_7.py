@@ -10,7 +10,7 @@ import torch
 from fathometer import InputError, affinity_score
 from fathometer.activations import PAPER_ACTIVATIONS, AtlasSettings, activation_atlas
 from papers.affinity import figure_6, figure_7
-from papers.context import RunContext
+from papers.item import RunContext
 
 FEW = AtlasSettings(means=4, stds=(1.0, 0.1), samples=40, features=3)
 

@@ -16,7 +16,6 @@ from torch import nn
 
 from fathometer import measure
 from fathometer.errors import InputError
-from papers.context import RunContext
 from papers.images import trained as trained_module
 from papers.images.ensembles import ensemble, note_accuracy, scores_table, title_of
 from papers.images.networks import CifarBlock, CifarResNet, CifarVGG16, build
@@ -39,6 +38,7 @@ from papers.images.training import (
     augmented,
     train,
 )
+from papers.item import RunContext
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 
 from fathometer.gauges import affinity_score
 from fathometer.leaky import Phase, Recipe, grid, preset, sweep
-from papers.claim import Answer
+from papers.item import Answer
 from papers.joined import finding, path, rivals, where
 from papers.joined.networks import gap_of_neurons, layers_of, signs
 from papers.joined.prediction import (

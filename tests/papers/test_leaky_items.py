@@ -13,7 +13,7 @@ import torch
 from fathometer.leaky import criticality
 from fathometer.leaky.theory import Statement, theorem_4
 from fathometer.leaky.theory.statement import at_least
-from papers.context import RunContext
+from papers.item import RunContext, Scale
 from papers.leaky import (
     figure_1a,
     figure_1b,
@@ -41,7 +41,6 @@ from papers.leaky.instances import (
 )
 from papers.leaky.statements import CheckedStatement, every, held, statement_table
 from papers.leaky.trends import power
-from papers.scales import Scale
 
 DEPTHS = (2.0, 3.0, 5.0, 8.0, 11.0)
 

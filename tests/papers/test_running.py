@@ -20,7 +20,7 @@ from papers import (
     read_verdict,
     reproduce,
 )
-from papers.context import Source
+from papers.item import Source
 from papers.page import page_of, read_verdicts, write_page
 from papers.running import missing_sources, record_not_run, recover
 

@@ -25,9 +25,9 @@ from papers.affinity import (
     table_3,
 )
 from papers.affinity.trained_figures import plot_depth, plot_deviation
-from papers.context import RunContext
 from papers.images.ensembles import Ensemble
 from papers.images.networks import CifarResNet
+from papers.item import RunContext
 from tests.compare.soundings import sounding
 from tests.papers.networks import at_sites
 

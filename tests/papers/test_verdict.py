@@ -78,7 +78,7 @@ def test_numbers_that_json_has_not_are_left_out() -> None:
     [
         ({"schema": "another"}, "not a verdict"),
         ({"version": 2}, "unknown format version 2"),
-        ({"scale": "huge"}, "expected a scale"),
+        ({"scale": "huge"}, "damaged.*scale"),
         ({"claims": None}, "damaged"),
         ({"seconds": "long"}, "damaged"),
     ],

@@ -15,8 +15,7 @@ from fathometer.data import Inputs
 from papers.affinity.census import Census, take_census
 from papers.affinity.figure_3 import FIGURE_3
 from papers.affinity.zoo import network_soundings, plan_of
-from papers.context import RunContext
-from papers.scales import Scale
+from papers.item import RunContext, Scale
 
 HERE = "tests.papers.test_zoo"
 PLAN = f"""

@@ -22,7 +22,7 @@ from papers.affinity import (
     figure_14,
 )
 from papers.affinity.census import EARLY, LATER, Census, judged, needs
-from papers.claim import Answer
+from papers.item import Answer
 from papers.roles import block_roles, kinds_of
 from tests.compare.soundings import sounding
 from tests.papers.networks import at_sites, census, history, relus

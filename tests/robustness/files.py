@@ -24,7 +24,7 @@ from fathometer.results.history import Cost, metrics_frame
 from fathometer.results.sounding_file import to_json
 from fathometer.survey import parse_plan, read_plan, run_survey, tasks_of
 from papers import read_verdict
-from papers.claim import Answer, Claim
+from papers.item import Answer, Claim
 from papers.verdict import Verdict
 
 Make: TypeAlias = Callable[[Path], object]
