@@ -257,7 +257,7 @@ def test_divergence_says_when(run: Run) -> None:
         ([*TRAIN, "--rank", "0"], "'--rank'"),
         ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
         ([*TRAIN, "--depth", "-1"], "effective_depth: expected a finite number from 0"),
-        ([*TRAIN, "--decay", "0"], "decay: expected a finite λ₀ > 0, got 0"),
+        ([*TRAIN, "--decay", "0"], "decay: expected a finite number > 0, got 0"),
         ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
         ([*TRAIN, "--seed", str(2**63)], "--seed: expected at most 9223372036854775807"),
         ([*TRAIN, "--device", "warp"], "--device: warp is not usable here"),

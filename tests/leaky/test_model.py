@@ -116,7 +116,7 @@ def test_a_step_that_turns_round_warns_with_the_reason() -> None:
         ({"effective_depth": -1.0}, "effective_depth: expected a finite number from 0"),
         ({"effective_depth": float("nan")}, "effective_depth"),
         ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
-        ({"maps": "free"}, "expected learned, fixed or identity"),
+        ({"maps": "free"}, "expected one of learned, fixed, identity"),
         ({"effective_depth": "deep"}, "effective_depth: expected a finite number from 0, got 'deep'"),
         ({"steps": 0}, "layers: expected a whole number from 1"),
         ({"steps": torch.tensor([0.5, -0.5, 3.0])}, r"steps: expected positive.*got \[0.5, -0.5, 3.0\]"),

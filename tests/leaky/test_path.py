@@ -17,7 +17,7 @@ def net() -> LeakyResNet:
 
 @pytest.mark.parametrize("decay", [float("nan"), float("inf"), 0.0, -1.0, "small", True])
 def test_a_bad_decay_is_refused(net: LeakyResNet, decay: Any) -> None:
-    with pytest.raises(InputError, match="decay: expected a finite λ > 0, got"):
+    with pytest.raises(InputError, match="decay: expected a finite number > 0, got"):
         path_of(net, torch.randn(7, 4), torch.randn(7, 3), decay)
 
 

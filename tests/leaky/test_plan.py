@@ -27,9 +27,9 @@ NAN = float("nan")
         ({"test_samples": -1}, "test_samples: expected a whole number from 0, got -1"),
         ({"seed": 2**70}, "seed: expected a whole number from 0"),
         ({"seed": 1.5}, "seed: expected a whole number from 0.*got 1.5"),
-        ({"decay": "small"}, "decay: expected a finite λ₀ > 0, got 'small'"),
+        ({"decay": "small"}, "decay: expected a finite number > 0, got 'small'"),
         ({"irregularity": NAN}, r"a in \[0, 1\), got nan"),
-        ({"maps": "free"}, "maps: expected learned, fixed or identity, got 'free'"),
+        ({"maps": "free"}, "maps: expected one of learned, fixed, identity, got 'free'"),
     ],
 )
 def test_every_design_is_checked(teacher: Teacher | None, change: dict[str, Any], message: str) -> None:

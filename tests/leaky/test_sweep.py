@@ -257,7 +257,7 @@ def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"decay": 0.0}, "λ₀ > 0, got 0"),
+        ({"decay": 0.0}, "number > 0, got 0"),
         ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
         ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
         ({"scheme": "random"}, "scheme: expected one of equidistant, irregular, adaptive, given"),

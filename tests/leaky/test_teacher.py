@@ -54,8 +54,8 @@ def test_outputs_depend_on_the_inputs_through_the_bottleneck() -> None:
         ({"dimensions": (200, 101, 200)}, "inner dimensions up to 100.*got 101"),
         ({"seed": 1.5}, "seed: expected a whole number from 0.*got 1.5"),
         ({"seed": 2**70}, "seed: expected a whole number from 0"),
-        ({"kind": "cnn"}, "kind: expected fcnn or resnet"),
-        ({"latents": "free"}, "latents: expected relu or centred"),
+        ({"kind": "cnn"}, "kind: expected one of fcnn, resnet"),
+        ({"latents": "free"}, "latents: expected one of relu, centred"),
     ],
 )
 def test_bad_teachers(arguments: dict[str, object], message: str) -> None:

@@ -29,8 +29,8 @@ def cosine(epochs: int, flat: float = FLAT, floor: float = FLOOR) -> Tensor:
     return floor + (1 - floor) * (1 + angle.cos()) / 2
 
 
-class Adam:
-    """m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← θ − η_t m / (√v + ε), where η_t corrects for the start.
+class Descent:
+    """θ ← θ − η_t g.
 
     Everything that changes from epoch to epoch lives in tensors, so that a CUDA graph can replay a step.
 
@@ -40,54 +40,8 @@ class Adam:
         schedule: factor of the learning rates in each epoch, `[epochs]`.
 
     Attributes:
-        first: m.
-        second: v.
         epoch: number of steps so far, a tensor with one entry.
     """
-
-    def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
-        self._stack = stack
-        like = stack.decays
-        self._rates = torch.tensor(learning_rates, dtype=torch.float64).to(like)[:, None, None]
-        number = torch.arange(1, len(schedule) + 1, dtype=torch.float64)
-        corrections = (1 - BETAS[1] ** number).sqrt() / (1 - BETAS[0] ** number)
-        self._sizes = (schedule * corrections).to(like)
-        self.first = Parameters(*map(torch.zeros_like, stack.parameters))
-        self.second = Parameters(*map(torch.zeros_like, stack.parameters))
-        self.epoch = torch.zeros(1, dtype=torch.long, device=like.device)
-        self._update = fused(_update, like.device)
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Train for one epoch: gradients, then the update."""
-        self._stack.differentiate()
-        size = self._sizes.index_select(0, self.epoch) * self._rates
-        parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)
-        for number, (p, g, m, v) in enumerate(zip(*parts, strict=True)):
-            if number == 0 or self._stack.learned_maps:
-                self._update(p, g, m, v, size)
-        self.epoch += 1
-
-    def state(self) -> dict[str, Tensor]:
-        """Return m, v and the epoch by name."""
-        moments = {"first": self.first, "second": self.second}
-        named = {
-            f"{moment}.{name}": part
-            for moment, parts in moments.items()
-            for name, part in self._stack.trimmed(parts).items()
-        }
-        return {**named, "epoch": self.epoch}
-
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Set what `state` returned."""
-        for moment, parts in {"first.": self.first, "second.": self.second}.items():
-            own = {k.removeprefix(moment): v for k, v in tensors.items() if k.startswith(moment)}
-            self._stack.fill(parts, own)
-        self.epoch.copy_(tensors["epoch"])
-
-
-class Descent:
-    """θ ← θ − η_t g."""
 
     def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
         self._stack = stack
@@ -100,18 +54,59 @@ class Descent:
         """Train for one epoch: gradients, then the update."""
         self._stack.differentiate()
         size = self._sizes.index_select(0, self.epoch) * self._rates
-        for number, (p, g) in enumerate(zip(self._stack.parameters, self._stack.gradients, strict=True)):
-            if number == 0 or self._stack.learned_maps:
-                p.addcmul_(g, size, value=-1)
+        for number in range(len(Parameters._fields) if self._stack.learned_maps else 1):
+            self._move(number, size)
         self.epoch += 1
 
+    def _move(self, number: int, size: Tensor) -> None:
+        """Update one of the parameters."""
+        self._stack.parameters[number].addcmul_(self._stack.gradients[number], size, value=-1)
+
     def state(self) -> dict[str, Tensor]:
-        """Return the epoch."""
+        """Return by name what `load` takes."""
         return {"epoch": self.epoch}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Set what `state` returned."""
         self.epoch.copy_(tensors["epoch"])
+
+
+class Adam(Descent):
+    """m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← θ − η_t m / (√v + ε), where η_t corrects for the start.
+
+    Attributes:
+        first: m.
+        second: v.
+    """
+
+    def __init__(self, stack: Stack, learning_rates: list[float], schedule: Tensor) -> None:
+        number = torch.arange(1, len(schedule) + 1, dtype=torch.float64)
+        corrections = (1 - BETAS[1] ** number).sqrt() / (1 - BETAS[0] ** number)
+        super().__init__(stack, learning_rates, schedule * corrections)
+        self.first = Parameters(*map(torch.zeros_like, stack.parameters))
+        self.second = Parameters(*map(torch.zeros_like, stack.parameters))
+        self._update = fused(_update, stack.decays.device)
+
+    def _move(self, number: int, size: Tensor) -> None:
+        parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)
+        self._update(*(part[number] for part in parts), size)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return m, v and the epoch by name."""
+        moments = {"first": self.first, "second": self.second}
+        named = {
+            f"{moment}.{name}": part
+            for moment, parts in moments.items()
+            for name, part in self._stack.trimmed(parts).items()
+        }
+        return {**named, **super().state()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Set what `state` returned."""
+        for moment, parts in {"first.": self.first, "second.": self.second}.items():
+            own = {k.removeprefix(moment): v for k, v in tensors.items() if k.startswith(moment)}
+            self._stack.fill(parts, own)
+        super().load(tensors)
 
 
 def _update(p: Tensor, g: Tensor, m: Tensor, v: Tensor, size: Tensor) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.energy import hamiltonian, require_depth
 from fathometer.leaky.model import Nonlinearity, nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import equidistant, given, places
+from fathometer.leaky.steps import check_choice, equidistant, given, places
 
 Method: TypeAlias = Literal["DOP853", "RK45"]
 State: TypeAlias = npt.NDArray[np.float64]
@@ -96,8 +96,7 @@ def flow(
     """
     function, rho = nonlinearity(sigma), equidistant(steps) if isinstance(steps, int) else given(steps)
     depth, (a, b) = require_depth(effective_depth), _start(a, b)
-    if method not in get_args(Method):
-        raise InputError(f"expected {', '.join(get_args(Method))}, got {method!r}", parameter="method")
+    check_choice("method", method, Method)
     if not MIN_TOLERANCE <= tolerance < 1:
         raise InputError(
             f"expected a number from {MIN_TOLERANCE:g} to below 1, got {tolerance!r}", parameter="tolerance"

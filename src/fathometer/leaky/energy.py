@@ -23,7 +23,7 @@ from fathometer.gauges.dimensions import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
 from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import is_positive
+from fathometer.leaky.steps import check_positive
 
 GAMMA = 1e-3  # γ₀
 _ROUNDING = 1e-10  # share of ‖A‖ outside the image of σ(A)ᵀ that counts as rounding
@@ -110,8 +110,7 @@ def gamma_of(images: Tensor, gamma0: float = GAMMA) -> Tensor:
         >>> gamma_of(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 0.5).item()
         4.5
     """
-    if not is_positive(gamma0):
-        raise InputError(f"expected a finite number > 0, got {gamma0!r}", parameter="gamma0")
+    check_positive("gamma0", gamma0)
     return gamma0 * largest_eigenvalue(smaller_gram(images))
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.gauges.affinity import AffinityScores
 from fathometer.gauges.spectrum import squares
@@ -32,6 +31,7 @@ from fathometer.leaky.energy import (
 )
 from fathometer.leaky.model import HOMOGENEOUS, with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.steps import check_positive
 from fathometer.transport.arrays import check_finite
 
 CRITICAL = 0.1
@@ -151,12 +151,7 @@ def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
         >>> rank, round(gap, 3), layer
         (2, 19.5, 2)
     """
-    if not 0 < effective_depth < math.inf:
-        raise InputError(
-            f"expected a finite number > 0, got {effective_depth!r}: half of it separates the singular "
-            "values, and a plain ResNet (0) keeps all dimensions by its skip connections",
-            parameter="effective_depth",
-        )
+    check_positive("effective_depth", effective_depth)
     layer = int(stable_ranks(spectra).argmin())
     values = spectra[layer].tolist()
     rank = sum(value > effective_depth / 2 for value in values)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError, check_whole
-from fathometer.leaky.steps import equidistant, given, is_positive, warn_of_long_steps
+from fathometer.leaky.steps import check_choice, check_positive, equidistant, given, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
@@ -175,21 +175,12 @@ class LeakyResNet(nn.Module):
         )
 
 
-def check_depth(effective_depth: object) -> None:
-    """Refuse an L̃ that is not a finite number from 0."""
-    if isinstance(effective_depth, bool) or (effective_depth != 0 and not is_positive(effective_depth)):
-        raise InputError(
-            f"expected a finite number from 0, got {effective_depth!r}", parameter="effective_depth"
-        )
-
-
 def check_shape(inputs: int, outputs: int, width: int, effective_depth: float, maps: Maps) -> None:
     """Refuse sizes that no network has, and identity maps in a network that is too narrow."""
     for name, size in (("inputs", inputs), ("outputs", outputs), ("width", width)):
         check_whole(name, size, 1)
-    check_depth(effective_depth)
-    if maps not in ("learned", "fixed", "identity"):
-        raise InputError(f"expected learned, fixed or identity, got {maps!r}", parameter="maps")
+    check_positive("effective_depth", effective_depth, or_zero=True)
+    check_choice("maps", maps, Maps)
     if maps == "identity" and width < max(inputs, outputs):
         raise InputError(
             f"identity maps need at least {max(inputs, outputs)}, the dimension of inputs and outputs,"

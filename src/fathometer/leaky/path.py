@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.model import LeakyResNet, Nonlinearity, check_depth, nonlinearity, through_layers
-from fathometer.leaky.steps import equidistant, given, is_positive, places
+from fathometer.leaky.model import LeakyResNet, Nonlinearity, nonlinearity, through_layers
+from fathometer.leaky.steps import check_positive, equidistant, given, places
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,8 +81,7 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
         y: outputs, `[samples, outputs]`.
         decay: λ.
     """
-    if not is_positive(decay):
-        raise InputError(f"expected a finite λ > 0, got {decay!r}", parameter="decay")
+    check_positive("decay", decay)
     weights, inward, outward = (t.detach().double() for t in (net.weights, net.inward, net.outward))
     steps, depth = net.steps.double(), net.effective_depth
     x, y = (torch.as_tensor(side).to(inward) for side in (x, y))
@@ -103,7 +102,7 @@ def path_through(
     sigma: str = "relu",
 ) -> RepresentationPath:
     """Make a path through any two or more representations, `[points, width, samples]`."""
-    check_depth(effective_depth)
+    check_positive("effective_depth", effective_depth, or_zero=True)
     if representations.ndim != 3 or len(representations) < 2:
         raise InputError(
             f"expected [points, width, samples] with two points or more, got {list(representations.shape)}",

@@ -5,25 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, check_whole, did_you_mean
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
-from fathometer.leaky.steps import equidistant, given, irregular, is_positive
+from fathometer.leaky.steps import check_choice, check_positive, equidistant, given, irregular
 from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
 Method: TypeAlias = Literal["adam", "sgd", "lbfgs"]
 Precision: TypeAlias = Literal["float32", "float64"]
-
-
-def _check_choice(name: str, value: object, choices: object) -> None:
-    known = get_args(choices)
-    if value not in known:
-        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=name)
 
 
 @dataclass(frozen=True)
@@ -64,9 +58,8 @@ class Design:
     def __post_init__(self) -> None:
         for name, least in (("layers", 1), ("width", 1), ("seed", 0), ("samples", 2), ("test_samples", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
-        if not is_positive(self.decay):
-            raise InputError(f"expected a finite λ₀ > 0, got {self.decay!r}", parameter="decay")
-        _check_choice("scheme", self.scheme, Scheme)
+        check_positive("decay", self.decay)
+        check_choice("scheme", self.scheme, Scheme)
         nonlinearity(self.sigma)
         irregular(self.layers, self.irregularity)
         if self.teacher is None:
@@ -151,12 +144,9 @@ class Phase:
     decreasing: bool = True
 
     def __post_init__(self) -> None:
-        _check_choice("method", self.method, Method)
+        check_choice("method", self.method, Method)
         object.__setattr__(self, "epochs", check_whole("epochs", self.epochs, 1))
-        if not is_positive(self.learning_rate):
-            raise InputError(
-                f"expected a finite number > 0, got {self.learning_rate!r}", parameter="learning_rate"
-            )
+        check_positive("learning_rate", self.learning_rate)
         for name in ("by_depth", "decreasing"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"expected True or False, got {value!r}", parameter=name)
@@ -185,7 +175,7 @@ class Recipe:
         if not phases or not all(isinstance(phase, Phase) for phase in phases) or not self.tolerance >= 0:
             raise InputError(f"a recipe: expected phases and a tolerance from 0, got {self}")
         object.__setattr__(self, "phases", phases)
-        _check_choice("precision", self.precision, Precision)
+        check_choice("precision", self.precision, Precision)
 
     @property
     def epochs(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from fathometer.errors import InputError
-from fathometer.leaky.plan import Design
 from fathometer.leaky.run import LeakyRun, LeakySweep
 
 BASELINE = "equidistant"
@@ -124,7 +123,10 @@ def project_paths(runs: Sequence[LeakyRun]) -> Projection:
 
 def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
     """Refuse designs that differ in more than their seeds and the attributes named in `free`."""
-    designs = [_without_seeds(run.design) for run in runs]
+    designs = [asdict(run.design) for run in runs]
+    for design in designs:
+        for seeded in filter(None, (design, design["teacher"])):
+            del seeded["seed"]
     differing = [
         name
         for name in (designs[0] if designs else {})
@@ -139,14 +141,6 @@ def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
 
 def _finished(sweep: LeakySweep) -> list[LeakyRun]:
     return [run for run in sweep.runs if run.diverged is None]
-
-
-def _without_seeds(design: Design) -> dict[str, Any]:
-    plain = asdict(design)
-    del plain["seed"]
-    if plain["teacher"] is not None:
-        del plain["teacher"]["seed"]
-    return plain
 
 
 def _half_width(values: npt.NDArray[np.float64]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -111,6 +112,16 @@ def warn_of_long_steps(steps: Tensor, effective_depth: float) -> None:
         )
 
 
-def is_positive(value: object) -> bool:
-    """Say whether a value is a finite number > 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+def check_positive(parameter: str, value: object, *, or_zero: bool = False) -> None:
+    """Refuse anything but a finite number > 0, or from 0 on."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not (0 < number < math.inf or (or_zero and number == 0)):
+        expected = "from 0" if or_zero else "> 0"
+        raise InputError(f"expected a finite number {expected}, got {value!r}", parameter=parameter)
+
+
+def check_choice(parameter: str, value: object, choices: object) -> None:
+    """Refuse a value that is not one of a `Literal`."""
+    known = get_args(choices)
+    if value not in known:
+        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=parameter)

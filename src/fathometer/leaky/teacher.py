@@ -9,13 +9,14 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, check_whole
 from fathometer.leaky.model import stream
+from fathometer.leaky.steps import check_choice
 
 TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
 Latents: TypeAlias = Literal["relu", "centred"]
@@ -95,9 +96,8 @@ class Teacher:
                 f"got {max(inner)}; use a narrower teacher, or your own data",
                 parameter="dimensions",
             )
-        for name, value, known in (("kind", self.kind, TeacherKind), ("latents", self.latents, Latents)):
-            if value not in get_args(known):
-                raise InputError(f"expected {' or '.join(get_args(known))}, got {value!r}", parameter=name)
+        check_choice("kind", self.kind, TeacherKind)
+        check_choice("latents", self.latents, Latents)
 
     @property
     def rank(self) -> int:

@@ -56,7 +56,7 @@ def test_bad_shifts_are_refused(trained: RepresentationPath) -> None:
     with pytest.raises(InputError, match="use c <"):
         output_scaling(trained, 20.0)
     for stretch in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(InputError, match="stretch: expected a finite c > 0"):
+        with pytest.raises(InputError, match="stretch: expected a finite number > 0"):
             integration_range(trained, stretch)
     for shift in (-math.inf, math.inf, math.nan):
         with pytest.raises(InputError, match="shift: expected a finite c"):

@@ -7,21 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fathometer.cli.leaky.options import (
-    LAYERS_HELP,
-    DecayOption,
-    EpochsOption,
-    LatentsOption,
-    LearningRateOption,
-    OwnDataOption,
-    PresetOption,
-    SecondOrderOption,
-    SigmaOption,
-    TaskSamplesOption,
-    TeacherOption,
-    ToleranceOption,
-    WidthOption,
-)
+from fathometer.cli.leaky import options
 from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
 
 
@@ -36,7 +22,7 @@ def sweep(
             help="Bottleneck ranks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3.",
         ),
     ] = None,
-    layers: Annotated[str | None, typer.Option(metavar="L", help=LAYERS_HELP)] = None,
+    layers: Annotated[str | None, typer.Option(metavar="L", help=options.LAYERS_HELP)] = None,
     schemes: Annotated[
         str,
         typer.Option(
@@ -45,18 +31,18 @@ def sweep(
         ),
     ] = "equidistant",
     seeds: Annotated[int, typer.Option(metavar="N", help="Number of seeds, from 0.", min=1)] = 3,
-    preset_name: PresetOption = "paper",
-    width: WidthOption = None,
-    decay: DecayOption = None,
-    sigma: SigmaOption = "relu",
-    teacher: TeacherOption = None,
-    latents: LatentsOption = None,
-    task: OwnDataOption = None,
-    samples: TaskSamplesOption = None,
-    epochs: EpochsOption = None,
-    learning_rate: LearningRateOption = None,
-    second_order: SecondOrderOption = 0,
-    tolerance: ToleranceOption = 0.0,
+    preset_name: options.PresetOption = "paper",
+    width: options.WidthOption = None,
+    decay: options.DecayOption = None,
+    sigma: options.SigmaOption = "relu",
+    teacher: options.TeacherOption = None,
+    latents: options.LatentsOption = None,
+    task: options.OwnDataOption = None,
+    samples: options.TaskSamplesOption = None,
+    epochs: options.EpochsOption = None,
+    learning_rate: options.LearningRateOption = None,
+    second_order: options.SecondOrderOption = 0,
+    tolerance: options.ToleranceOption = 0.0,
     device: DeviceOption = "auto",
     out: OutOption = None,
     resume: ResumeOption = False,
@@ -76,36 +62,28 @@ def sweep(
 
     - Four ranks, quickly: `fathometer leaky sweep --preset quick --depths 8 --ranks 2,3,4,5`
     """
-    from fathometer.cli.leaky.building import (
-        build_design,
-        build_recipe,
-        check_task_options,
-        inner_dimensions,
-        numbers,
-        print_result,
-        train_all,
-    )
+    from fathometer.cli.leaky import building
     from fathometer.cli.leaky.tables import sweep_view
     from fathometer.leaky import grid
 
     out = out or Path("leaky-sweep")
-    check_task_options(task, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
+    building.check_task_options(task, ranks=ranks, samples=samples, teacher=teacher, latents=latents)
     designs = []
-    for inner in inner_dimensions(ranks or "3"):
-        base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
+    for inner in building.inner_dimensions(ranks or "3"):
+        base = building.build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
         designs += grid(
             base,
-            effective_depth=numbers("--depths", depths, float),
-            layers=numbers("--layers", layers, int) if layers else [base.layers],
+            effective_depth=building.numbers("--depths", depths, float),
+            layers=building.numbers("--layers", layers, int) if layers else [base.layers],
             scheme=[name.strip() for name in schemes.split(",")],
             seeds=seeds,
         )
-    found = train_all(
+    found = building.train_all(
         designs,
-        build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
+        building.build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
         task,
         device,
         out,
         resume,
     )
-    print_result(found, out, lambda console: sweep_view(found, console), as_json)
+    building.print_result(found, out, lambda console: sweep_view(found, console), as_json)

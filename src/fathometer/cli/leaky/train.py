@@ -8,21 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from fathometer.cli.leaky.options import (
-    LAYERS_HELP,
-    DecayOption,
-    EpochsOption,
-    LatentsOption,
-    LearningRateOption,
-    OwnDataOption,
-    PresetOption,
-    SecondOrderOption,
-    SigmaOption,
-    TaskSamplesOption,
-    TeacherOption,
-    ToleranceOption,
-    WidthOption,
-)
+from fathometer.cli.leaky import options
 from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption, SeedOption
 
 
@@ -34,10 +20,10 @@ def train(
     rank: Annotated[
         int | None, typer.Option(metavar="k*", help="Bottleneck rank of the task. Default: 3.", min=1)
     ] = None,
-    preset_name: PresetOption = "quick",
-    layers: Annotated[int | None, typer.Option(metavar="L", help=LAYERS_HELP, min=1)] = None,
-    width: WidthOption = None,
-    decay: DecayOption = None,
+    preset_name: options.PresetOption = "quick",
+    layers: Annotated[int | None, typer.Option(metavar="L", help=options.LAYERS_HELP, min=1)] = None,
+    width: options.WidthOption = None,
+    decay: options.DecayOption = None,
     scheme: Annotated[
         Literal["equidistant", "irregular", "adaptive"],
         typer.Option(metavar="NAME", help="Scheme of the steps ρ: equidistant, irregular or adaptive."),
@@ -46,15 +32,15 @@ def train(
         str | None,
         typer.Option(metavar="ρ,…", help="Your own steps, with commas and the sum 1, instead of a scheme."),
     ] = None,
-    sigma: SigmaOption = "relu",
-    teacher: TeacherOption = None,
-    latents: LatentsOption = None,
-    task: OwnDataOption = None,
-    samples: TaskSamplesOption = None,
-    epochs: EpochsOption = None,
-    learning_rate: LearningRateOption = None,
-    second_order: SecondOrderOption = 0,
-    tolerance: ToleranceOption = 0.0,
+    sigma: options.SigmaOption = "relu",
+    teacher: options.TeacherOption = None,
+    latents: options.LatentsOption = None,
+    task: options.OwnDataOption = None,
+    samples: options.TaskSamplesOption = None,
+    epochs: options.EpochsOption = None,
+    learning_rate: options.LearningRateOption = None,
+    second_order: options.SecondOrderOption = 0,
+    tolerance: options.ToleranceOption = 0.0,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
     out: OutOption = None,
@@ -71,34 +57,27 @@ def train(
 
     - `fathometer leaky train --depth 7 --rank 3 --preset paper --out run`
     """
-    from fathometer.cli.leaky.building import (
-        build_design,
-        build_recipe,
-        check_task_options,
-        numbers,
-        print_result,
-        train_all,
-    )
+    from fathometer.cli.leaky import building
     from fathometer.cli.leaky.tables import network_view
     from fathometer.leaky import grid
 
-    check_task_options(task, rank=rank, samples=samples, teacher=teacher, latents=latents)
+    building.check_task_options(task, rank=rank, samples=samples, teacher=teacher, latents=latents)
     inner = (rank or 3,)
-    base = build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
+    base = building.build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
     depth = base.effective_depth if depth is None else depth
     base = replace(base, effective_depth=depth, layers=layers or base.layers)
     if steps is None:
         base = replace(base, scheme=scheme)
     else:
-        rho = tuple(numbers("--steps", steps, float))
+        rho = tuple(building.numbers("--steps", steps, float))
         base = replace(base, scheme="given", steps=rho, layers=layers or len(rho))
     out = out or Path(f"leaky-{depth:g}-{task.stem if task else rank or 3}-{seed}")
-    found = train_all(
+    found = building.train_all(
         grid(base, seeds=[seed]),
-        build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
+        building.build_recipe(preset_name, epochs, learning_rate, second_order, tolerance),
         task,
         device,
         out,
         resume,
     )
-    print_result(found, out, lambda console: network_view(found.runs[0], console), as_json)
+    building.print_result(found, out, lambda console: network_view(found.runs[0], console), as_json)

@@ -7,7 +7,6 @@ holds the bias's row of ones, without which there would be no Hamiltonian.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from fathometer.leaky.energy import (
 from fathometer.leaky.measures import CRITICAL, measure_path
 from fathometer.leaky.model import with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.steps import check_positive
 from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal, relative
 
 ALGEBRA = 1e-8
@@ -147,8 +147,8 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
         gamma0: γ₀, for γ_p = γ₀‖K_p‖_op.
         gamma: one γ > 0 for all p instead, as the theorem has it.
     """
-    if gamma is not None and not 0 < gamma < math.inf:
-        raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
+    if gamma is not None:
+        check_positive("gamma", gamma)
     terms = _terms(path, gamma0, gamma)
     depth, root = path.effective_depth, terms.bound.sqrt().item()
     value, least = median(terms.energy).item(), int(terms.cost.argmin())

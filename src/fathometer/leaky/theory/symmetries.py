@@ -21,6 +21,7 @@ from torch import Tensor
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, through_layers, with_ones
 from fathometer.leaky.path import RepresentationPath
+from fathometer.leaky.steps import check_positive
 from fathometer.leaky.theory.statement import Statement, equal, relative
 
 EXACT = 1e-10
@@ -44,8 +45,7 @@ def integration_range(path: RepresentationPath, stretch: float = 3.0) -> list[St
         path: a path with weights; both networks start at its A_0.
         stretch: c, finite and > 0.
     """
-    if not 0 < stretch < math.inf:
-        raise InputError(f"expected a finite c > 0, got {stretch!r}", parameter="stretch")
+    check_positive("stretch", stretch)
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], stretch
     plain = through_layers(start, weights, rho, depth, path.sigma)
