@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fathometer.cli import main
 from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep, sweeping
 from fathometer.progress import Show
+from tests.cli.conftest import Command, call
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not at a critical point")  # these train for a moment
 
@@ -23,16 +23,6 @@ TRAIN = ["leaky", "train", *SIZE, "--depth", "2", "--layers", "4", "--rank", "1"
 OWN = ["leaky", "train", "--width", "8", "--epochs", "40", "--device", "cpu", "--depth", "2", "--layers", "4"]
 SWEEP = ["leaky", "sweep", "--preset", "quick", *SIZE, "--ranks", "1", "--layers", "4"]
 RANK = re.compile(r"bottleneck rank: (\d+) \(gap (\d+\.\d|inf)\)")
-Run = Callable[..., tuple[int, str, str]]
-
-
-def call(*args: str) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["fathometer", *args])
-        patch.setenv("COLUMNS", "120")
-        with pytest.raises(SystemExit) as stop:
-            main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +34,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Exit code, output and errors of a command in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def ran(*args: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = call(*args)
-        return code, *capsys.readouterr()
-
-    return ran
-
-
-def own_data(scale: float = 1.0, samples: int = 30) -> dict[str, Any]:
-    drawn = np.random.default_rng(0)
-    x = scale * drawn.normal(size=(samples, 5))
+def own_data(scale: float = 1.0) -> dict[str, Any]:
+    x = scale * np.random.default_rng(0).normal(size=(30, 5))
     return {"x": x, "y": np.maximum(x[:, :3], 0)}
 
 
@@ -71,8 +47,8 @@ def tensor_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
 
 
-def test_train_and_measure_one_network(run: Run, tmp_path: Path) -> None:
-    code, out, err = run(*TRAIN)
+def test_train_and_measure_one_network(command: Command, tmp_path: Path) -> None:
+    code, out, err = command(*TRAIN)
     assert code == 0, err
     assert "L̃ = 2, L = 4, width 8, k* = 1, seed 0: train" in out
     assert "trained 1 network in" in out
@@ -80,7 +56,7 @@ def test_train_and_measure_one_network(run: Run, tmp_path: Path) -> None:
     [found] = load_sweep(tmp_path / "leaky-2-1-0").runs
     assert (found.design.samples, found.design.width, found.task.rank) == (40, 8, 1)
     assert found.history["epoch"].max() == 40
-    code, again, err = run("leaky", "measure", "leaky-2-1-0", "--out", "new/points.csv")
+    code, again, err = command("leaky", "measure", "leaky-2-1-0", "--out", "new/points.csv")
     assert code == 0, err
     assert "wrote new/points.csv" in again
     assert last_line(again) == last_line(out)
@@ -90,20 +66,9 @@ def test_train_and_measure_one_network(run: Run, tmp_path: Path) -> None:
     assert table["hamiltonian"].isna().to_list() == [False] * 4 + [True]  # no layer starts at the end
 
 
-def test_presets_and_phases_reach_the_network(run: Run) -> None:
-    given = [
-        "--second-order",
-        "5",
-        "--tolerance",
-        "1e-9",
-        "--scheme",
-        "adaptive",
-        "--seed",
-        "7",
-        "--decay",
-        ".2",
-    ]
-    code, _, err = run(*TRAIN, *given, "--latents", "centred", "--teacher", "resnet", "--out", "run")
+def test_presets_and_phases_reach_the_network(command: Command) -> None:
+    given = "--second-order 5 --tolerance 1e-9 --scheme adaptive --seed 7 --decay .2 --latents centred"
+    code, _, err = command(*TRAIN, *given.split(), "--teacher", "resnet", "--out", "run")
     assert code == 0, err
     found = load_sweep("run")
     design = found.runs[0].design
@@ -114,8 +79,8 @@ def test_presets_and_phases_reach_the_network(run: Run) -> None:
     assert found.recipe.tolerance == 1e-9
 
 
-def test_a_sweep_has_a_row_for_each_design(run: Run, trained: Path) -> None:
-    code, out, err = run(
+def test_a_sweep_has_a_row_for_each_design(command: Command, trained: Path) -> None:
+    code, out, err = command(
         *SWEEP, "--depths", "1,2", "--schemes", "equidistant, adaptive", "--seeds", "1", "--ranks", "1,6x2"
     )
     assert code == 0, err
@@ -131,7 +96,7 @@ def test_a_sweep_has_a_row_for_each_design(run: Run, trained: Path) -> None:
         (1.0, "equidistant"), (1.0, "adaptive"), (2.0, "equidistant"), (2.0, "adaptive")
     }  # fmt: skip
     depths = str(trained / "depths")
-    code, out, err = run("leaky", "measure", depths, "--out", "table.csv")
+    code, out, err = command("leaky", "measure", depths, "--out", "table.csv")
     assert code == 0, err
     assert RANK.fullmatch(last_line(out))
     assert [row.split("│")[1:3] for row in out.splitlines() if row.startswith("│")] == [
@@ -139,13 +104,13 @@ def test_a_sweep_has_a_row_for_each_design(run: Run, trained: Path) -> None:
     ]  # fmt: skip
     table = pd.read_csv("table.csv")
     assert table[["effective_depth", "seed"]].to_numpy().tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
-    code, out, _ = run("leaky", "measure", depths, "--network", "3")
+    code, out, _ = command("leaky", "measure", depths, "--network", "3")
     assert "L̃ = 2, L = 4, width 8, k* = 1, seed 1: train" in out
     assert RANK.fullmatch(last_line(out))
 
 
-def test_figures_and_reasons(run: Run, trained: Path, tmp_path: Path) -> None:
-    code, out, err = run("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
+def test_figures_are_written_or_a_reason_is_given(command: Command, trained: Path, tmp_path: Path) -> None:
+    code, out, err = command("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
     assert code == 0, err
     written = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert written == ["1b.svg", "1c.svg", "affinity.svg"]
@@ -154,49 +119,49 @@ def test_figures_and_reasons(run: Run, trained: Path, tmp_path: Path) -> None:
         "no 1a", "no 2a", "no 2b", "no 2c", "no 3"
     ]  # fmt: skip
     before = (tmp_path / "pictures/1b.svg").read_bytes()
-    code, _, err = run("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
+    code, _, err = command("leaky", "figures", str(trained / "one"), "--out", "pictures", "--format", "svg")
     assert code == 2
     assert "pictures/1b.svg exists; give another name, or --force to replace it" in err
     assert (tmp_path / "pictures/1b.svg").read_bytes() == before
-    code, out, err = run("leaky", "figures", str(trained / "depths"), "--out", "pictures", "--force")
+    code, out, err = command("leaky", "figures", str(trained / "depths"), "--out", "pictures", "--force")
     assert code == 0, err
     assert {"1a.png", "3.png"} <= {path.name for path in (tmp_path / "pictures").iterdir()}
 
 
-def test_statements_of_the_paper(run: Run, trained: Path) -> None:
-    code, out, err = run("leaky", "theory", str(trained / "depths"), "--out", "theory.csv", "--details")
+def test_statements_of_the_paper(command: Command, trained: Path) -> None:
+    code, out, err = command("leaky", "theory", str(trained / "depths"), "--out", "theory.csv", "--details")
     assert code == 0, err
     assert "L̃ = 2, L = 4, width 8, seed 0" in out
     table = pd.read_csv("theory.csv")
     assert {"name", "claim", "holds", "left", "right", "slack"} <= set(table.columns)
     assert table["name"].str.startswith("Proposition 1").any()
     assert last_line(out) == f"{table['holds'].sum()} of {len(table)} statements hold"
-    code, out, _ = run("leaky", "theory", str(trained / "depths"), "--network", "1", "--gamma", "0.1")
+    code, out, _ = command("leaky", "theory", str(trained / "depths"), "--network", "1", "--gamma", "0.1")
     assert code == 0
     assert "L̃ = 1, L = 4, width 8, seed 1" in out
-    code, _, err = run("leaky", "theory", str(trained / "one"), "--out", "theory.csv")
+    code, _, err = command("leaky", "theory", str(trained / "one"), "--out", "theory.csv")
     assert (code, "theory.csv exists" in err) == (2, True)
 
 
-def test_theory_takes_the_deepest_network_that_did_not_diverge(run: Run, tmp_path: Path) -> None:
+def test_theory_takes_the_deepest_network_that_did_not_diverge(command: Command, tmp_path: Path) -> None:
     shallow = Design(0.5, 2, 8, teacher=Teacher((4, 1, 4)), samples=20, test_samples=20)
     deep = replace(shallow, effective_depth=8.0, layers=12)  # shallow with its depth would be refused
     found = sweep([shallow, deep], Recipe((Phase("adam", 20),)))
     found.save(tmp_path / "both")
-    code, out, _ = run("leaky", "theory", "both")
+    code, out, _ = command("leaky", "theory", "both")
     assert (code, "L̃ = 8, L = 12" in out) == (0, True)
     replace(found, runs=(found.runs[0], replace(found.runs[1], diverged=10))).save(tmp_path / "one")
-    code, out, _ = run("leaky", "theory", "one")
+    code, out, _ = command("leaky", "theory", "one")
     assert (code, "L̃ = 0.5, L = 2" in out) == (0, True)
-    code, out, _ = run("leaky", "theory", "one", "--network", "1")
+    code, out, _ = command("leaky", "theory", "one", "--network", "1")
     assert (code, "diverged at epoch 10" in out) == (0, True)
     replace(found, runs=tuple(replace(one, diverged=10) for one in found.runs)).save(tmp_path / "none")
-    code, _, err = run("leaky", "theory", "none")
+    code, _, err = command("leaky", "theory", "none")
     assert (code, "expected a network that did not diverge" in err) == (2, True)
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bytes(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_an_interrupted_sweep_is_resumed_to_the_same_bytes(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
     def interrupted(_: str) -> Iterator[Show]:
@@ -210,30 +175,30 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
         yield show
 
     given = [*SWEEP, "--depths", "2", "--seeds", "2"]
-    code, _, err = run(*given, "--out", "whole")
+    code, _, err = command(*given, "--out", "whole")
     assert code == 0, err
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["fathometer.cli.leaky.building"], "progress_bar", interrupted)
         patch.setattr(sweeping, "CHECKPOINT_EVERY", 0.0)
-        code, _, err = run(*given, "--out", "parts")
+        code, _, err = command(*given, "--out", "parts")
     assert code != 0
     assert "Interrupted. Run the same command with --resume to continue." in err
     assert list((tmp_path / "parts").glob("checkpoint-*"))
-    code, _, err = run("leaky", "measure", "parts")
+    code, _, err = command("leaky", "measure", "parts")
     assert (code, "run the same training again with resume" in err) == (2, True)
-    code, _, err = run(*given, "--out", "parts")
+    code, _, err = command(*given, "--out", "parts")
     assert (code, "use resume to continue it" in err) == (2, True)
-    code, _, err = run(*given, "--out", "parts", "--resume", "--decay", "1")
+    code, _, err = command(*given, "--out", "parts", "--resume", "--decay", "1")
     assert (code, "holds another sweep" in err) == (2, True)
-    code, _, err = run(*given, "--out", "parts", "--resume")
+    code, _, err = command(*given, "--out", "parts", "--resume")
     assert code == 0, err
     assert tensor_files(tmp_path / "parts") == tensor_files(tmp_path / "whole")
 
 
-def test_data_of_ones_own(run: Run) -> None:
+def test_a_task_from_a_file(command: Command) -> None:
     data = own_data()
     np.savez("own.npz", **data, x_test=data["x"][:9], y_test=data["y"][:9], other=np.array(["unused"]))
-    code, out, err = run(*OWN, "--task", "own.npz", "--out", "run")
+    code, out, err = command(*OWN, "--task", "own.npz", "--out", "run")
     assert code == 0, err
     assert "width 8, seed 0: train" in out  # no k*, which is not known
     [found] = load_sweep("run").runs
@@ -241,23 +206,20 @@ def test_data_of_ones_own(run: Run) -> None:
     assert (found.design.teacher, found.task.rank, len(found.task.x_test)) == (None, None, 9)
 
 
-def test_divergence_says_when(run: Run) -> None:
+def test_divergence_is_reported_with_its_epoch(command: Command) -> None:
     np.savez("big.npz", **own_data(scale=1e30))
-    code, _, err = run(*OWN, "--task", "big.npz", "--out", "run")
+    code, _, err = command(*OWN, "--task", "big.npz", "--out", "run")
     assert code == 2
     assert "training diverged: the loss was not finite at epoch 1 (the last finite weights are in run)" in err
-    _, out, _ = run("leaky", "measure", "run")
+    _, out, _ = command("leaky", "measure", "run")
     assert "diverged at epoch 1" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("given", "message"),
     [
         ([*TRAIN, "--rank", "30"], "rank: expected inner dimensions below those of inputs and outputs, 30"),
-        ([*TRAIN, "--rank", "0"], "'--rank'"),
         ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
-        ([*TRAIN, "--depth", "-1"], "effective_depth: expected a finite number from 0"),
-        ([*TRAIN, "--decay", "0"], "decay: expected a finite number > 0, got 0"),
         ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
         ([*TRAIN, "--seed", str(2**63)], "--seed: expected at most 9223372036854775807"),
         ([*TRAIN, "--device", "warp"], "--device: warp is not usable here"),
@@ -265,38 +227,30 @@ def test_divergence_says_when(run: Run) -> None:
         ([*SWEEP, "--depths", "1,,2"], "--depths: expected numbers with commas, got '1,,2'"),
         ([*SWEEP, "--depths", "1", "--layers", "2.5"], "--layers: expected whole numbers with commas"),
         ([*SWEEP, "--ranks", "6xx3"], "--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3"),
-        ([*SWEEP, "--ranks", "0"], "--ranks: expected whole numbers from 1"),
         ([*SWEEP, "--depths", "1", "--ranks", "2,40"], "there would be no bottleneck"),
-        ([*SWEEP, "--depths", "1,9"], "equidistant steps need L ≥ L̃ = 9"),
         ([*TRAIN, "--out", "full"], "full: expected a new or empty folder"),
         ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: expected a new or empty folder"),
         ([*OWN, "--task", "none.npz"], "--task: none.npz cannot be read (No such file"),
         ([*OWN, "--task", "x.npz"], "--task: x.npz: expected arrays x and y, got x"),
-        ([*OWN, "--task", "one.npz"], "--task: one.npz: x and y: expected at least 2 samples, got 1"),
-        ([*OWN, "--task", "flat.npz"], "--task: flat.npz: x and y: expected two matrices"),
-        ([*OWN, "--task", "nan.npz"], "--task: nan.npz: x and y: expected finite numbers"),
         ([*OWN, "--task", "complex.npz"], "--task: complex.npz: expected real numbers, got complex128 in x"),
         ([*OWN, "--task", "x.npy"], "--task: x.npy: expected an .npz with numbers x and y"),
         ([*OWN, "--task", "text.npz"], "--task: text.npz: expected an .npz with numbers"),
         (["leaky", "measure", "nowhere"], "nowhere: expected a folder that `fathometer leaky` wrote"),
-        (["leaky", "measure", "full"], "full: expected a folder that `fathometer leaky` wrote"),
-        (["leaky", "figures", "nowhere"], "nowhere: expected a folder that"),
         (["leaky", "theory", "nowhere", "--out", "new/t.csv"], "nowhere: expected a folder that"),
         (["leaky", "measure", "ONE", "--network", "1"], "--network: expected 0, for there is one network"),
         (["leaky", "theory", "DEPTHS", "--network", "4"], "--network: expected a number from 0 to 3, got 4"),
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
-        (["leaky", "theory", "ONE", "--gamma", "nan"], "--gamma: expected a finite number > 0, got nan"),
         ([*TRAIN, "--out", "ONE"], "holds a sweep already; use resume to continue it"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line_before_any_training(
-    run: Run,
+def test_bad_input_is_refused_before_any_training(
+    given: list[str],
+    message: str,
+    command: Command,
     trained: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    command: list[str],
-    message: str,
 ) -> None:
     def never(*_: object) -> None:
         raise AssertionError("trained")
@@ -308,64 +262,50 @@ def test_bad_input_is_one_line_before_any_training(
     (tmp_path / "text.npz").write_text("no numbers")
     np.save("x.npy", data["x"])
     np.savez("x.npz", x=data["x"])
-    np.savez("one.npz", **own_data(samples=1))
-    np.savez("flat.npz", x=data["x"][:, 0], y=data["y"][:, 0])
-    np.savez("nan.npz", x=np.nan * data["x"], y=data["y"])
     np.savez("complex.npz", x=1j * data["x"], y=data["y"])
     before = sorted(tmp_path.rglob("*"))
     places = {"ONE": str(trained / "one"), "DEPTHS": str(trained / "depths")}
-    code, _, err = run(*(places.get(word, word) for word in command))
+    code, _, err = command(*(places.get(word, word) for word in given))
     assert code == 2
     assert message in re.sub(r"[\s│]+", " ", err)
     assert "Traceback" not in err
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("verb", ["train", "sweep", "measure", "figures", "theory"])
-def test_help_is_whole_at_80_columns(
-    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["fathometer", "leaky", verb, "--help"])
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main()
-    printed = capsys.readouterr().out
-    assert all("…" not in line.replace(",…", "").replace(", …;", "") for line in printed.splitlines())
-    assert "`" not in printed
-
-
-def test_a_plain_resnet_has_no_bottleneck_rank_and_no_traceback(run: Run) -> None:
-    code, out, _ = run(*TRAIN[:-6], "--depth", "0", "--rank", "1", "--out", "plain")
+def test_a_plain_resnet_has_no_bottleneck_rank_and_no_traceback(command: Command) -> None:
+    code, out, _ = command(*TRAIN[:-6], "--depth", "0", "--rank", "1", "--out", "plain")
     assert code == 0
     assert last_line(out).startswith("bottleneck rank: none (in a plain ResNet")
-    code, out, _ = run("leaky", "measure", "plain")
+    code, out, _ = command("leaky", "measure", "plain")
     assert code == 0
     assert last_line(out).startswith("bottleneck rank: none")
-    code, out, _ = run(*SWEEP, "--depths", "0,2", "--seeds", "1", "--out", "several")
+    code, out, _ = command(*SWEEP, "--depths", "0,2", "--seeds", "1", "--out", "several")
     assert code == 0
     assert last_line(out).startswith("bottleneck rank: ")
     assert " – " in out
-    code, out, _ = run("leaky", "theory", "plain")
+    code, out, _ = command("leaky", "theory", "plain")
     assert code == 0
     assert "Section 1.2" in out
 
 
-def test_a_rank_without_a_gap_is_not_sold_as_a_bottleneck(run: Run) -> None:
-    _, out, _ = run(*TRAIN, "--epochs", "1", "--out", "raw")
+def test_a_rank_without_a_gap_is_no_clear_bottleneck(command: Command) -> None:
+    _, out, _ = command(*TRAIN, "--epochs", "1", "--out", "raw")
     assert "no clear bottleneck" in out
 
 
-def test_another_ridge_gives_another_cost(run: Run, trained: Path) -> None:
+def test_another_ridge_gives_another_cost(command: Command, trained: Path) -> None:
     costs = []
     for gamma in ("1e-3", "1e-1"):
-        code, _, _ = run("leaky", "measure", str(trained / "one"), "--gamma", gamma, "--out", f"{gamma}.csv")
+        code, _, _ = command(
+            "leaky", "measure", str(trained / "one"), "--gamma", gamma, "--out", f"{gamma}.csv"
+        )
         assert code == 0
         costs.append(pd.read_csv(f"{gamma}.csv")["cost_of_identity"])
     assert (costs[1] < costs[0]).all()
 
 
-def test_options_of_a_random_task_contradict_data_of_ones_own(run: Run) -> None:
+def test_options_of_a_random_task_are_refused_with_a_task_from_a_file(command: Command) -> None:
     np.savez("own.npz", **own_data())
-    code, _, err = run(*TRAIN, "--task", "own.npz")
+    code, _, err = command(*TRAIN, "--task", "own.npz")
     assert code == 2
     assert "--rank and --task-samples: only for a random task" in err

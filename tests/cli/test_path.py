@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fathometer import load
-from fathometer.cli import main
+from tests.cli.conftest import Command
 
 NETS = """
 import torch
@@ -50,77 +50,57 @@ def plain():
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`fathometer path` for one of these networks."""
     (tmp_path / "pathnets.py").write_text(NETS)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delitem(sys.modules, "pathnets", raising=False)
-    return tmp_path
+
+    def run(network: str, *args: str, count: int = 32) -> tuple[int, str, str]:
+        return command("path", f"pathnets:{network}", "--data", f"random:{count}", "--samples", "32", *args)
+
+    return run
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["fathometer", *args])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
-
-
-def test_a_path_by_name(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["path", "pathnets:blocks", "--data", "random:60", "--samples", "30"]
-    assert run(monkeypatch, *given) == 0
-    lines = capsys.readouterr().out.strip().splitlines()
-    path = load(folder / "blocks-random-path.json")
-    ranks = path.mean("stable_rank")
+def test_a_path_is_measured_drawn_and_shown(path: Command, command: Command) -> None:
+    code, out, _ = path("blocks", count=64)
+    lines = out.strip().splitlines()
+    found = load("blocks-random-path.json")
+    ranks = found.mean("stable_rank")
+    assert (code, len(found.records)) == (0, 6)
     assert lines[-1].startswith(f"bottleneck: {ranks.idxmin()} (stable rank {ranks.min():.1f} of ")
     assert "no speed where the width changes: 1" in lines
     assert any("σ is relu" in line for line in lines)
-    assert run(monkeypatch, "plot", "blocks-random-path.json", "-o", "p.png") == 0
-    assert (folder / "p.png").stat().st_size > 5000
-    assert len(path.records) == 6
-    assert run(monkeypatch, "show", "blocks-random-path.json") == 0
-    assert "stable_rank over 3 sites: min" in capsys.readouterr().out
-    assert run(monkeypatch, *given, "--json", "--force") == 0
-    rows = json.loads(capsys.readouterr().out)["sites"]
+    assert command("plot", "blocks-random-path.json", "-o", "p.png")[0] == 0
+    assert Path("p.png").stat().st_size > 5000
+    assert "stable_rank over 3 sites: min" in command("show", "blocks-random-path.json")[1]
+    rows = json.loads(path("blocks", "--json", "--force")[1])["sites"]
     assert [row["site"] for row in rows] == ["0", "1", "2"]
     assert [row["speed"] is None for row in rows] == [False, True, False]
-    assert run(monkeypatch, *given) == 2
-    assert "blocks-random-path.json exists" in capsys.readouterr().err
+    code, _, err = path("blocks")
+    assert (code, "blocks-random-path.json exists" in err) == (2, True)
 
 
-def test_blocks_by_pattern(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["path", "pathnets:plain", "--data", "random:60", "--samples", "30", "--out", "p.parquet"]
-    assert run(monkeypatch, *given) == 2
-    assert "--blocks: no residual blocks found" in capsys.readouterr().err
-    assert not (folder / "p.parquet").exists()
-    assert run(monkeypatch, *given, "--blocks", "Conv2d", "--sigma", "gelu", "--gamma", "0.1") == 0
-    path = load(folder / "p.parquet")
-    assert [site.name for site in path.sites] == ["0", "2"]
-    assert path.provenance.settings["path"] == {"blocks": "given", "sigma": "gelu", "gamma": 0.1}
+def test_blocks_by_pattern(path: Command) -> None:
+    code, _, err = path("plain", "--out", "p.parquet")
+    assert (code, "--blocks: no residual blocks found" in err) == (2, True)
+    assert not Path("p.parquet").exists()
+    given = ["--blocks", "Conv2d", "--sigma", "gelu", "--gamma", "0.1"]
+    assert path("plain", "--out", "p.parquet", *given)[0] == 0
+    found = load("p.parquet")
+    assert [site.name for site in found.sites] == ["0", "2"]
+    assert found.provenance.settings["path"] == {"blocks": "given", "sigma": "gelu", "gamma": 0.1}
 
 
-def test_a_few_samples_that_carry_all_are_pointed_out(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "path", "pathnets:sinks", "--data", "random:32", "--samples", "32") == 0
-    assert "a few samples carry the norm of 2 blocks (3.1% of them at " in capsys.readouterr().out
-    assert load(folder / "sinks-random-path.json").mean("carriers").to_numpy() == pytest.approx(1 / 32)
+def test_a_few_samples_that_carry_the_norm_are_pointed_out(path: Command) -> None:
+    assert "a few samples carry the norm of 2 blocks (3.1% of them at " in path("sinks")[1]
+    assert load("sinks-random-path.json").mean("carriers").to_numpy() == pytest.approx(1 / 32)
 
 
-def test_activations_that_differ_have_a_column(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["path", "pathnets:mixed", "--data", "random:32", "--samples", "32"]
-    assert run(monkeypatch, *given) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any("σ is each block's own" in line for line in lines)
-    sigma = load(folder / "mixed-random-path.json").provenance.settings["path"]["sigma"]
+def test_each_block_has_its_own_activation_unless_one_is_given(path: Command) -> None:
+    assert "σ is each block's own" in path("mixed")[1]
+    sigma = load("mixed-random-path.json").provenance.settings["path"]["sigma"]
     assert sigma == {"0": "relu", "1": "relu", "2": "gelu"}
-    assert run(monkeypatch, *given, "--sigma", "tanh", "--out", "tanh.json") == 0
-    assert "σ is tanh" in capsys.readouterr().out
+    assert "σ is tanh" in path("mixed", "--sigma", "tanh", "--out", "tanh.json")[1]
 
 
 @pytest.mark.parametrize(
@@ -132,15 +112,7 @@ def test_activations_that_differ_have_a_column(
         (["--blocks", "layer9"], "no module that is called is 'layer9'"),
     ],
 )
-def test_bad_input_is_one_line(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    message: str,
-) -> None:
-    assert (
-        run(monkeypatch, "path", "pathnets:blocks", "--data", "random:40", "--samples", "20", *options) == 2
-    )
-    assert message in " ".join(capsys.readouterr().err.split())
-    assert not list(folder.glob("*.json"))
+def test_bad_input_writes_nothing(options: list[str], message: str, path: Command, tmp_path: Path) -> None:
+    code, _, err = path("blocks", *options)
+    assert (code, message in " ".join(err.split())) == (2, True)
+    assert not list(tmp_path.glob("*.json"))

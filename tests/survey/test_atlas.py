@@ -22,12 +22,15 @@ def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
     sounding = load(tmp_path / row["file"])
     assert row["affinity"] == pytest.approx(sounding.signature.mean())
     assert row["affinity_spread"] == pytest.approx(sounding.summary()["spread"])
+    small = table[table["model"] == "tests.survey.nets:small"]
+    assert small[["accuracy", "gflops", "year"]].isna().all(axis=None)
+    assert all(kind.kind in "if" for kind in table[["seed", "samples", "accuracy", "gflops", "depth"]].dtypes)
     sites = fathometer.atlas(tmp_path, per="site")
     assert len(sites) == 4
     assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
 
 
-def test_names_of_the_plan(tmp_path: Path) -> None:
+def test_names_come_from_the_plan(tmp_path: Path) -> None:
     change = ("[settings]", "[settings.quick]\nsamples = 10\n[settings.usual]")
     run_survey(plan("small", change=change), tmp_path)
     (tmp_path / "stray.json").write_text("{}")
@@ -48,15 +51,7 @@ def test_seeds_are_in_order(tmp_path: Path) -> None:
     assert table["model"].is_monotonic_increasing
 
 
-def test_a_number_that_is_not_known_is_nan(tmp_path: Path) -> None:
-    run_survey(plan("small"), tmp_path)
-    table = fathometer.atlas(tmp_path)
-    numbers = ["seed", "samples", "accuracy", "parameters", "gflops", "depth", "year", "seconds", "affinity"]
-    assert all(kind.kind in "if" for kind in table[numbers].dtypes)
-    assert table[["accuracy", "gflops", "year"]].isna().all(axis=None)
-
-
-def test_an_empty_folder_a_broken_file_a_wrong_word(tmp_path: Path) -> None:
+def test_empty_broken_and_missing_folders(tmp_path: Path) -> None:
     assert len(fathometer.atlas(tmp_path)) == 0
     assert "model" in fathometer.atlas(tmp_path)
     (tmp_path / "a.json").write_text("{")

@@ -52,17 +52,13 @@ def test_a_plan_is_a_product() -> None:
     [
         ("models = [", "plan: not TOML: "),
         ("modles = 3", "plan: unknown key 'modles'; did you mean models"),
-        ("models = 3", "plan: models: Expected `str | array`, got `int`"),
         (MODELS, r"plan: expected data"),
         (HEAD + DATA, "plan: expected models = "),
         (HEAD + MODELS + '[data]\n\nx = "rnadom:3"', r"\[data\]: x: 'rnadom:3': .*did you mean random"),
-        (HEAD + MODELS + '[data]\nx = "random:many"', r"\[data\]: x: random:many: expected the number"),
-        (HEAD + MODELS + "[data]\nx = 3", "plan: data.*Expected `str`, got `int`"),
         (HEAD + 'models = ["torchvision:resnet19"]\n' + DATA, "plan: models: .*did you mean resnet18"),
         (HEAD + 'models = "torchvision:rasnet*"\n' + DATA, "matches no model; did you mean"),
         (HEAD + 'models = "torchvison:alexnet"\n' + DATA, "unknown source .*; did you mean torchvision"),
         (HEAD + 'models = "alexnet"\n' + DATA, "expected SOURCE:NAME; did you mean torchvision:alexnet"),
-        (HEAD + 'models = "tests.survey.nets:smal"\n' + DATA, "did you mean small"),
         (HEAD + 'models = "no.such.module:f"\n' + DATA, "importing no.such.module failed"),
         (HEAD + 'models = "onnx:no.onnx"\n' + DATA, "no such file or folder"),
         (HEAD + "[families.A]\nmodels = []\n" + DATA, r"\[families.A\]: models: expected at least one"),
@@ -70,31 +66,22 @@ def test_a_plan_is_a_product() -> None:
         (ALL + '[settings]\nguages = "cka"', r"\[settings\]: unknown key 'guages'; did you mean gauges"),
         (ALL + '[settings]\ngauges = ["cka",\n\n "afinity"]', r"\[settings\]: .*did you mean affinity"),
         (ALL + "[settings]\nsamples = 1", r"plan, \[settings\]: samples: Expected `int` >= 2"),
-        (ALL + "[settings.a]\nsamples = true", r"\[settings.a\]: samples: Expected `int`, got `bool`"),
         (ALL + '[settings]\nreduction = "maen"', r"\[settings\]: reduction: .*did you mean mean"),
         (ALL + "[settings]\nsamples = 8\n[settings.a]\n", r"samples stands beside \[settings.a\]"),
         (ALL + "[run]\ngpu = 1", r"\[run\]: unknown key 'gpu'; did you mean gpus"),
         (ALL + "[run]\ngpus = 1.5", r"\[run\]: gpus: expected a whole number or a fraction of one GPU"),
         (ALL + '[run]\ndevice = "cudda"', r"\[run\]: device: expected auto or .*did you mean cuda"),
-        (ALL + "[run]\nmemory = -1", r"\[run\]: memory: Expected `float` >= 0"),
-        (HEAD + 'models = "timm:resnet18.fb_swsl_ig1b_ft_in1"\n' + DATA, "did you mean resnet18.fb_swsl_ig"),
         (HEAD + "seeds = [1, -2]\n" + MODELS + DATA, "plan: seeds.*Expected `int` >= 0"),
-        (HEAD + "seeds = 3\n" + MODELS + DATA, "plan: seeds: Expected `array`, got `int`"),
-        (ALL + "[families.A]\nmodel = 3", r"\[families.A\]: unknown key 'model'; did you mean models"),
         (ALL + "[families.A]\nbatch_sise = 3", r"\[families.A\]: unknown key .*did you mean batch_size"),
         (ALL + '[families.A]\nmodels = "torchvision:alex*"', "torchvision:alexnet is in models already"),
         (
             ALL + '[families.A]\nmodels = "torchvision:vgg11"\nwithout = "vgg"',
             r"\[families.A\]: without: 'vgg' matches none",
         ),
-        (
-            ALL + '[facts."torchvision:alexnet"]\naccuracy = "high"',
-            "plan: facts.*Expected `float`, got `str`",
-        ),
         (ALL + '[facts."torchvision:alexnit"]\naccuracy = 1', r"unknown model .*did you mean torchvision:al"),
     ],
 )
-def test_what_is_wrong_is_refused_with_section_and_key(text: str, message: str) -> None:
+def test_mistakes_are_refused_with_section_and_key(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_plan(text)
 
@@ -131,7 +118,7 @@ def test_names_with_tags_and_parts_of_a_gpu() -> None:
     assert (family.run.gpus, family.run.device) == (0.5, "cuda:1")
 
 
-def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
+def test_an_unreadable_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no\.toml: cannot be read"):
         read_plan(tmp_path / "no.toml")
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe")
@@ -139,17 +126,6 @@ def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
         read_plan(tmp_path / "plan.toml")
     with pytest.raises(InputError, match="not TOML"):
         parse_plan(f"seeds = {'[' * 5000}{']' * 5000}")
-
-
-def test_names_that_no_file_system_takes() -> None:
-    long = "x" * 5000
-    for text, message in (
-        (f'models = "torchvision:alexnet"\n[data]\na = "{long}"', "no such file or folder"),
-        (f'models = "onnx:{long}"\n[data]\na = "random:9"', "no such file or folder"),
-        (f'models = "torchvision:alexnet"\nweights = "{long}"\n[data]\na = "random:9"', "no such file"),
-    ):
-        with pytest.raises(InputError, match=message):
-            parse_plan(text)
 
 
 def test_paths_are_relative_to_the_plan(tmp_path: Path) -> None:
@@ -165,7 +141,7 @@ def test_paths_are_relative_to_the_plan(tmp_path: Path) -> None:
         read_plan(tmp_path / "plan.toml")
 
 
-def test_a_preview_does_without_data(tmp_path: Path) -> None:
+def test_a_preview_works_without_the_data(tmp_path: Path) -> None:
     with pytest.warns(
         UserWarning, match=r"\[data\]: imagenet: 'val': no such .*; all soundings on it count as"
     ):
@@ -179,7 +155,7 @@ def test_a_preview_does_without_data(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_paper(tmp_path: Path) -> None:
+def test_the_plan_of_the_paper(tmp_path: Path) -> None:
     (tmp_path / "val").mkdir()
     plan = parse_plan(paper_plan("val"), tmp_path)
     tasks = tasks_of(plan)
@@ -187,10 +163,6 @@ def test_the_paper(tmp_path: Path) -> None:
     assert {task.settings.samples for task in tasks} == {512}
     assert all({"accuracy", "parameters", "gflops"} <= set(task.facts) for task in tasks)
     facts = {task.member.model: task.facts for task in tasks}
-    assert facts["torchvision:resnet50"] == {
-        "parameters": 25557032,
-        "gflops": 4.089,
-        "accuracy": 80.858,
-        "year": 2015,
-    }
+    expected = {"parameters": 25557032, "gflops": 4.089, "accuracy": 80.858, "year": 2015}
+    assert facts["torchvision:resnet50"] == expected
     assert [family.name for family in plan.families][:3] == ["AlexNet", "VGG", "Inception"]

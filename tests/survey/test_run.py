@@ -52,11 +52,6 @@ def test_a_failed_model_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None
     assert store.failure(task) is None
 
 
-def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="backend: expected 'local' or 'ray'"):
-        run_survey(plan("small"), tmp_path, backend="cloud")  # type: ignore[arg-type]
-
-
 def test_a_network_is_loaded_once_for_all_its_data_and_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +104,7 @@ def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pyt
     assert not list((tmp_path / "cut" / "pending").iterdir())
 
 
-def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
+def test_a_broken_journal_is_set_aside_and_measured_again(tmp_path: Path) -> None:
     (task,) = tasks_of(plan("small"))
     journal = Store(tmp_path).journal(task)
     assert journal is not None
@@ -127,7 +122,7 @@ def test_work_that_does_not_fit_is_begun_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [{"rows": 3}, {"rows": [{}]}, {"rows": [{"site": []}]}, {"batch": "0"}])
-def test_a_batch_that_is_none_is_measured_again(spoil: dict[str, object], tmp_path: Path) -> None:
+def test_a_broken_batch_of_a_journal_is_measured_again(spoil: dict[str, object], tmp_path: Path) -> None:
     (task,) = tasks_of(plan("small"))
     run_survey([task], tmp_path / "whole")
     journal = Store(tmp_path / "cut").journal(task)
@@ -139,9 +134,7 @@ def test_a_batch_that_is_none_is_measured_again(spoil: dict[str, object], tmp_pa
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_an_error_of_the_input_does_not_cost_the_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = tasks_of(plan("small"))
     journal = Store(tmp_path).journal(task)
     assert journal is not None
@@ -178,30 +171,18 @@ def test_a_device_that_is_not_here_is_no_failure_of_a_network(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("samples", "message"),
-    [
-        ("samples = 61", r'got 60; give more data, or fewer samples, or \[settings\] leftover = "keep"$'),
-        ("samples = 60", None),
-        ('samples = 61\nleftover = "keep"', None),
-    ],
-)
-def test_data_that_fill_no_batch_are_refused(samples: str, message: str | None, tmp_path: Path) -> None:
-    change = ("samples = 16", samples)
-    if message is None:
-        assert len(run_survey(plan("small", change=change), tmp_path).measured) == 1
-        return
-    with pytest.raises(InputError, match=r"^\[data\] noise: expected at least 61 samples .*" + message):
-        run_survey(plan("small", change=change), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_of_too_few_images_is_refused(tmp_path: Path) -> None:
+def test_data_that_fill_no_batch_are_refused(tmp_path: Path) -> None:
     for number in range(15):
         (tmp_path / f"{number}.png").touch()
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(InputError, match=r"expected at least 16 samples .*, got 15"):
-        run_survey(plan("small", change=("random:60", str(tmp_path))), tmp_path / "out")
+    out = tmp_path / "out"
+    for change, counts in ((("samples = 16", "samples = 61"), "61 samples .*, got 60"),
+                           (("random:60", str(tmp_path)), "16 samples .*, got 15")):  # fmt: skip
+        with pytest.raises(InputError, match=rf"^\[data\] noise: expected at least {counts}"):
+            run_survey(plan("small", change=change), out)
+    assert not out.exists()
+    for fits in ("samples = 60", 'samples = 61\nleftover = "keep"'):
+        assert len(run_survey(plan("small", change=("samples = 16", fits)), out).measured) == 1
 
 
 def test_tokens_are_not_counted_beforehand() -> None:
