@@ -80,7 +80,10 @@ def run(
         list[str], typer.Argument(metavar="ITEM…", help="Names or patterns of items, or `all`.")
     ],
     scale: Annotated[
-        Scale, typer.Option(metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper.")
+        Scale,
+        typer.Option(
+            "--scale", metavar="SCALE", help="smoke (seconds), small (minutes, no download) or paper."
+        ),
     ] = "small",
     out: OutOption = OUT,
     device: DeviceOption = "cpu",

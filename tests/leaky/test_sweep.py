@@ -342,6 +342,7 @@ def test_files_of_another_sweep_are_not_taken(tmp_path: Path) -> None:
         ("network", {"history": [{"epoch": "soon"}]}),
         ("task", []),
         ("task", {"rank": "[red]x"}),
+        ("task", {"rank": 10**400}),
         ("checkpoint", {"members": [0.0]}),
         ("checkpoint", {"members": []}),
         ("checkpoint", {"epoch": "3"}),
@@ -349,6 +350,7 @@ def test_files_of_another_sweep_are_not_taken(tmp_path: Path) -> None:
         ("checkpoint", {"epoch": 10**9}),
         ("checkpoint", {"phase": -1}),
         ("checkpoint", {"history": []}),
+        ("checkpoint", {"history": [[{"epoch": "3", "error": 1.0, "decay": 1.0, "crit": 1.0}]]}),
     ],
 )
 def test_broken_facts_are_errors(tmp_path: Path, file: str, facts: object) -> None:
@@ -361,7 +363,7 @@ def test_broken_facts_are_errors(tmp_path: Path, file: str, facts: object) -> No
     else:
         folder.write_network(0, sweep(SMALL, SHORT).runs[0])
     path = tmp_path / "run" / f"{file}-000.safetensors"
-    tensors, before = read_tensors(path, {})
+    tensors, before = read_tensors(path, dict)
     write_tensors(path, tensors, {**before, **facts} if isinstance(facts, dict) else facts)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"broken|not a checkpoint"):
         sweep(SMALL, SHORT, out=tmp_path / "run", resume=True)
@@ -380,7 +382,7 @@ def test_broken_tensors_are_errors(name: str) -> None:
 
 def test_a_network_file_with_impossible_steps_is_an_error(tmp_path: Path) -> None:
     folder = sweep(SMALL, SHORT).save(tmp_path / "run")
-    tensors, facts = read_tensors(folder / "network-000.safetensors", {})
+    tensors, facts = read_tensors(folder / "network-000.safetensors", dict)
     write_tensors(folder / "network-000.safetensors", {**tensors, "steps": -tensors["steps"]}, facts)
     with pytest.raises(InputError, match="broken"):
         load_sweep(folder)

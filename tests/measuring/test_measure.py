@@ -352,9 +352,10 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
                 model, data, **{"samples": 40, "gauges": "norm", "call": call, **options}, journal=journal
             )
     assert len(measure(network(), images(), samples=40, gauges="norm", call=call, journal=journal).sites) == 2
-    journal.write_text("nonsense")
-    with pytest.raises(InputError, match="not the journal of a measurement"):
-        measure(network(), images(), samples=40, journal=journal)
+    for text in ("nonsense", '{"schema": "fathometer.measuring.journal/2", "identity": -1}\n'):
+        journal.write_text(text)
+        with pytest.raises(InputError, match="not the journal of a measurement"):
+            measure(network(), images(), samples=40, journal=journal)
 
 
 def test_provenance_records_model_settings_and_versions() -> None:

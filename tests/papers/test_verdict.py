@@ -81,6 +81,7 @@ def test_numbers_that_json_has_not_are_left_out() -> None:
         ({"scale": "huge"}, "damaged.*scale"),
         ({"claims": None}, "damaged"),
         ({"seconds": "long"}, "damaged"),
+        ({"item": "\ud800"}, "cannot be read"),  # half a character
     ],
 )
 def test_a_file_that_is_no_verdict_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:

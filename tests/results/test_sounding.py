@@ -135,6 +135,7 @@ def test_newer_and_mangled_files(sounding: Sounding, tmp_path: Path) -> None:
         {"gauges": []},
         {"records": {**good["records"], "stable_rank_y": [4, 1, 1, 1], "d": [3, 6, 6, 6]}},
         {"sites": [{**good["sites"][0], "call": 0}, good["sites"][1]]},
+        {"sites": [{**good["sites"][0], "order": 10**400}, good["sites"][1]]},
         {"provenance": {**good["provenance"], "seconds": 10**400}},
         {"provenance": {**good["provenance"], "seconds": -1}},
         {"sites": [good["sites"][0], good["sites"][0]]},

@@ -69,6 +69,7 @@ def test_a_plan_is_a_product() -> None:
         (ALL + '[settings]\nreduction = "maen"', r"\[settings\]: reduction: .*did you mean mean"),
         (ALL + "[settings]\nsamples = 8\n[settings.a]\n", r"samples stands beside \[settings.a\]"),
         (ALL + "[run]\ngpu = 1", r"\[run\]: unknown key 'gpu'; did you mean gpus"),
+        (ALL + "[run]\ngpus = inf", r"\[run\]: gpus: Expected `float` <="),
         (ALL + "[run]\ngpus = 1.5", r"\[run\]: gpus: expected a whole number or a fraction of one GPU"),
         (ALL + '[run]\ndevice = "cudda"', r"\[run\]: device: expected auto or .*did you mean cuda"),
         (HEAD + "seeds = [1, -2]\n" + MODELS + DATA, "plan: seeds.*Expected `int` >= 0"),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from types import FunctionType
-from typing import Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast
 
+import msgspec
 import torch
 from torch import nn
 
@@ -40,8 +41,8 @@ class Site:
 
     module: str
     operator: str
-    call: int
-    order: int
+    call: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    order: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     own: bool
 
     @property

@@ -122,6 +122,7 @@ WeightsOption: TypeAlias = Annotated[
 DataOption: TypeAlias = Annotated[
     str,
     typer.Option(
+        "--data",  # in full: Typer 0.27 would call it --DATA, after its metavar
         metavar="DATA",
         help="A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
     ),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
 import torch
@@ -44,6 +44,37 @@ class _Plan:
     designs: list[Design]
     tasks: list[int]
     provenance: Provenance | None = None
+
+
+_Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _TaskFacts(TypedDict):
+    rank: _Whole | None
+    description: dict[str, Any]
+
+
+class _Row(TypedDict):
+    epoch: _Whole
+    error: float
+    decay: float
+    crit: float
+
+
+class _NetworkFacts(TypedDict):
+    digest: str
+    history: list[_Row]
+    diverged: _Whole | None
+
+
+class _CheckpointFacts(TypedDict):
+    members: list[_Whole]
+    digests: list[str]
+    phase: _Whole
+    epoch: _Whole
+    history: list[list[_Row]]
+    diverged: list[_Whole | None]
+    converged: list[_Whole | None]
 
 
 class TensorFile(NamedTuple):
@@ -145,7 +176,7 @@ class SweepFolder:
     def read_network(self, number: int) -> LeakyRun:
         """Read a trained network."""
         path = self._file("network", number)
-        tensors, facts = read_tensors(path, {"digest": str, "history": list, "diverged": (int, type(None))})
+        tensors, facts = read_tensors(path, _NetworkFacts)
         if facts["digest"] != self._digests[number]:
             raise InputError(f"{path}: a network of another sweep; remove it to train this one again")
         design, task = self.designs[number], self.tasks[number]
@@ -155,8 +186,6 @@ class SweepFolder:
             given(net.steps)
             if facts["diverged"] is None and not all(t.isfinite().all() for t in net.state_dict().values()):
                 raise ValueError("weights that are not finite")
-            if facts["diverged"] is not None and facts["diverged"] < 0:
-                raise ValueError(f"diverged at epoch {facts['diverged']}")
             return LeakyRun(design, task, net, history_table(facts["history"]), facts["diverged"])
         except (KeyError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             reason = str(error).strip().splitlines()[-1].strip()
@@ -172,9 +201,9 @@ class SweepFolder:
         """Read all unfinished trainings, with the numbers of their networks."""
         found = []
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
-            contents = read_tensors(path, {"members": list, "digests": list})
+            contents = read_tensors(path, _CheckpointFacts)
             members = contents.facts["members"]
-            known = all(type(number) is int and 0 <= number < len(self.designs) for number in members)
+            known = all(number < len(self.designs) for number in members)
             if not members or not known or contents.facts["digests"] != [self._digests[n] for n in members]:
                 raise InputError(f"{path}: not a checkpoint of this sweep; remove it to start again")
             found.append((members, contents))
@@ -272,7 +301,7 @@ def _read_plan(folder: Path) -> tuple[_Plan, dict[str, Any]]:
 
 
 def _task(path: Path) -> Task:
-    tensors, facts = read_tensors(path, {"rank": (int, type(None)), "description": dict})
+    tensors, facts = read_tensors(path, _TaskFacts)
     try:
         x, y, x_test, y_test = (tensors[name].double() for name in ("x", "y", "x_test", "y_test"))
     except KeyError as error:
@@ -300,22 +329,18 @@ def write_tensors(
         part.write_bytes(torch_format.save(whole, metadata={"facts": json.dumps(facts)}))
 
 
-def read_tensors(path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> TensorFile:
-    """Read a file; raise an error unless its facts have these types."""
+def read_tensors(path: Path, kind: Any) -> TensorFile:
+    """Read a file; raise an error unless its facts are of this kind, a `TypedDict`."""
     safetensors, _ = _safetensors()
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             # Not by `strict_json`: shortly before a training diverges, `crit` may be NaN.
-            facts = json.loads((file.metadata() or {})["facts"])
+            facts = msgspec.convert(json.loads((file.metadata() or {})["facts"]), kind)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (KeyError, ValueError, RecursionError, safetensors.SafetensorError) as error:
         raise InputError(f"{path}: broken, or not of a sweep ({error})") from error
-    for name, kind in kinds.items():
-        value = facts.get(name) if isinstance(facts, dict) else None
-        if not isinstance(facts, dict) or name not in facts or not isinstance(value, kind):
-            raise InputError(f"{path}: broken, or not of a sweep ({name} is {value!r})")
     return TensorFile(tensors, facts)
 
 

@@ -152,12 +152,12 @@ class Training:
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         phase, epoch = facts["phase"], facts["epoch"]
         phases = self.recipe.phases
-        if type(phase) is not int or type(epoch) is not int or not 0 <= phase <= len(phases):
+        if phase > len(phases):
             raise ValueError(f"phase {phase}, epoch {epoch}")
-        if not 0 <= epoch < (phases[phase].epochs if phase < len(phases) else 1):
+        if epoch >= (phases[phase].epochs if phase < len(phases) else 1):
             raise ValueError(f"epoch {epoch} of phase {phase}")
         for name in ("history", "diverged", "converged"):
-            if not isinstance(facts[name], list) or len(facts[name]) != len(self.nets):
+            if len(facts[name]) != len(self.nets):
                 raise ValueError(f"{name} of {len(self.nets)} networks")
         for rows in facts["history"]:
             history_table(rows)

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,6 +17,13 @@ from fathometer.results.files import WriteError, complete_file, remove_leftovers
 from fathometer.results.provenance import Provenance, different_names
 
 _SCHEMA = "fathometer.measuring.journal/2"
+
+
+class _Head(msgspec.Struct):
+    """The first line."""
+
+    schema: Literal["fathometer.measuring.journal/2"]
+    identity: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,11 +85,8 @@ class Journal:
     def _read(self) -> None:
         try:
             head, *lines = self._path.read_text("utf-8").splitlines(keepends=True)
-            written = json.loads(head)
-            if not isinstance(written, dict) or written.get("schema") != _SCHEMA:
-                raise ValueError("other schema")
-            identity: dict[str, Any] = written["identity"]
-        except (ValueError, KeyError, OSError, RecursionError) as error:
+            identity = msgspec.convert(json.loads(head), _Head).identity
+        except (ValueError, OSError, RecursionError) as error:  # a `ValidationError` is a `ValueError`
             raise JournalError(
                 f"{self._path}: not the journal of a measurement, or of another version; "
                 "remove it to start again"

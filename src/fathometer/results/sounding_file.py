@@ -99,8 +99,6 @@ def _assembled(file: _File) -> Sounding:
         raise ValueError("columns of different length")
     if not data["site"] or len(set(names)) != len(names) or set(file.gauges) & set(KEYS):
         raise ValueError("no rows, or names that are not unique")
-    if not all(site.call >= 1 and site.order >= 0 for site in file.sites):
-        raise ValueError("a site with a negative number")
     if not 0 <= file.provenance.seconds < math.inf:
         raise ValueError(f"provenance: seconds {file.provenance.seconds}")
     records = pd.DataFrame(data)

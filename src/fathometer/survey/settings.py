@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Amount = Annotated[float, msgspec.Meta(ge=0)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=2**63 - 1)]  # no infinity either
 
 _OPENING = options_of(OpenOptions)
 _OPTIONS = {name: option for name, option in plain_options().items() if name != "seed"} | _OPENING
