@@ -30,6 +30,10 @@ class Terminal(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
+    def say(self, line: str, style: str = "") -> None:
+        """Print a line that the terminal itself breaks, so that a copied path stays whole."""
+        self.print(line, style=style, soft_wrap=True)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the text in segments; those by which rich moves the cursor stay as they are."""
         for text, style, control in super().render(renderable, options):

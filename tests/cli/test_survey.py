@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fathometer.cli.survey_view import View
-from fathometer.survey import Event, Store, tasks_of
+from fathometer.survey import Event, Failure, Store, tasks_of
 from fathometer.survey.tasks import measure_task
 from tests.cli.conftest import Command
 from tests.survey.making import plan, plan_text
@@ -119,7 +119,10 @@ def test_the_live_table() -> None:
         (Event(first, "in progress", share=0.25), "0 of 3 soundings, time left not known yet"),
         (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),
         (Event(second, "kept"), "2 of 3 soundings, 0:00:"),
-        (Event(third, "failed", message="[red]why\nnot"), "3 of 3 soundings, 0:00:00 left"),
+        (
+            Event(third, "failed", failure=Failure("bad", "Error", "[red]why\nnot")),
+            "3 of 3 soundings, 0:00:00 left",
+        ),
     ):
         view.tell(event)
         with console.capture() as text:

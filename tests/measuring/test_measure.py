@@ -168,18 +168,6 @@ def test_batches_stop_the_data() -> None:
     assert len(taken) == 3
 
 
-@pytest.mark.parametrize("reduction", ["mean", "position", "tokens"])
-def test_the_first_batch_can_be_chosen(reduction: Any) -> None:
-    torch.manual_seed(0)
-    shape = (100, 5, 4) if reduction == "tokens" else (100, 4)
-    net, data = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), torch.randn(*shape)
-    options: dict[str, Any] = {"samples": 20, "gauges": "affinity,norm", "reduction": reduction}
-    whole = measure(net, data, **options).records
-    later = measure(net, data, **options, first_batch=2, batches=2).records
-    expected = whole[whole["batch"].isin([2, 3])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(later, expected, check_exact=True)
-
-
 def test_the_network_is_left_as_it_was_also_when_it_fails() -> None:
     model = network()
     model[0].eval()  # type: ignore[index]

@@ -34,7 +34,6 @@ class Swish(nn.Module):
 OTHERS: list[dict[str, Any]] = [
     {"samples": 64},
     {"batches": 2},
-    {"first_batch": 1},
     {"gauges": "affinity"},
     {"gauges": ["standard", gap]},
     {"sites": "relu"},

@@ -100,4 +100,4 @@ def _warn(message: Warning | str, category: type[Warning], filename: str, lineno
 def _print_error(text: str, style: str = "") -> None:
     from fathometer.progress import Terminal
 
-    Terminal(stderr=True).print(text, style=style, soft_wrap=True)
+    Terminal(stderr=True).say(text, style)

@@ -17,12 +17,13 @@ from fathometer.cli.options import (
     SeedOption,
     new_app,
 )
-from fathometer.cli.outputs import picture_and_table, print_json, write_table
+from fathometer.cli.outputs import picture_and_table, print_result, write_table
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from rich.console import Console
     from rich.table import Table
 
     from fathometer.activations import ActivationAtlas
@@ -113,7 +114,13 @@ def atlas(
         found = activation_atlas(
             names or PAPER_ACTIVATIONS, settings, device=check_device(device), progress=progress
         )
-    _finish(found.records(), lambda: _atlas_view(found), lambda: plot_atlas(found), files, as_json)
+    _finish(
+        found.records(),
+        lambda console: _atlas_view(found, console.width),
+        lambda: plot_atlas(found),
+        files,
+        as_json,
+    )
 
 
 @app.command()
@@ -140,7 +147,7 @@ def polynomials(
     chosen = PAPER_DEGREES if degrees is None else _numbers(degrees, int, "degrees")
     scores = polynomial_scores(chosen, samples=samples)
     title = "Affinity score of x^k on [-1, 1]"
-    _finish(scores, lambda: _score_table(title, scores), lambda: plot_polynomials(scores), files, as_json)
+    _finish(scores, lambda _: _score_table(title, scores), lambda: plot_polynomials(scores), files, as_json)
 
 
 @app.command()
@@ -168,39 +175,33 @@ def ranges(
     pairs = DEFAULT_RANGES if ranges is None else [_pair(text, "ranges") for text in ranges.split(",")]
     scores = range_scores(names or ("ReLU", "Tanh", "Sigmoid"), ranges=pairs, samples=samples)
     title = "Affinity score by the range of the input"
-    _finish(scores, lambda: _score_table(title, scores), lambda: plot_ranges(scores), files, as_json)
+    _finish(scores, lambda _: _score_table(title, scores), lambda: plot_ranges(scores), files, as_json)
 
 
 def _finish(
     scores: pd.DataFrame,
-    view: Callable[[], Table],
+    view: Callable[[Console], Table],
     figure: Callable[[], Figure],
     files: tuple[Path | None, Path | None],
     as_json: bool,
 ) -> None:
-    from fathometer.progress import Terminal
     from fathometer.report import save_figure
 
-    console = Terminal(stderr=as_json)
-    if as_json:
-        print_json(scores)
-    else:
-        console.print(view())
+    console = print_result(scores, view, as_json)
     picture, table = files
     if table:
         write_table(scores, table)
     if picture:
         save_figure(figure(), picture)
     for path in filter(None, files):
-        console.print(f"wrote {path}", soft_wrap=True)
+        console.say(f"wrote {path}")
 
 
-def _atlas_view(atlas: ActivationAtlas) -> Table:
-    from rich.console import Console
+def _atlas_view(atlas: ActivationAtlas, width: int) -> Table:
     from rich.table import Table
 
     low, high = atlas.settings.interval
-    roomy = Console().width >= 58 + atlas.settings.means  # numbers come before the small picture
+    roomy = width >= 58 + atlas.settings.means  # numbers come before the small picture
     view = Table(
         title="Affinity score of activation functions on Gaussian inputs",
         caption="1 is affine. whole: inputs spread over the whole interval."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,12 +21,7 @@ from fathometer.cli.options import (
     StrictOption,
     new_app,
 )
-from fathometer.cli.outputs import ResultFolder, print_json
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from fathometer.progress import Terminal
+from fathometer.cli.outputs import ResultFolder
 
 app = new_app(
     "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
@@ -74,17 +69,15 @@ def networks(
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import default_gauge, facts_for, read_soundings
     from fathometer.compare import cluster, comparable, signature_distances, signatures
-    from fathometer.progress import Terminal
 
     named = read_soundings(files, strict=strict)
     gauge = gauge or default_gauge(named.values())
-    results = ResultFolder(out, force)
+    results = ResultFolder(out, force, as_json)
     kept = comparable(named, gauge, allow_mismatch=allow_mismatch)
     facts = facts_for(kept, families, family or [])
     tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
-    console = Terminal(stderr=as_json)
-    compare_networks(kept, tree, facts, clusters, draws, results, None if as_json else console)
-    _finish(results, console, as_json)
+    compare_networks(kept, tree, facts, clusters, draws, results)
+    results.finish()
 
 
 @app.command()
@@ -113,17 +106,14 @@ def data(
     """
     from fathometer.cli.results import default_gauge, read_soundings
     from fathometer.compare import data_deviation
-    from fathometer.progress import Terminal
 
     named = read_soundings(files, strict=strict)
     gauge, metric = gauge or default_gauge(named.values()), metric or "euclidean"
-    results = ResultFolder(out, force)
+    results = ResultFolder(out, force, as_json)
     table = data_deviation(named, reference, gauge, metric, allow_mismatch=allow_mismatch)
     results.add("deviation", table)
-    console = Terminal(stderr=as_json)
-    if not as_json:
-        _print(console, table, f"{metric} distance of {gauge} from that on {reference}", "Figure 15")
-    _finish(results, console, as_json)
+    results.show(table, f"{metric} distance of {gauge} from that on {reference}", "Figure 15")
+    results.finish()
 
 
 @app.command()
@@ -156,14 +146,13 @@ def conditions(
     """
     from fathometer.cli.results import default_gauge, read_soundings
     from fathometer.compare import robustness, signature_table, training_change
-    from fathometer.progress import Terminal
 
     named = read_soundings(files, strict=strict)
     gauge = gauge or default_gauge(named.values())
-    results, console = ResultFolder(out, force), Terminal(stderr=as_json)
+    results = ResultFolder(out, force, as_json)
     table = robustness(named, over, gauge, allow_mismatch=allow_mismatch)
     results.add("over", table)
-    views = [(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4)]
+    results.show(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4)
     if len(table) == 1:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="compared although they differ")  # said before
@@ -175,12 +164,10 @@ def conditions(
                 results.add("change", change)
                 first, second = sites.columns
                 note = f"before: {first}, after: {second}, in the order of the files"
-                views.append((change, f"{gauge} before and after training (Figure 9)", note, 3))
+                results.show(change, f"{gauge} before and after training (Figure 9)", note)
             else:
-                views.append((sites, f"{gauge} by {over}", "", 3))
-    for view in views if not as_json else ():
-        _print(console, *view)
-    _finish(results, console, as_json)
+                results.show(sites, f"{gauge} by {over}")
+    results.finish()
 
 
 @app.command()
@@ -200,25 +187,10 @@ def trainings(
     """
     from fathometer.cli.results import read_soundings
     from fathometer.compare import criteria_spread
-    from fathometer.progress import Terminal
 
     named = read_soundings(files, strict=strict)
-    results, console = ResultFolder(out, force), Terminal(stderr=as_json)
+    results = ResultFolder(out, force, as_json)
     table = criteria_spread(named, allow_mismatch=allow_mismatch)
     results.add("criteria", table)
-    if not as_json:
-        _print(console, table, "Each gauge over trainings (Table 3)", "relative: std / |mean|")
-    _finish(results, console, as_json)
-
-
-def _print(console: Terminal, table: pd.DataFrame, title: str, note: str = "", digits: int = 3) -> None:
-    from fathometer.cli.tables import frame_view
-
-    console.print(frame_view(table, title, note, digits, width=console.width))
-
-
-def _finish(results: ResultFolder, console: Terminal, as_json: bool) -> None:
-    if as_json:
-        print_json(results.tables)
-    for path in results.write():
-        console.print(f"wrote {path}", soft_wrap=True)
+    results.show(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|")
+    results.finish()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.cli.outputs import ResultFolder
-from fathometer.cli.tables import frame_view, mean_and_std
+from fathometer.cli.tables import mean_and_std
 from fathometer.compare import (
     Clustering,
     adjusted_rand,
@@ -23,7 +23,6 @@ from fathometer.compare import (
 )
 from fathometer.compare.distance import varies
 from fathometer.errors import InputError
-from fathometer.progress import Terminal
 from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding
 
@@ -38,7 +37,6 @@ def compare_networks(
     clusters: int | None,
     draws: int,
     results: ResultFolder,
-    shown_on: Terminal | None,
 ) -> None:
     """Show statistics in the order of the tree, families, stability, correlations and predictors.
 
@@ -48,10 +46,8 @@ def compare_networks(
         facts: network × family, accuracy and the like, as far as known.
         clusters: number of clusters; by default as many as families.
         draws: number of draws of the bootstrap over batches; 0 for none.
-        results: collects tables and pictures.
-        shown_on: where to show tables; None shows nothing.
+        results: shows and collects tables and pictures.
     """
-    console = shown_on or _silent()
     gauge, metric = tree.distances.gauge, tree.distances.metric
     members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
     count = clusters or min(max(2, len(set(members.values()))), len(named))
@@ -60,46 +56,41 @@ def compare_networks(
     results.add("distances", tree.distances.frame.rename_axis("network"))
     results.add("statistics", numbers.assign(cluster=cut))
     if len(named) <= _FEW:
-        title = f"{metric} distances of {gauge}"
-        console.print(frame_view(tree.ordered.rename_axis("network"), title, width=console.width))
+        results.show(tree.ordered.rename_axis("network"), f"{metric} distances of {gauge}")
     shown = numbers[_SHOWN].copy()
     shown["bimodal"] = shown["bimodal"].astype(object).where(shown["p"].notna(), None)
     shown.insert(0, "cluster", cut)
     if members:
         shown.insert(1, "family", [members.get(name) for name in shown.index])
     note = "p: how often values with one mode (uniform) have such a dip by chance; bimodal: p < 0.05"
-    title = f"{gauge}, in the order of the tree ({metric}, {tree.method})"
-    console.print(frame_view(shown, title, note, width=console.width))
+    results.show(shown, f"{gauge}, in the order of the tree ({metric}, {tree.method})", note)
     if not math.isnan(tree.cophenetic):
-        console.print(f"cophenetic correlation {tree.cophenetic:.3f}")
+        results.say(f"cophenetic correlation {tree.cophenetic:.3f}")
     if len(set(members.values())) > 1:
         agreement = family_agreement(tree.distances, members)
         results.add("families", agreement.set_index("network"))
-        _print_agreement(agreement, cut, members, console)
-    returns = _stability(named, tree, count, draws, results, console) if draws else None
-    _relate(named, gauge, members, results, console)
-    _predict(numbers, facts, members, gauge, results, console)
+        _print_agreement(agreement, cut, members, results)
+    returns = _stability(named, tree, count, draws, results) if draws else None
+    _relate(named, gauge, members, results)
+    _predict(numbers, facts, members, gauge, results)
     results.draw("dendrogram", lambda: plot_dendrogram(tree, members, returns))
     results.draw("distributions", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
 
 
 def _print_agreement(
-    agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], console: Terminal
+    agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], results: ResultFolder
 ) -> None:
     judged = agreement[agreement["same"].notna()]
     elsewhere = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
     known = [name for name in cut.index if name in members]
     rand = adjusted_rand([members[name] for name in known], cut.loc[known].to_list())
-    console.print(
+    results.say(
         f"nearest neighbour in the same family: {len(judged) - len(elsewhere)} of {len(judged)} networks; "
         f"mean silhouette {judged['silhouette'].mean():.2f}; "
-        f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}",
-        soft_wrap=True,
+        f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}"
     )
     for row in elsewhere.itertuples():
-        console.print(
-            f"  {row.network} ({row.family}) is nearest to {row.nearest} ({row.nearest_family})",
-        )
+        results.say(f"  {row.network} ({row.family}) is nearest to {row.nearest} ({row.nearest_family})")
 
 
 def _stability(
@@ -108,19 +99,18 @@ def _stability(
     count: int,
     draws: int,
     results: ResultFolder,
-    console: Terminal,
 ) -> list[float]:
     """Return the share of draws in which each merge returns."""
     found = stability_of(tree, named, clusters=count, draws=draws)
     results.add("merges", found.merges.set_index("members"))
     results.add("pairs", found.pairs.rename_axis("network"))
     returns = found.merges["returns"]
-    console.print(
+    results.say(
         f"batches resampled {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters return "
         f"in 95 % of the draws, the weakest in {100 * returns.min():.0f} %",
     )
     if found.unvaried:
-        console.print(f"with one batch, and so never resampled: {', '.join(found.unvaried)}")
+        results.say(f"with one batch, and so never resampled: {', '.join(found.unvaried)}")
     return [float(share) for share in returns]
 
 
@@ -129,7 +119,6 @@ def _relate(
     gauge: str,
     members: dict[str, str],
     results: ResultFolder,
-    console: Terminal,
 ) -> None:
     try:
         table = correlations(named, gauge)
@@ -141,10 +130,10 @@ def _relate(
     results.add("correlations_by_family", flat)
     title = f"Pearson correlation with {gauge} over sites"
     note = "; ".join(["Table 2", *_constants(named, table)])
-    console.print(frame_view(table, title, note, 2, width=console.width))
+    results.show(table, title, note, 2)
     if members:
         note = "mean ± population std (Table 1)"
-        console.print(frame_view(mean_and_std(by_family), title, note, width=console.width))
+        results.show(mean_and_std(by_family), title, note)
 
 
 def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
@@ -169,34 +158,24 @@ def _predict(
     members: dict[str, str],
     gauge: str,
     results: ResultFolder,
-    console: Terminal,
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():
-        console.print(
+        results.say(
             "no predictor of accuracy: no accuracy is known; give it with --families FILE, a CSV with the "
-            "columns network, family and accuracy",
-            soft_wrap=True,
+            "columns network, family and accuracy"
         )
         return
     try:
         lines = predictors(numbers, facts, members)
         best = best_predictors(numbers, facts, members)
     except InputError as error:
-        console.print(f"no predictor of accuracy: {error}")
+        results.say(f"no predictor of accuracy: {error}")
         return
     results.add("predictors", lines.set_index("family"))
     results.add("best_predictors", best.set_index("family"))
     note = "left out: for networks that the line has not seen; chance: as good with shuffled accuracies"
     title = "Best single predictor of accuracy (Figure 4)"
-    console.print(frame_view(best.set_index("family"), title, note, width=console.width))
+    results.show(best.set_index("family"), title, note)
     for row in lines[lines["r2"].isna()].itertuples():
-        console.print(
-            f"{row.family}: {row.predictor} left out, known for {row.members} networks",
-        )
+        results.say(f"{row.family}: {row.predictor} left out, known for {row.members} networks")
     results.draw("predictors", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))
-
-
-def _silent() -> Terminal:
-    console = Terminal()
-    console.quiet = True
-    return console

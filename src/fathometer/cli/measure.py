@@ -22,7 +22,7 @@ from fathometer.cli.options import (
     new_app,
     split_options,
 )
-from fathometer.cli.outputs import check_writable, print_json, slug
+from fathometer.cli.outputs import check_writable, print_result, slug
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,14 +73,12 @@ def measure(
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.measuring.options import MeasureOptions
     from fathometer.measuring.subject import load_subject
-    from fathometer.progress import Terminal
     from fathometer.results.locks import locked
 
     measuring, opening = split_options(options)
     chosen = MeasureOptions.from_plain(measuring)
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
-    console = Terminal(stderr=as_json)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:
         if not is_ours:
             raise InputError(f"{out}: another process is measuring it; wait for it, or give another --out")
@@ -98,18 +96,14 @@ def measure(
         )
         finished = _finished(out, subject, chosen) if resume and not force and out.exists() else None
         sounding = finished or _measured(out, subject, chosen, batch_size, force)
-    if as_json:
-        print_json(sounding_json(sounding))
-    else:
-        console.print(sounding_view(sounding, sounding.gauges[0], console))
+    console = print_result(
+        sounding_json(sounding), lambda console: sounding_view(sounding, sounding.gauges[0], console), as_json
+    )
     if subject.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
-        console.print(
-            "a sample is the mean over a text; with --reduction tokens each token is one", soft_wrap=True
-        )
+        console.say("a sample is the mean over a text; with --reduction tokens each token is one")
     if subject.source.skipped:
-        console.print(skipped_line(subject.source.skipped))
-    done = f"{out} is finished; --force measures it again" if finished else f"wrote {out}"
-    console.print(done, soft_wrap=True)
+        console.say(skipped_line(subject.source.skipped))
+    console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}")
 
 
 def skipped_line(skipped: list[str]) -> str:

@@ -15,6 +15,9 @@ from fathometer.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+    from fathometer.progress import Terminal
 
 PICTURES = (".png", ".svg", ".pdf")
 _LONGEST = 80  # characters: two of them and an ending must make a name that file systems accept
@@ -30,6 +33,18 @@ def slug(name: str) -> str:
 def print_json(content: Any) -> None:
     """Print tables and plain values as JSON; a missing number is null."""
     print(json.dumps(_plain(content), indent=1, allow_nan=False))
+
+
+def print_result(content: Any, view: Callable[[Terminal], RenderableType], as_json: bool) -> Terminal:
+    """Print JSON, or else what `view` makes of the terminal; return the terminal for lines below it."""
+    from fathometer.progress import Terminal
+
+    terminal = Terminal(stderr=as_json)
+    if as_json:
+        print_json(content)
+    else:
+        terminal.print(view(terminal))
+    return terminal
 
 
 def _plain(content: Any) -> Any:
@@ -83,11 +98,16 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 class ResultFolder:
-    """Tables and pictures of one command in one folder, or nowhere; written together at the end."""
+    """Tables and pictures of one command: shown as they come, and written into a folder at the end.
 
-    def __init__(self, folder: Path | None, force: bool) -> None:
-        self._folder = folder
-        self.tables: dict[str, pd.DataFrame] = {}
+    With `as_json` nothing is shown, and all tables are printed at the end.
+    """
+
+    def __init__(self, folder: Path | None, force: bool, as_json: bool) -> None:
+        from fathometer.progress import Terminal
+
+        self._folder, self._as_json, self._console = folder, as_json, Terminal(stderr=as_json)
+        self._tables: dict[str, pd.DataFrame] = {}
         self._pictures: dict[str, Callable[[], Figure]] = {}
         if folder is not None:
             from fathometer.report import require_matplotlib
@@ -101,29 +121,44 @@ class ResultFolder:
                 )
             _check_folder(folder)
 
+    def show(self, table: pd.DataFrame, title: str, note: str = "", digits: int = 3) -> None:
+        """Show a table in the terminal."""
+        from fathometer.cli.tables import frame_view
+
+        if not self._as_json:
+            self._console.print(frame_view(table, title, note, digits, width=self._console.width))
+
+    def say(self, line: str) -> None:
+        """Print a line below the tables."""
+        if not self._as_json:
+            self._console.say(line)
+
     def add(self, name: str, table: pd.DataFrame) -> None:
         """Keep a table, with its index, for NAME.csv."""
-        self.tables[name] = table
+        self._tables[name] = table
 
     def draw(self, name: str, figure: Callable[[], Figure]) -> None:
         """Keep a picture for NAME.png, drawn only if there is a folder."""
         self._pictures[name] = figure
 
-    def write(self) -> list[Path]:
-        """Write everything; return the files."""
+    def finish(self) -> None:
+        """Print JSON if it was asked for, and write everything if there is a folder."""
+        if self._as_json:
+            print_json(self._tables)
         if self._folder is None:
-            return []
+            return
         from fathometer.report import save_figure
 
         _make_folder(self._folder)
         written = []
-        for name, table in self.tables.items():
+        for name, table in self._tables.items():
             written.append(self._folder / f"{name}.csv")
             write_table(table.reset_index(), written[-1])
         for name, figure in self._pictures.items():
             written.append(self._folder / f"{name}.png")
             save_figure(figure(), written[-1])
-        return written
+        for path in written:
+            self._console.say(f"wrote {path}")
 
 
 def _check_folder(folder: Path) -> None:

@@ -25,7 +25,7 @@ from fathometer.cli.options import (
     new_app,
     split_options,
 )
-from fathometer.cli.outputs import check_writable, print_json, slug
+from fathometer.cli.outputs import check_writable, print_result, slug
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,7 +91,7 @@ def path(
     from fathometer.cli.tables import sounding_json
     from fathometer.measuring.options import MeasureOptions
     from fathometer.measuring.subject import load_subject
-    from fathometer.progress import Terminal, progress_bar
+    from fathometer.progress import progress_bar
     from fathometer.residual import bottleneck, residual_path
 
     measuring, opening = split_options(options)
@@ -121,15 +121,11 @@ def path(
             progress=progress,
         )
     sounding.save(out)
-    console = Terminal(stderr=as_json)
-    if as_json:
-        print_json(sounding_json(sounding))
-    else:
-        console.print(path_table(sounding, console.width))
-    for line in _remarks(sounding, source.skipped):
-        console.print(line, soft_wrap=True)
-    console.print(f"wrote {out}", soft_wrap=True)
-    console.print(f"bottleneck: {bottleneck(sounding)}", soft_wrap=True)
+    console = print_result(
+        sounding_json(sounding), lambda console: path_table(sounding, console.width), as_json
+    )
+    for line in (*_remarks(sounding, source.skipped), f"wrote {out}", f"bottleneck: {bottleneck(sounding)}"):
+        console.say(line)
 
 
 def path_table(path: Sounding, room: int) -> Table:

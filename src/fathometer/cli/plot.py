@@ -145,7 +145,7 @@ def plot(
     console = Terminal()
     for path in out:
         save_figure(figure, path)
-        console.print(f"wrote {path}", soft_wrap=True)
+        console.say(f"wrote {path}")
 
 
 def _usual_kind(results: Results) -> str:

@@ -24,6 +24,8 @@ from fathometer.cli.outputs import check_writable, slug
 
 app = new_app()
 
+_ALWAYS = ("files", "out", "title", "view", "force")
+
 
 @app.command()
 def report(
@@ -72,22 +74,17 @@ def report(
     check_writable(out, force, (".html", ".htm"))
     results = read_results(files, strict=strict)
     folder = len(files) == 1 and is_folder(files[0])
-    what: str = ""
-    used: tuple[str, ...] = ()
-    if not isinstance(results, dict):
-        what, used = "of a history or a leaky sweep", ()
-    elif folder:
-        what, used = "of an atlas", ("families", "family", "strict")
-    elif len(results) == 1:
-        what, used = "of one sounding", ()
-    if what:
-        refuse_unused(given(context), (*used, "files", "out", "title", "view", "force"), f"a report {what}")
+    if folder and isinstance(results, dict):
+        refuse_unused(given(context), (*_ALWAYS, "families", "family", "strict"), "a report of an atlas")
+    elif not isinstance(results, dict) or len(results) == 1:
+        what = "one sounding" if isinstance(results, dict) else "a history or a leaky sweep"
+        refuse_unused(given(context), _ALWAYS, f"a report of {what}")
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])
         shown = results if folder or len(results) > 1 else next(iter(results.values()))
         write_report(shown, out, title=title, facts=facts, atlas=folder, allow_mismatch=allow_mismatch)
     else:
         write_report(results, out, title=title)
-    Terminal().print(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)", soft_wrap=True)
+    Terminal().say(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)")
     if view:
         webbrowser.open(out.resolve().as_uri())

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fathometer.cli.options import ForceOption, GaugeOption, JsonOption, OutOption, new_app
-from fathometer.cli.outputs import check_writable, print_json, write_table
+from fathometer.cli.outputs import check_writable, print_result, write_table
 
 app = new_app()
 
@@ -35,40 +35,39 @@ def show(
 
     - `fathometer show s3://bucket/results/resnet18.json --json`
     """
+    from rich.console import Group
     from rich.text import Text
 
     from fathometer.cli.results import default_gauge, read_sounding
     from fathometer.cli.tables import sounding_json, sounding_view
-    from fathometer.progress import Terminal
 
     sounding = read_sounding(file)
     gauge = gauge or default_gauge([sounding])
     sounding.mean(gauge)  # refuses a gauge that was not measured
     if out is not None:
         check_writable(out, force, (".csv",))
-    console = Terminal(stderr=as_json)
-    if as_json:
-        print_json(sounding_json(sounding))
-    else:
-        console.print(sounding_view(sounding, gauge, console))
-        facts = sounding.provenance
-        settings = facts.settings
-        pooling = _pooling(settings.get("reduction"))
-        inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
-        lines = [
-            f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
-            f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
-            f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
-            f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
-            f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "
-            + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
-            f"gauges: {', '.join(sounding.gauges)}",
-        ]
-        for line in lines:
-            console.print(Text(line, style="dim"))
+    facts = sounding.provenance
+    settings = facts.settings
+    pooling = _pooling(settings.get("reduction"))
+    inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
+    lines = [
+        f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
+        f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
+        f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
+        f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
+        f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "
+        + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
+        f"gauges: {', '.join(sounding.gauges)}",
+    ]
+    below = [Text(line, style="dim") for line in lines]
+    console = print_result(
+        sounding_json(sounding),
+        lambda console: Group(sounding_view(sounding, gauge, console), *below),
+        as_json,
+    )
     if out is not None:
         write_table(sounding.records, out)
-        console.print(f"wrote {out}", soft_wrap=True)
+        console.say(f"wrote {out}")
 
 
 def _count(number: object) -> str:

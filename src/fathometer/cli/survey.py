@@ -46,7 +46,7 @@ def init(
     place = Path(imagenet).expanduser()
     with complete_file(plan) as part:
         part.write_text(paper_plan(place.absolute() if place.is_dir() else imagenet, plan.name), "utf-8")
-    Terminal().print(f"wrote {plan}", soft_wrap=True)
+    Terminal().say(f"wrote {plan}")
 
 
 @app.command()

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.progress import Terminal
 from fathometer.survey import Event, Failure, Outcome, Store, Task
 
 _ROWS = 12  # rows of the live table
@@ -85,19 +86,22 @@ def _describe(event: Event) -> Text:
     return Text(event.state)
 
 
-def print_status(standing: Mapping[Task, str], store: Store, console: Console) -> None:
+def print_status(standing: Mapping[Task, str], store: Store, console: Terminal) -> None:
     """Print counts by family; then what is in progress, interrupted and failed, one by one."""
     console.print(_counts(standing, f"{store.files}"))
     for task, state in standing.items():
         batches = 0 if state in ("finished", "failed") else store.finished_batches(task)
         if state == "in progress" or batches:
             kept = f": {batches} {'batch' if batches == 1 else 'batches'} finished" if batches else ""
-            _say(console, f"{'in progress' if state == 'in progress' else 'interrupted'}: {task.title}{kept}")
-    failures = [(task, store.failure(task)) for task, state in standing.items() if state == "failed"]
-    failed = [(task, failure) for task, failure in failures if failure is not None]
+            console.say(f"{'in progress' if state == 'in progress' else 'interrupted'}: {task.title}{kept}")
+    failed = [
+        (task, failure)
+        for task, state in standing.items()
+        if state == "failed" and (failure := store.failure(task)) is not None
+    ]
     _say_failures(failed, console)
     if failed:
-        _say(console, "--retry-failed tries these again")
+        console.say("--retry-failed tries these again")
 
 
 def _counts(standing: Mapping[Task, str], title: str) -> Table:
@@ -114,26 +118,22 @@ def _counts(standing: Mapping[Task, str], title: str) -> Table:
     return view
 
 
-def print_outcome(outcome: Outcome, out: str, console: Console) -> None:
+def print_outcome(outcome: Outcome, out: str, console: Terminal) -> None:
     """Print what failed, and how many soundings were measured."""
     _say_failures(outcome.failed, console)
     counts = f"{len(outcome.measured)} measured, {len(outcome.kept)} kept, {len(outcome.failed)} failed"
     hint = "; --retry-failed tries these again" if outcome.failed else ""
-    _say(console, f"{out}: {counts}{hint}")
+    console.say(f"{out}: {counts}{hint}")
 
 
-def _say_failures(failed: Iterable[tuple[Task, Failure]], console: Console) -> None:
+def _say_failures(failed: Iterable[tuple[Task, Failure]], console: Terminal) -> None:
     """Print every reason once, and below it the networks."""
     reasons: dict[str, dict[tuple[str, str], list[Task]]] = {}
     for task, failure in failed:
         networks = reasons.setdefault((failure.message.splitlines() or [failure.kind])[0], {})
         networks.setdefault((task.member.model, task.member.weights), []).append(task)
     for reason, networks in reasons.items():
-        _say(console, f"failed: {reason}", "red")
+        console.say(f"failed: {reason}", "red")
         for network, tasks in networks.items():
             many = f"{' · '.join(network)} ({len(tasks)} soundings)"
-            _say(console, f"  {tasks[0].title if len(tasks) == 1 else many}")
-
-
-def _say(console: Console, line: str, style: str | None = None) -> None:
-    console.print(line, style=style, soft_wrap=True)
+            console.say(f"  {tasks[0].title if len(tasks) == 1 else many}")

@@ -59,7 +59,6 @@ class Journal:
     def __init__(self, path: Path, plan: Provenance) -> None:
         self._path = path
         self._identity = {name: value for name, value in plan.identity().items() if name != "batches"}
-        self._first = int(plan.settings["first_batch"])
         self.batches: list[FinishedBatch] = []
         if not path.parent.is_dir():
             raise WriteError(f"{path}: cannot be written, there is no such folder")
@@ -101,7 +100,7 @@ class Journal:
                 ValueError, RecursionError, msgspec.ValidationError
             ):  # json: gauges may be inf or NaN
                 batch = msgspec.convert(json.loads(line), FinishedBatch) if line.endswith("\n") else None
-                if batch is not None and batch.batch == self._first + len(self.batches):
+                if batch is not None and batch.batch == len(self.batches):
                     self.batches.append(batch)
                     continue
             break

@@ -55,12 +55,11 @@ class Loop:
     def run(self, cut: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         """Go over the data; return how many samples were measured, and how many were left over."""
         options = self._options
-        stop = None if options.batches is None else options.first_batch + options.batches
-        known = options.first_batch + len(self.finished)
+        known = len(self.finished)
         used, pending, current = 0, 0, 0  # samples of full batches, and of the one that is not full yet
         for piece in cut:
             current = piece.batch
-            pending += piece.samples if current >= options.first_batch else 0
+            pending += piece.samples
             if current < known:
                 self._seen.samples += piece.samples  # random positions depend on the place in the data
             else:
@@ -71,7 +70,7 @@ class Loop:
                 used, pending = used + pending, 0
                 if current >= known:
                     self._measure(current)
-                if stop is not None and current + 1 >= stop:
+                if current + 1 == options.batches:
                     break
         if options.leftover == "keep" and (pending > 1 or (pending and self._has_several_rows())):
             if current >= known:

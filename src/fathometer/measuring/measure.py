@@ -150,8 +150,7 @@ def _total(data: Any, options: MeasureOptions) -> int | None:
     most = None if options.batches is None else samples * options.batches
     if count is None:
         return most
-    count = count if options.leftover == "keep" else count // samples * samples
-    count = max(count - options.first_batch * samples, 1)
+    count = max(count if options.leftover == "keep" else count // samples * samples, 1)
     return count if most is None else min(count, most)
 
 
@@ -162,11 +161,10 @@ def _capacity(samples: int, total: int | None) -> int:
 
 def _too_few(options: MeasureOptions, inputs: int) -> TooFewSamplesError:
     unit, got = ("tokens", f"fewer in {inputs} inputs") if options.counts_tokens else ("samples", f"{inputs}")
-    where = f" after the first {options.first_batch} batches" if options.first_batch else ""
     if options.leftover == "keep":
-        return TooFewSamplesError(f"expected at least 2 {unit}{where}, got {inputs}", parameter="data")
+        return TooFewSamplesError(f"expected at least 2 {unit}, got {inputs}", parameter="data")
     return TooFewSamplesError(
-        f"expected at least {options.samples} {unit}{where} to fill a batch, got {got}; "
+        f"expected at least {options.samples} {unit} to fill a batch, got {got}; "
         "give fewer samples, or leftover='keep'",
         parameter="data",
     )

@@ -91,11 +91,6 @@ class MeasureOptions:
     batches: int | None = option(
         None, "Number of batches to measure. Default: as many as the data fill.", int, least=1
     )
-    first_batch: int = option(
-        0,
-        "Number of the first batch to measure. Earlier ones are counted but not run; the values are those of "
-        "the same batches in a complete run.",
-    )
     gauges: GaugeChoice | Iterable[GaugeChoice] = option(
         ("standard",),
         "Gauges to compute: standard (all but affinity_sample), all, names such as affinity or stable_rank, "
@@ -142,7 +137,6 @@ class MeasureOptions:
         changed: dict[str, Any] = {
             "samples": check_whole("samples", self.samples, 2),
             "batches": None if self.batches is None else check_whole("batches", self.batches, 1),
-            "first_batch": check_whole("first_batch", self.first_batch),
             "seed": check_whole("seed", self.seed, most=MAX_SEED),
             "gauges": tuple(_split(self.gauges)),
             "sites": None if self.sites is None else tuple(_listed(self.sites)),
@@ -227,7 +221,7 @@ class MeasureOptions:
             "leftover": self.leftover,
             "seed": self.seed,
             "batches": self.batches,
-            "first_batch": self.first_batch,
+            "first_batch": 0,  # part of the identity in files of earlier versions
         }
         if self.call is not None:
             found["call"] = _in_words(self.call)

@@ -210,8 +210,8 @@ def _families(file: _File, folder: Path, run: RunOptions, name: str) -> tuple[Fa
         where = f"{name}, [families.{family}]"
         own = {key: value for key, value in values.items() if key in _RUN_KEYS or key in _REMOVED}
         rest = {key: value for key, value in values.items() if key not in own}
-        _check_family_keys(rest, where)
-        tables.append((family, converted(rest, _Models, f"{where}: "), _run_options(own, run, where), where))
+        models = converted(rest, _Models, f"{where}: ", also=_RUN_KEYS)
+        tables.append((family, models, _run_options(own, run, where), where))
     families: list[Family] = []
     owner: dict[Member, str] = {}
     for family, table, options, where in tables:
@@ -228,14 +228,6 @@ def _families(file: _File, folder: Path, run: RunOptions, name: str) -> tuple[Fa
                 )
         families.append(Family(family, tuple(members), options))
     return tuple(families)
-
-
-def _check_family_keys(values: Mapping[str, Any], where: str) -> None:
-    known = ["models", "without", "weights", *_RUN_KEYS]
-    for key in values:
-        if key not in known:
-            hint = did_you_mean(key, known) or f"expected {', '.join(known)}"
-            raise InputError(f"{where}: unknown key {key!r}; {hint}")
 
 
 def _words(value: Words) -> list[str]:

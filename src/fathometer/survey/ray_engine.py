@@ -138,7 +138,7 @@ class _Pass:
         for task in rest:
             failure = Failure.of(error, task)
             self._store.fail(task, failure)
-            self._tell(Event(task, "failed", message=failure.message, failure=failure))
+            self._tell(Event(task, "failed", failure=failure))
 
 
 def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: str) -> Report:
@@ -179,11 +179,11 @@ def _gpus(ray: Any, run: RunOptions) -> float:
     """Return what the plan says, or else one GPU for a network that runs on a GPU if it sees one."""
     if run.gpus is not None:
         return run.gpus
-    if run.device == "auto":  # a cluster may have no GPU now, and add nodes that have when tasks ask for them
+    if run.device == "auto":
+        # A cluster may have no GPU now, and add nodes that have one when tasks ask for it. Ray has no public
+        # function for that.
         find_limits = getattr(ray._private.state.state, "get_max_resources_from_cluster_config", dict)
-        at_most: dict[str, float] = (
-            find_limits() or {}
-        )  # what the autoscaler may add; Ray has no public function for it
+        at_most: dict[str, float] = find_limits() or {}  # what the autoscaler may add
         return float(max(ray.cluster_resources().get("GPU", 0), at_most.get("GPU", 0)) > 0)
     return float(run.device.startswith("cuda"))
 

@@ -36,7 +36,6 @@ class Event(NamedTuple):
         task: which one.
         state: `kept` was measured before, `elsewhere` is being measured by another survey.
         seconds: how long it took, if it was measured.
-        message: why it failed.
         share: the fraction that is done, if it is in progress and that is known.
         failure: the record of a failure.
     """
@@ -44,9 +43,13 @@ class Event(NamedTuple):
     task: Task
     state: State
     seconds: float = 0.0
-    message: str = ""
     share: float | None = None
     failure: Failure | None = None
+
+    @property
+    def message(self) -> str:
+        """Why it failed; empty if it did not."""
+        return "" if self.failure is None else self.failure.message
 
 
 Tell: TypeAlias = "Callable[[Event], None]"
@@ -173,7 +176,7 @@ def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, tell
             except Exception as error:  # whatever a network, its data or its library does
                 failure = Failure.of(error, task)
                 store.fail(task, failure)
-                tell(Event(task, "failed", message=failure.message, failure=failure))
+                tell(Event(task, "failed", failure=failure))
             else:
                 store.keep(task, sounding)
                 tell(Event(task, "measured", seconds=sounding.provenance.seconds))
@@ -189,7 +192,7 @@ def is_settled(task: Task, store: Store, retry_failed: bool, tell: Tell) -> bool
         return True
     failure = None if retry_failed else store.failure(task)
     if failure is not None:
-        tell(Event(task, "failed before", message=failure.message, failure=failure))
+        tell(Event(task, "failed before", failure=failure))
     return failure is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeVar
 
@@ -57,10 +57,6 @@ class Settings:
         if name not in _OPTIONS:
             raise AttributeError(name)
         return dict(self.entries)[name]
-
-    def changed(self, **values: Any) -> Settings:
-        """Return the settings with some of them changed."""
-        return Settings(**{**self.as_dict(), **values})
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, which are part of a sounding's address."""
@@ -123,9 +119,13 @@ class RunOptions:
             ) from error
 
 
-def converted(values: Mapping[str, Any], kind: type[_T], where: str = "") -> _T:
-    """Return a table as an object of a class; unknown keys and wrong types are refused after `where`."""
-    known = list(getattr(kind, "__struct_fields__", ())) or [each.name for each in fields(kind)]  # type: ignore[arg-type]
+def converted(values: Mapping[str, Any], kind: type[_T], where: str = "", also: Sequence[str] = ()) -> _T:
+    """Return a table as an object of a class; unknown keys and wrong types are refused after `where`.
+
+    `also` has keys of the same table that belong to another class, for the message.
+    """
+    own = list(getattr(kind, "__struct_fields__", ())) or [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    known = [*own, *also]
     for key in values:
         if key not in known:
             hint = did_you_mean(key, known) or f"expected {', '.join(known)}"

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 
 from fathometer.cli import FLAGS, ResumableInterruptError
 from fathometer.cli.leaky.tables import rank_lines
-from fathometer.cli.outputs import print_json
+from fathometer.cli.outputs import print_result
 from fathometer.errors import InputError, check_device
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Task, Teacher, own_task, preset
 from fathometer.leaky import sweep as train_networks
@@ -86,20 +86,14 @@ def train_all(
         raise ResumableInterruptError("Run the same command with --resume to continue.") from None
 
 
-def print_result(
+def print_trained(
     found: LeakySweep, out: Path, view: Callable[[Terminal], RenderableType], as_json: bool
 ) -> None:
     """Print the table, the time, the folder, and the bottleneck rank as the last line."""
-    console = Terminal(stderr=as_json)
-    if as_json:
-        print_json(found.table)
-    else:
-        console.print(view(console))
+    console = print_result(found.table, view, as_json)
     facts, count = found.provenance, len(found.runs)
     networks = "1 network" if count == 1 else f"{count} networks"
-    console.print(
-        f"trained {networks} in {facts.seconds:.1f} s on {facts.device}; wrote {out}", soft_wrap=True
-    )
+    console.say(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}; wrote {out}")
     for line in rank_lines(found.runs):
         console.print(line)
 

@@ -44,6 +44,6 @@ def figures(
     for name, figure in drawn.items():
         path = folder / f"{name}.{form}"
         save_figure(figure, path)
-        console.print(f"wrote {path}", soft_wrap=True)
+        console.say(f"wrote {path}")
     for name, reason in missing.items():
-        console.print(f"no {name}: {reason}", soft_wrap=True)
+        console.say(f"no {name}: {reason}")

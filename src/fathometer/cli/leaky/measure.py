@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from fathometer.cli.leaky.options import RunArgument
 from fathometer.cli.options import ForceOption, GammaOption, JsonOption, NetworkOption, OutOption
-from fathometer.cli.outputs import check_writable, print_json, write_table
+from fathometer.cli.outputs import check_writable, print_result, write_table
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fathometer.leaky import LeakyRun, LeakySweep
 
 
@@ -35,21 +33,20 @@ def measure(
     """
     from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
     from fathometer.leaky import load_sweep
-    from fathometer.progress import Terminal
 
     found = load_sweep(run).with_gamma(gamma)
     one = only_network(found, network) if network is not None or len(found.runs) == 1 else None
     if out is not None:
         check_writable(out, force, (".csv",))
-    console = Terminal(stderr=as_json)
-    table = found.table if one is None else _points(one)
-    if as_json:
-        print_json(table)
-    else:
-        console.print(sweep_view(found, console) if one is None else network_view(one, console))
+    if one is None:
+        table = found.table
+        console = print_result(table, lambda console: sweep_view(found, console), as_json)
+    else:  # a row for each point of the path, with the layer that starts there
+        table = one.measures.points.merge(one.measures.layers, how="left", on="p")
+        console = print_result(table, lambda console: network_view(one, console), as_json)
     if out is not None:
         write_table(table, out)
-        console.print(f"wrote {out}", soft_wrap=True)
+        console.say(f"wrote {out}")
     for line in rank_lines(found.runs if one is None else [one]):
         console.print(line)
 
@@ -62,8 +59,3 @@ def only_network(found: LeakySweep, number: int | None) -> LeakyRun:
         expected = f"a number from 0 to {last}" if last else "0, for there is one network"
         raise InputError(f"expected {expected}, got {number}", parameter="network")
     return found.runs[number]
-
-
-def _points(run: LeakyRun) -> pd.DataFrame:
-    """Return a row for each point of the path, with the layer that starts there."""
-    return run.measures.points.merge(run.measures.layers, how="left", on="p")

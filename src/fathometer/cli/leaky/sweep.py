@@ -86,4 +86,4 @@ def sweep(
         out,
         resume,
     )
-    building.print_result(found, out, lambda console: sweep_view(found, console), as_json)
+    building.print_trained(found, out, lambda console: sweep_view(found, console), as_json)

@@ -67,7 +67,7 @@ def theory(
         console.print(_view(statements, details))
     if out is not None:
         write_table(table, out)
-        console.print(f"wrote {out}", soft_wrap=True)
+        console.say(f"wrote {out}")
     held = sum(statement.holds for statement in statements)
     console.print(f"{held} of {len(statements)} statements hold")
 

@@ -80,4 +80,4 @@ def train(
         out,
         resume,
     )
-    building.print_result(found, out, lambda console: network_view(found.runs[0], console), as_json)
+    building.print_trained(found, out, lambda console: network_view(found.runs[0], console), as_json)
