@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from fathometer.cli.options import (
     SamplesOption,
     SeedOption,
     new_app,
+    numbers,
 )
 from fathometer.cli.outputs import picture_and_table, print_result, write_table
 from fathometer.errors import InputError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fathometer.activations import ActivationAtlas
-
-Number = TypeVar("Number", int, float)
 
 app = new_app(
     "Measure how affine activation functions are, and on which inputs. `--out` is a .png, .svg or .pdf "
@@ -103,7 +102,7 @@ def atlas(
     settings = AtlasSettings(
         interval=_pair(interval, "interval"),
         means=means,
-        stds=PAPER_STDS if stds is None else tuple(_numbers(stds, float, "stds")),
+        stds=PAPER_STDS if stds is None else tuple(numbers(stds, float, "stds")),
         samples=samples,
         features=features,
         seed=seed,
@@ -144,7 +143,7 @@ def polynomials(
     from fathometer.report import plot_polynomials
 
     files = picture_and_table(out, force)
-    chosen = PAPER_DEGREES if degrees is None else _numbers(degrees, int, "degrees")
+    chosen = PAPER_DEGREES if degrees is None else numbers(degrees, int, "degrees")
     scores = polynomial_scores(chosen, samples=samples)
     title = "Affinity score of x^k on [-1, 1]"
     _finish(scores, lambda _: _score_table(title, scores), lambda: plot_polynomials(scores), files, as_json)
@@ -213,13 +212,14 @@ def _atlas_view(atlas: ActivationAtlas, width: int) -> Table:
     if roomy:
         view.add_column("by mean", no_wrap=True)
     for name, row in atlas.summary().iterrows():
+        blocks = "".join(_BLOCKS[min(int(8 * score), 7)] for score in atlas.medians(str(name)))
         view.add_row(
             str(name),
             f"{row['min']:.3f}",
             f"{row['at_mean']:.1f}, {row['at_std']:g}",
             f"{row['median']:.3f}",
             f"{row['baseline']:.3f}",
-            *(["".join(_block(score) for score in atlas.medians(str(name)))] if roomy else []),
+            *([blocks] if roomy else []),
         )
     return view
 
@@ -237,17 +237,6 @@ def _score_table(title: str, scores: pd.DataFrame) -> Table:
         cells = [key if isinstance(key, str) else f"{key:g}" for key in keys]
         view.add_row(*cells, f"{score:.3f}", "█" * round(20 * score))
     return view
-
-
-def _block(score: float) -> str:
-    return _BLOCKS[min(int(score * len(_BLOCKS)), len(_BLOCKS) - 1)]
-
-
-def _numbers(text: str, kind: Callable[[str], Number], option: str) -> list[Number]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(f"expected numbers with commas, got {text!r}", parameter=option) from error
 
 
 def _pair(text: str, option: str) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,17 +14,8 @@ from fathometer import __version__
 from fathometer.cli import FLAGS, SETTINGS
 
 COMMANDS = (
-    "measure",
-    "path",
-    "show",
-    "compare",
-    "report",
-    "plot",
-    "sites",
-    "models",
-    "activations",
-    "survey",
-    "leaky",
+    *("measure", "path", "show", "compare", "report", "plot"),
+    *("sites", "models", "activations", "survey", "leaky"),
 )
 
 
@@ -68,31 +60,18 @@ def _debug(value: bool) -> None:
     SETTINGS.debug |= value
 
 
+def _flag(name: str, callback: Callable[[bool], None], words: str) -> Any:
+    return typer.Option(name, metavar="", expose_value=False, callback=callback, help=words)
+
+
 _shared = typer.Typer(add_completion=False)
+_VERBOSE = "Say what is being done, and where warnings come from."
 
 
 @_shared.command()
 def _shared_options(
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            metavar="",
-            expose_value=False,
-            callback=_verbose,
-            help="Say what is being done, and where warnings come from.",
-        ),
-    ] = False,
-    debug: Annotated[
-        bool,
-        typer.Option(
-            "--debug",
-            metavar="",
-            expose_value=False,
-            callback=_debug,
-            help="Show the traceback of an error.",
-        ),
-    ] = False,
+    verbose: Annotated[bool, _flag("--verbose", _verbose, _VERBOSE)] = False,
+    debug: Annotated[bool, _flag("--debug", _debug, "Show the traceback of an error.")] = False,
 ) -> None:
     """Hold the options that every command has."""
     del verbose, debug

@@ -15,6 +15,7 @@ from fathometer.errors import InputError
 from fathometer.measuring.options import MAX_SEED, OpenOptions, Option, options_of, plain_options
 
 Function = TypeVar("Function", bound=Callable[..., None])
+Number = TypeVar("Number", int, float)
 
 _HELP = {
     "seed": "Seed for everything that is random.",
@@ -50,6 +51,15 @@ def usable_seed(option: typer.CallbackParam, value: int) -> int:
     if value > MAX_SEED:
         raise InputError(f"{option.opts[0]}: expected at most {MAX_SEED}, got {value}")
     return value
+
+
+def numbers(text: str, kind: Callable[[str], Number], parameter: str) -> list[Number]:
+    """Read numbers such as `1,2.5,3`."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError as error:
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(f"expected {what} with commas, got {text!r}", parameter=parameter) from error
 
 
 def measure_flags(*names: str) -> Callable[[Function], Function]:
@@ -208,13 +218,11 @@ NetworkOption: TypeAlias = Annotated[
     typer.Option(metavar="N", help="One network of a sweep, by its number from 0.", min=0),
 ]
 
+
 # What is written.
-OUT_HELP = "Where to write the result."
-
-
-def out_option(metavar: str = "PATH", words: str = OUT_HELP) -> Any:
+def out_option() -> Any:
     """Return `-o`, `--out`; the description of each command says what is written, and its default."""
-    return typer.Option("--out", "-o", metavar=metavar, help=words)
+    return typer.Option("--out", "-o", metavar="PATH", help="Where to write the result.")
 
 
 OutOption: TypeAlias = Annotated[Path | None, out_option()]

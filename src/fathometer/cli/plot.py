@@ -110,9 +110,14 @@ def plot(
         check_writable(path, force, SUFFIXES)
     width = cast("Columns", columns)
     results = read_results(files, strict=strict)
-    kind = kind or _usual_kind(results)
-    _check_kind(kind, results)
-    used = _used_options(kind, results)
+    what, kinds, usual = _kinds_of(results)
+    kind = kind or usual
+    if kind not in kinds:
+        raise InputError(f"expected one of {', '.join(kinds)} for {what}, got {kind!r}", parameter="kind")
+    if isinstance(results, dict):
+        used = KINDS[kind].options
+    else:
+        used = ("gauge",) if kind == "history" else ("network",)
     refuse_unused(given(context), (*_ALWAYS, *used), f"--kind {kind}")
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""
@@ -148,33 +153,13 @@ def plot(
         console.say(f"wrote {path}")
 
 
-def _usual_kind(results: Results) -> str:
+def _kinds_of(results: Results) -> tuple[str, tuple[str, ...], str]:
+    """Return what the results are, the kinds of figures that there are of them, and the default."""
     from fathometer.leaky import LeakySweep
-    from fathometer.report.figures.kinds import usual_kind, usual_picture
+    from fathometer.report.figures.kinds import KINDS, PICTURES, usual_kind, usual_picture
 
     if isinstance(results, LeakySweep):
-        return usual_picture(results)
-    return usual_kind(results) if isinstance(results, dict) else "history"
-
-
-def _check_kind(kind: str, results: Results) -> None:
-    """Refuse a kind of figure that these results do not have."""
-    from fathometer.leaky import LeakySweep
-    from fathometer.report.figures.kinds import KINDS, PICTURES
-
-    if isinstance(results, LeakySweep):
-        what, kinds = "a leaky run", tuple(PICTURES)
-    else:
-        what, kinds = (
-            ("soundings", tuple(KINDS)) if isinstance(results, dict) else ("a history", ("history",))
-        )
-    if kind not in kinds:
-        raise InputError(f"expected one of {', '.join(kinds)} for {what}, got {kind!r}", parameter="kind")
-
-
-def _used_options(kind: str, results: Results) -> tuple[str, ...]:
-    from fathometer.report.figures.kinds import KINDS
-
+        return "a leaky run", tuple(PICTURES), usual_picture(results)
     if isinstance(results, dict):
-        return KINDS[kind].options
-    return ("gauge",) if kind == "history" else ("network",)
+        return "soundings", tuple(KINDS), usual_kind(results)
+    return "a history", ("history",), "history"

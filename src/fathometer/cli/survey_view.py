@@ -6,10 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.cli.tables import frame_view
 from fathometer.progress import Terminal
 from fathometer.survey import Event, Failure, Outcome, Store, Task
 
@@ -88,7 +90,7 @@ def _describe(event: Event) -> Text:
 
 def print_status(standing: Mapping[Task, str], store: Store, console: Terminal) -> None:
     """Print counts by family; then what is in progress, interrupted and failed, one by one."""
-    console.print(_counts(standing, f"{store.files}"))
+    console.print(frame_view(_counts(standing), f"{store.files}", width=console.width))
     for task, state in standing.items():
         batches = 0 if state in ("finished", "failed") else store.finished_batches(task)
         if state == "in progress" or batches:
@@ -104,18 +106,17 @@ def print_status(standing: Mapping[Task, str], store: Store, console: Terminal) 
         console.say("--retry-failed tries these again")
 
 
-def _counts(standing: Mapping[Task, str], title: str) -> Table:
-    view = Table(title=title)
-    view.add_column("family")
-    columns = ("finished", "in progress", "failed", "to do")
-    for column in ("soundings", *columns):
-        view.add_column(column, justify="right")
+def _counts(standing: Mapping[Task, str]) -> pd.DataFrame:
+    """Count the soundings of each family, and of all, by how far they are."""
     families: dict[str, Counter[str]] = {}
     for task, state in standing.items():
         families.setdefault(task.family or "(none)", Counter())[state] += 1
-    for family, counts in [*families.items(), ("all", sum(families.values(), Counter()))]:
-        view.add_row(Text(family), *map(str, (counts.total(), *(counts[name] for name in columns))))
-    return view
+    columns = ("finished", "in progress", "failed", "to do")
+    rows = [
+        (family, counts.total(), *(counts[name] for name in columns))
+        for family, counts in [*families.items(), ("all", sum(families.values(), Counter()))]
+    ]
+    return pd.DataFrame(rows, columns=["family", "soundings", *columns]).set_index("family")
 
 
 def print_outcome(outcome: Outcome, out: str, console: Terminal) -> None:

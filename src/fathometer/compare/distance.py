@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.soundings import Array, Soundings, comparable, signatures
+from fathometer.compare.soundings import Array, Numbers, Soundings, comparable, signatures
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding
 
@@ -36,7 +36,7 @@ class Distances:
     """
 
     names: tuple[str, ...]
-    matrix: NDArray[np.float64]
+    matrix: Array
     metric: Metric
     gauge: str
 
@@ -60,7 +60,7 @@ class Distances:
         return pd.DataFrame(self.matrix, index=list(self.names), columns=list(self.names))
 
     @property
-    def condensed(self) -> NDArray[np.float64]:
+    def condensed(self) -> Array:
         """The upper triangle row by row, as SciPy's clustering expects it."""
         return self.matrix[np.triu_indices(len(self.names), 1)]
 
@@ -194,7 +194,7 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
     return Alignment(pairs, np.c_[x[pairs[:, 0]], y[pairs[:, 1]]], distance, "dtw")
 
 
-def dtw(x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]) -> float:
+def dtw(x: Numbers, y: Numbers) -> float:
     """Compute the dynamic time warping distance of two series, which may differ in length.
 
     DTW(x, y) = min over π of sqrt( Σ over (i, j) in π of (xᵢ − yⱼ)² ), where π goes from (0, 0) to the ends
@@ -207,9 +207,7 @@ def dtw(x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[n
     return float(dtw_matrix([x, y])[0, 1])
 
 
-def dtw_path(
-    x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]
-) -> tuple[list[tuple[int, int]], float]:
+def dtw_path(x: Numbers, y: Numbers) -> tuple[list[tuple[int, int]], float]:
     """Return the best alignment of two series, and its distance. Among equal steps, the diagonal wins.
 
     Example:
@@ -230,7 +228,7 @@ def dtw_path(
     return path[::-1], math.sqrt(total[-1, -1])
 
 
-def dtw_matrix(series: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArray[np.float64]:
+def dtw_matrix(series: Sequence[Numbers]) -> Array:
     """Compute the distances between all series, many pairs at once.
 
     Every series is compared with all that are not longer, sorted by length, `_PAIRS` at a time.
@@ -254,9 +252,7 @@ def dtw_matrix(series: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
     return matrix
 
 
-def _one_against_many(
-    x: NDArray[np.float64], others: NDArray[np.float64], lengths: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _one_against_many(x: Array, others: Array, lengths: NDArray[np.int64]) -> Array:
     """Compute the distances of `x` from the columns of `others`, of which the first `lengths` rows count.
 
     The dynamic programme runs along anti-diagonals, for all pairs at once. Diagonal s holds the cells
@@ -288,7 +284,7 @@ def _one_against_many(
     return np.sqrt(result)
 
 
-def as_series(values: Sequence[float] | NDArray[np.float64], name: str) -> NDArray[np.float64]:
+def as_series(values: Numbers, name: str) -> Array:
     """Return a float64 array with one axis; it must not be empty, and finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
@@ -298,7 +294,7 @@ def as_series(values: Sequence[float] | NDArray[np.float64], name: str) -> NDArr
     return array
 
 
-def varies(values: NDArray[np.float64]) -> bool:
+def varies(values: Array) -> bool:
     """Return whether max − min > 10⁻¹² max |x|: rounding errors of a constant are no variation.
 
     Example:

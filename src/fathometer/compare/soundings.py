@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from fathometer.results.sounding import Sounding
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = Sequence[float] | Array
 
 ALIKE = ("data", "pooling", "samples")
 """Aspects that must agree, or else a difference in signature is no difference between networks."""
@@ -157,27 +159,24 @@ def has_random_weights(sounding: Sounding) -> bool:
     return sounding.provenance.model.get("weights") == "none"
 
 
-def plan_label(sounding: Sounding, what: Literal["data", "settings"]) -> str:
+def plan_label(sounding: Sounding, what: str) -> str:
     """Return what the plan of a survey calls the data or the settings; empty if no plan did."""
     labels = sounding.provenance.settings.get("survey")
     return str(labels.get(what) or "") if isinstance(labels, Mapping) else ""
 
 
+def _plan_labels(what: str, soundings: Sequence[Sounding]) -> list[str]:
+    """Return what the plan calls them, if it has a name for each."""
+    found = [plan_label(sounding, what) for sounding in soundings]
+    return found if all(found) else [""] * len(found)
+
+
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
     names = [short_name(sounding) for sounding in soundings]
-    kinds: tuple[Literal["data", "settings"], ...] = ("data", "settings")
-    for what in kinds:
-        for places in _places_of(names).values():
-            values = [plan_label(soundings[place], what) for place in places]
-            if all(values) and len(set(values)) > 1:
-                for place, value in zip(places, values, strict=True):
-                    names[place] = f"{names[place]}, {value}"
+    for what in ("data", "settings"):
+        names = _distinguished(names, soundings, partial(_plan_labels, what), ", ")
     for aspect in ("data", "weights", "pooling", "samples", "seed"):
-        for places in _places_of(names).values():
-            values = labels_of([soundings[place] for place in places], aspect)
-            if len(set(values)) > 1:
-                for place, value in zip(places, values, strict=True):
-                    names[place] = f"{names[place]}, {value}"
+        names = _distinguished(names, soundings, partial(labels_of, aspect=aspect), ", ")
     seen: Counter[str] = Counter()
     for place, name in enumerate(names):
         seen[name] += 1

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fathometer.compare.distance import as_series, varies
-from fathometer.compare.soundings import Array, Soundings, signatures
+from fathometer.compare.soundings import Array, Numbers, Soundings, signatures
 from fathometer.errors import InputError, MissingExtraError
 
 STATISTICS = ("min", "max", "mean", "median", "std", "spread", "skewness")
@@ -40,7 +39,7 @@ def statistics(soundings: Soundings, gauge: str = "affinity") -> pd.DataFrame:
     return table.rename_axis("network")
 
 
-def signature_statistics(values: Sequence[float] | Array) -> Mapping[str, float]:
+def signature_statistics(values: Numbers) -> Mapping[str, float]:
     """Summarise one array. Skewness is m₃ / m₂^(3/2), mₖ the k-th central moment; 0 if nothing varies.
 
     Example:
@@ -65,7 +64,7 @@ def signature_statistics(values: Sequence[float] | Array) -> Mapping[str, float]
     return row | {"bimodal": bool(modes and modes.clear)}
 
 
-def dip_statistic(values: Sequence[float] | Array) -> float:
+def dip_statistic(values: Numbers) -> float:
     """Compute Hartigan's dip: min over unimodal F of sup over x of |Fₙ(x) − F(x)| (Hartigan, 1985).
 
     F is convex up to its mode and concave after it, and may jump at the mode; Fₙ is the share of values ≤ x.
@@ -82,7 +81,7 @@ def dip_statistic(values: Sequence[float] | Array) -> float:
     return float(_diptest().dipstat(sample, allow_zero=False, sort_x=False))
 
 
-def dip_test(values: Sequence[float] | Array) -> tuple[float, float]:
+def dip_test(values: Numbers) -> tuple[float, float]:
     """Return the dip, and p: how often a uniform sample of as many values has such a dip or a larger one.
 
     Of all distributions with one mode, the uniform one has the largest dips (in the limit of many values), so
@@ -100,7 +99,7 @@ def dip_test(values: Sequence[float] | Array) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def _uniform_dips(count: int) -> NDArray[np.float64]:
+def _uniform_dips(count: int) -> Array:
     samples = np.sort(np.random.default_rng(count).random((_SIMULATIONS, count)), axis=1)
     dipstat = _diptest().dipstat
     return np.array([dipstat(sample, allow_zero=False, sort_x=False) for sample in samples])
@@ -137,7 +136,7 @@ class Modes:
         return self.p < _LEVEL
 
 
-def two_modes(values: Sequence[float] | Array) -> Modes:
+def two_modes(values: Numbers) -> Modes:
     """Find where the modes of a sample would be, and test whether there are two.
 
     The fit (scikit-learn's `GaussianMixture`, from up to nine starts) says where. With equal widths the

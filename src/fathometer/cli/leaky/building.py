@@ -98,15 +98,6 @@ def print_trained(
         console.print(line)
 
 
-def numbers(option: str, text: str, kind: type) -> list[float]:
-    """Read numbers such as `1,2.5,3`."""
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError as error:
-        what = "whole numbers" if kind is int else "numbers"
-        raise InputError(f"{option}: expected {what} with commas, got {text!r}") from error
-
-
 def inner_dimensions(ranks: str) -> list[tuple[int, ...]]:
     """Read inner dimensions such as `2,3` or `6x3`."""
     try:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fathometer.cli.leaky import options
-from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
+from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption, numbers
 
 
 def sweep(
@@ -73,8 +73,8 @@ def sweep(
         base = building.build_design(preset_name, width, decay, sigma, samples, teacher, latents, inner)
         designs += grid(
             base,
-            effective_depth=building.numbers("--depths", depths, float),
-            layers=building.numbers("--layers", layers, int) if layers else [base.layers],
+            effective_depth=numbers(depths, float, "depths"),
+            layers=numbers(layers, int, "layers") if layers else [base.layers],
             scheme=[name.strip() for name in schemes.split(",")],
             seeds=seeds,
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from fathometer.cli.leaky import options
-from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption, SeedOption
+from fathometer.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption, SeedOption, numbers
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
     if steps is None:
         base = replace(base, scheme=scheme)
     else:
-        rho = tuple(building.numbers("--steps", steps, float))
+        rho = tuple(numbers(steps, float, "steps"))
         base = replace(base, scheme="given", steps=rho, layers=layers or len(rho))
     out = out or Path(f"leaky-{depth:g}-{task.stem if task else rank or 3}-{seed}")
     found = building.train_all(
