@@ -39,7 +39,7 @@ def test_four_points_on_a_line() -> None:
 
 
 @pytest.mark.parametrize("method", ["average", "complete", "single", "ward"])
-def test_it_is_scipys(method: str) -> None:
+def test_the_tree_matches_scipy(method: str) -> None:
     points = RNG.random((12, 3))
     condensed = pdist(points)
     square = squareform(condensed)
@@ -81,7 +81,7 @@ def test_each_network_has_a_nearest_neighbour_and_a_silhouette() -> None:
         family_agreement(signature_distances(LINE), {"a": "x", "b": "x"})
 
 
-def test_stability_sees_what_is_noise() -> None:
+def test_stability_finds_merges_that_are_noise() -> None:
     """Two networks far away, and three whose order is a matter of batches."""
     noisy = {n: sounding(n, 0.5 + 0.01 * RNG.standard_normal((6, 8))) for n in ("x", "y", "z")}
     sure = {n: sounding(n, v + 1e-6 * RNG.random((6, 8))) for n, v in (("far", 0.9), ("near", 0.91))}
@@ -102,7 +102,7 @@ def test_stability_sees_what_is_noise() -> None:
     assert not stability({**noisy, **sure}, draws=60, seed=1).merges.equals(found.merges)
 
 
-def test_one_batch_is_said_and_all_of_one_refused() -> None:
+def test_networks_with_one_batch_are_named_or_refused() -> None:
     a, b = sounding("a", [0.1, 0.2]), sounding("b", [0.3, 0.5])
     many = sounding("c", RNG.random((2, 3)))
     assert stability([a, b, many], draws=3).unvaried == ("a", "b")
@@ -146,7 +146,7 @@ def test_adjusted_rand_takes_any_labels() -> None:
         adjusted_rand([1, 2], [1, 2, 3])
 
 
-def test_a_site_that_some_batches_miss_is_drawn_all_the_same() -> None:
+def test_a_site_missing_from_some_batches_is_resampled() -> None:
     holed = RNG.random((3, 4))
     holed[1, :3] = np.nan
     found: Any = stability([sounding("a", holed), sounding("b", RNG.random((3, 4)))], draws=20)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fathometer import InputError
@@ -20,7 +19,6 @@ from fathometer.compare import (
     signature_table,
     torchvision_facts,
     training_change,
-    unknown_networks,
 )
 from fathometer.models.torchvision_facts import torchvision_year
 from tests.compare.soundings import sounding
@@ -79,14 +77,14 @@ def test_robustness_over_samples() -> None:
 
 
 @pytest.mark.parametrize("over", ["seed", "pooling", "weights", "data"])
-def test_robustness_over_anything(over: str) -> None:
+def test_robustness_over_seed_pooling_weights_and_data(over: str) -> None:
     change = {"seed": 1, "pooling": "sum", "sha256": "1", "data": "noise"}
     key = "sha256" if over == "weights" else over
     some = [sounding("a", [0.5, 0.7]), sounding("a", [0.6, 0.7], **{key: change[key]})]  # type: ignore[arg-type]
     assert robustness(some, over).loc["a", "largest"] == pytest.approx(0.1)
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_soundings_that_do_not_fit_are_refused() -> None:
     a = sounding("a", [1, 2])
     with pytest.raises(InputError, match="expected one of data, pooling"):
         robustness([a], "colour")
@@ -106,7 +104,7 @@ def test_what_does_not_fit_is_said() -> None:
         signature_table([a, sounding("b", [1])], "seed")
 
 
-def test_training_site_by_site() -> None:
+def test_change_by_training_at_each_site() -> None:
     found: Any = training_change(sounding("a", [0.9, 1.0]), sounding("a", [0.5, 0.75], sha256="1"))
     assert found["change"].to_list() == pytest.approx([-0.4, -0.25])
     with pytest.raises(InputError, match="data: "):
@@ -158,7 +156,7 @@ def test_deviation_between_data_without_a_name() -> None:
         data_deviation(some, "Tensor")
 
 
-def test_how_many_samples_of_noise_there_were_sets_data_apart() -> None:
+def test_noise_is_named_by_its_number_of_samples() -> None:
     def noise(count: int) -> dict[str, object]:
         return {"kind": "random", "name": "random", "sample_shape": [3, 8, 8], "count": count}
 
@@ -179,7 +177,7 @@ def test_how_many_samples_of_noise_there_were_sets_data_apart() -> None:
     assert len(comparable([some[0], sounding("b", [1], data=noise(192))])) == 2
 
 
-def test_seeds_that_came_with_other_weights() -> None:
+def test_random_weights_are_named_by_their_seed() -> None:
     drawn = [sounding("a", [s, 1], weights="none", sha256=f"h{s}", seed=s) for s in (0, 1)]
     assert signature_table(drawn, "weights").columns.to_list() == ["seed 0", "seed 1"]
     others = [sounding("b", [s, 1], weights="none", sha256=f"g{s}", seed=s) for s in (0, 1)]
@@ -194,11 +192,6 @@ def test_seeds_that_came_with_other_weights() -> None:
         sounding("a", [0, 1], weights="none", sha256="h0", seed=5),
     ]  # two seeds, the same weights
     assert "a, none h0" in next(iter(by_name(again)))
-
-
-def test_networks_of_the_file_that_are_not_here() -> None:
-    table = pd.DataFrame({"accuracy": [1.0, 2.0, 3.0]}, index=["net", "ent", "x"])
-    assert unknown_networks([sounding("x:net", [1]), sounding("x", [1])], table) == ["ent"]
 
 
 def test_facts_of_torchvisions_own_weights() -> None:
@@ -218,42 +211,15 @@ def test_facts_of_torchvisions_own_weights() -> None:
     assert found["year"].to_list() == [2015] * 3
 
 
-@pytest.mark.parametrize(
-    ("name", "year"),
-    [
-        ("alexnet", 2012),
-        ("vgg16_bn", 2014),
-        ("googlenet", 2014),
-        ("inception_v3", 2015),
-        ("resnet50", 2015),
-        ("resnext50_32x4d", 2016),
-        ("wide_resnet50_2", 2016),
-        ("shufflenet_v2_x1_0", 2018),
-        ("mobilenet_v2", 2018),
-        ("mobilenet_v3_small", 2019),
-        ("efficientnet_b0", 2019),
-        ("efficientnet_v2_s", 2021),
-        ("regnet_y_400mf", 2020),
-        ("vit_b_16", 2020),
-        ("swin_v2_t", 2021),
-        ("convnext_tiny", 2022),
-        ("maxvit_t", 2022),
-        ("fcn_resnet50", None),
-    ],
-)
-def test_years(name: str, year: int | None) -> None:
-    assert torchvision_year(f"torchvision:{name}") == year
-    assert torchvision_year(f"timm:{name}") is None
-
-
 def test_every_network_of_torchvision_has_a_year() -> None:
     models = pytest.importorskip("torchvision").models
-    assert [
-        n for n in models.list_models(module=models) if torchvision_year(f"torchvision:{n}") is None
-    ] == []
+    names = models.list_models(module=models)
+    assert [name for name in names if torchvision_year(f"torchvision:{name}") is None] == []
+    assert torchvision_year("torchvision:mobilenet_v3_small") == 2019
+    assert torchvision_year("torchvision:fcn_resnet50") is torchvision_year("timm:resnet50") is None
 
 
-def test_what_a_survey_wrote_goes_first() -> None:
+def test_facts_of_a_survey_take_precedence() -> None:
     surveyed = sounding("torchvision:resnet18", [1], weights="IMAGENET1K_V1")
     surveyed.provenance.model.update(family="R", facts={"accuracy": 1, "gflops": "?", "colour": "red"})
     some = {"surveyed": surveyed, "plain": sounding("torchvision:vgg11", [1]), "mine": sounding("m", [1])}
@@ -292,7 +258,7 @@ def test_facts_from_a_file(tmp_path: Path) -> None:
         ("network\na,b,c\nd,e,f,g,h\n", "not a CSV"),
     ],
 )
-def test_a_file_of_facts_that_is_wrong(content: str, words: str, tmp_path: Path) -> None:
+def test_a_wrong_file_of_facts_is_refused(content: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "facts.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=words):

@@ -35,7 +35,7 @@ def test_pearson_over_sites_of_the_means_over_batches() -> None:
     assert found.loc["net", "norm"] == pytest.approx(-1, abs=1e-15)
 
 
-def test_no_correlation_where_there_is_none() -> None:
+def test_undefined_correlations_are_nan() -> None:
     a = RNG.random(6)
     some = [
         sounding("flat", a, cka=np.full(6, 0.1) + 1e-17 * a),
@@ -54,53 +54,16 @@ def test_companions_are_checked() -> None:
         correlations([sounding("bare", [1, 2, 3])])
     with pytest.raises(InputError, match="typo was measured in no network, but affinity, cka"):
         correlations([sounding("a", [1, 2], cka=[1, 2])], companions=["typo"])
-    with pytest.raises(InputError, match="a: 'rank' was not measured"):
-        correlations([sounding("a", [1, 2])], "rank")
 
 
-def paper() -> tuple[Any, Any]:
-    """What family averaging makes of Table 2, and Table 1 as printed."""
-    return family_table(table_2(), table_2_families(), overall="Average"), table_1()
+def test_table_1_follows_from_table_2_for_most_families() -> None:
+    ours: Any = family_table(table_2(), table_2_families(), overall="Average")
+    rows = ["VGGs", "ResNets", "ViTs", "Swins", "Convnexts"]
+    difference = ours.loc[rows, table_1().columns] - table_1().loc[rows]
+    assert difference.abs().to_numpy().max() <= ROUNDING + 1e-9
 
 
-@pytest.mark.parametrize("family", ["VGGs", "ResNets", "ViTs", "Swins", "Convnexts"])
-def test_table_1_follows_from_table_2(family: str) -> None:
-    ours, printed = paper()
-    for column in printed.columns:
-        assert abs(ours.loc[family, column] - printed.loc[family, column]) <= ROUNDING + 1e-9, column
-
-
-def test_a_sample_standard_deviation_would_not_do() -> None:
-    ours, printed = paper()
-    n = ours.loc["VGGs", ("cka", "count")]
-    assert n == 4
-    sample = ours.loc["VGGs", ("cka", "std")] * math.sqrt(n / (n - 1))
-    assert abs(sample - printed.loc["VGGs", ("cka", "std")]) > ROUNDING
-
-
-@pytest.mark.parametrize(
-    ("family", "column"),
-    [
-        ("DenseNets", "cka"),
-        ("DenseNets", "norm"),
-        ("DenseNets", "r2"),
-        ("EfficientNets", "sparsity"),
-        ("Average", "cka"),
-    ],
-)
-def test_rows_that_do_not_follow(family: str, column: str) -> None:
-    """As the documents say; should one follow some day, the data here are wrong."""
-    ours, printed = paper()
-    assert abs(ours.loc[family, (column, "mean")] - printed.loc[family, (column, "mean")]) > ROUNDING
-
-
-def test_two_networks_of_table_2_are_one() -> None:
-    two: Any = table_2()
-    assert two.loc["densenet161"].equals(two.loc["densenet169"])
-    assert len(two) == 32
-
-
-def test_families_by_hand() -> None:
+def test_means_of_families_by_hand() -> None:
     values: Any = pd.DataFrame({"x": [1.0, 3.0, np.nan, 5.0]}, index=["a1", "a2", "a3", "b1"])
     found: Any = family_table(values, {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "absent": "C"})
     assert found["x"].to_dict("index") == {
@@ -124,20 +87,11 @@ def family_of(count: int) -> tuple[Any, Any, dict[str, str]]:
     return numbers, facts, dict.fromkeys(names, "F")
 
 
-def test_lines_are_scikit_learns_left_out_ones_too() -> None:
+def test_fits_match_scipy_and_left_out_fits_match_scikit_learn() -> None:
     numbers, facts, families = family_of(6)
     found: Any = predictors(numbers, facts, families).set_index("predictor")
-    assert set(found.index) == {
-        "min",
-        "max",
-        "mean",
-        "median",
-        "std",
-        "spread",
-        "skewness",
-        "depth",
-        "gflops",
-    }
+    names = ["min", "max", "mean", "median", "std", "spread", "skewness", "depth", "gflops"]
+    assert sorted(found.index) == sorted(names)
     y = facts["accuracy"].to_numpy()
     for name, kind, source in (("median", "signature", numbers), ("depth", "characteristic", facts)):
         x = source[name].to_numpy()
@@ -151,7 +105,7 @@ def test_lines_are_scikit_learns_left_out_ones_too() -> None:
         assert found.loc[name, "r2_left_out"] == pytest.approx(expected, abs=1e-10)
 
 
-def test_the_best_of_four_random_networks_looks_good_and_is_chance() -> None:
+def test_chance_matches_all_permutations() -> None:
     numbers, facts, families = family_of(4)
     best: Any = best_predictors(numbers, facts, families).set_index("kind")
     lines: Any = predictors(numbers, facts, families)
@@ -202,7 +156,7 @@ def test_small_families_unknown_accuracies_and_constants() -> None:
         predictors(numbers, facts[["depth"]], families)
 
 
-def test_chance_where_a_value_is_missing() -> None:
+def test_chance_with_a_missing_value_matches_all_permutations() -> None:
     numbers, facts, families = family_of(4)
     facts.loc["net1", "gflops"] = np.nan
     best: Any = best_predictors(numbers, facts, families).set_index("kind").loc["characteristic"]
@@ -213,10 +167,3 @@ def test_chance_where_a_value_is_missing() -> None:
         for y in map(np.array, permutations(facts["accuracy"]))
     ]
     assert best["chance"] == pytest.approx(np.mean(np.array(reached) >= best["r2"] - 1e-9))
-
-
-def test_what_is_left_of_a_constant_after_rounding_predicts_nothing() -> None:
-    numbers, facts, families = family_of(4)
-    facts["depth"] = 1 - 1e-16 * np.arange(4)
-    found: Any = predictors(numbers, facts, families).set_index("predictor")
-    assert found.loc["depth", "r2"] == 0

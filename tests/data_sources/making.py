@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 from torch import Tensor
 
-from fathometer.data import Batch, DataSource
+from fathometer.data import DataSource
 from fathometer.data.inputs import Inputs
 
 
@@ -38,8 +39,19 @@ def class_folders(root: Path, count: int = 20) -> Path:
     return root
 
 
+class Bomb:
+    """A pickle that fails the test when it is opened."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("it was unpickled",)
+
+
 def tensors(source: DataSource) -> list[Tensor]:
-    return [_values(batch) for batch in source]
+    found = []
+    for batch in source:
+        first = batch["input_ids"] if isinstance(batch, dict) else batch
+        found.append(first[0] if isinstance(first, tuple) else first)
+    return found
 
 
 def labels(source: DataSource) -> list[int]:
@@ -53,12 +65,6 @@ def labels(source: DataSource) -> list[int]:
 def values(source: DataSource) -> list[float]:
     """The first entry of each sample, in order."""
     return [v for x in tensors(source) for v in x.flatten(1)[:, 0].tolist()]
-
-
-def _values(batch: Batch) -> Tensor:
-    if isinstance(batch, dict):
-        return batch["input_ids"]
-    return batch[0] if isinstance(batch, tuple) else batch
 
 
 def cifar_records(count: int, *, fine: bool = False, classes: int = 10) -> bytes:

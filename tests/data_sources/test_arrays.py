@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from fathometer.data import open_data
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from tests.data_sources.making import IMAGES, RAW, TENSOR, TOKENS, labels, tensors, values
+from tests.data_sources.making import IMAGES, RAW, TENSOR, TOKENS, Bomb, labels, tensors, values
 
 GENERATOR = np.random.default_rng(0)
 PIXELS = GENERATOR.integers(0, 255, (9, 4, 6, 3), np.uint8)
@@ -22,8 +21,10 @@ FLOATS = GENERATOR.normal(size=(9, 5))
 IDS = GENERATOR.integers(0, 256, (9, 7))
 
 
-@pytest.mark.parametrize("key", ["x", "images", "data", "arr_0", "whatever"])
-@pytest.mark.parametrize("label_key", ["y", "labels"])
+@pytest.mark.parametrize(
+    ("key", "label_key"),
+    [("x", "y"), ("images", "labels"), ("data", "y"), ("arr_0", "y"), ("other", "y")],
+)
 def test_array_names(tmp_path: Path, key: str, label_key: str) -> None:
     path = tmp_path / "a.npz"
     arrays: dict[str, Any] = {key: PIXELS, label_key: np.arange(9, dtype=np.uint8)[:, None]}
@@ -35,7 +36,7 @@ def test_array_names(tmp_path: Path, key: str, label_key: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["npz", "npy"])
-def test_bytes_are_images_wherever_their_channels_are(tmp_path: Path, suffix: str) -> None:
+def test_bytes_are_images_with_channels_first_or_last(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
     expected = torch.from_numpy(PIXELS).permute(0, 3, 1, 2) / 255
     for pixels in (PIXELS, PIXELS.transpose(0, 3, 1, 2)):
@@ -89,8 +90,6 @@ def test_floats_are_not_changed(tmp_path: Path, dtype: str) -> None:
     (x,) = tensors(open_data(path, TENSOR, shuffle=False))
     assert x.dtype == torch.float32
     np.testing.assert_array_equal(x.numpy(), FLOATS.astype(dtype).astype(np.float32))
-    batch = next(iter(open_data(path, TENSOR)))
-    assert isinstance(batch, Tensor)
 
 
 def test_ids_for_tokens(tmp_path: Path) -> None:
@@ -113,18 +112,14 @@ def test_ids_for_tokens(tmp_path: Path) -> None:
     [
         (FLOATS, TOKENS, r"expected whole numbers .* got float64 of shape \[9, 5\]"),
         (IDS + 1000, TOKENS, "expected token ids from 0 to 255, got 12"),
-        (IDS - 300, TOKENS, "expected token ids from 0 to 255, got -"),
         (IDS[:1, 0], TOKENS, "expected at least 2 tokens, got 1"),
-        (IDS[..., None], TOKENS, r"of shape \[9, 7, 1\]"),
         (FLOATS[:, :4], TENSOR, r"expected \[5\] for this network, got \[4\]"),
         (FLOATS, IMAGES, r"expected images \[3, height, width\] for this network, got \[5\]"),
         (PIXELS / 255, RAW, r"got \[4, 6, 3\]; move the channels to the front"),
         (PIXELS, TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
         (PIXELS[..., :2], RAW, r"expected images .* got shape \[9, 4, 6, 2\]"),
         (IDS, IMAGES, "expected floats or images in uint8, got int64"),
-        (IDS > 3, TENSOR, "got bool"),
         (FLOATS[:0], TENSOR, r"expected samples along the first axis, got shape \[0, 5\]"),
-        (np.float32(3), TENSOR, r"got shape \[\]"),
     ],
 )
 def test_unsuitable_arrays_are_refused(tmp_path: Path, array: Any, inputs: Inputs, message: str) -> None:
@@ -149,25 +144,17 @@ def test_unsuitable_labels_and_lengths_are_refused(tmp_path: Path) -> None:
         open_data(path, TENSOR)
 
 
-class _Bomb:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return pytest.fail, ("it was unpickled",)
-
-
 @pytest.mark.parametrize("name", ["a.npz", "a.npy"])
 def test_broken_files_and_pickles_give_a_one_line_error(tmp_path: Path, name: str) -> None:
-    whole = io.BytesIO()
-    if name == "a.npz":
-        np.savez_compressed(whole, x=GENERATOR.normal(size=(100, 5)))
-    else:
-        np.save(whole, GENERATOR.normal(size=(100, 5)))
-    content = whole.getvalue()
-    objects = io.BytesIO()
-    array = np.array([_Bomb()], object)
-    np.savez(objects, x=array) if name == "a.npz" else np.save(objects, array)
+    def saved(array: Any) -> bytes:
+        file = io.BytesIO()
+        np.savez_compressed(file, x=array) if name == "a.npz" else np.save(file, array)
+        return file.getvalue()
+
+    content, objects = saved(GENERATOR.normal(size=(100, 5))), saved(np.array([Bomb()], object))
     spoilt = bytearray(content)
     spoilt[len(content) // 2 - 4 : len(content) // 2 + 4] = bytes(8)
-    contents = [b"", b"PK\x03\x04", b"no array", content[:-30], objects.getvalue(), pickle.dumps(_Bomb())]
+    contents = [b"", b"PK\x03\x04", b"no array", content[:-30], objects, pickle.dumps(Bomb())]
     contents += [bytes(spoilt)] if name == "a.npz" else [b"\x93NUMPY\x01\x00\xff\xff{"]
     for broken in contents:
         (tmp_path / name).write_bytes(broken)
@@ -176,7 +163,7 @@ def test_broken_files_and_pickles_give_a_one_line_error(tmp_path: Path, name: st
         assert "\n" not in str(caught.value)
 
 
-def test_a_zip_of_something_else(tmp_path: Path) -> None:
+def test_a_zip_of_other_files_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("x", "no array")
     with pytest.raises(InputError, match="expected arrays under 'x'"):

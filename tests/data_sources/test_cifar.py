@@ -9,7 +9,7 @@ import torch
 from fathometer.data import open_data
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from tests.data_sources.making import IMAGES, TOKENS, cifar_records, labels, tensors, values
+from tests.data_sources.making import IMAGES, TOKENS, Bomb, cifar_records, labels, tensors, values
 
 RAW = Inputs("image", (3, 32, 32))
 
@@ -29,24 +29,16 @@ def test_the_test_set_is_preferred(ten: Path) -> None:
     source = open_data(ten, IMAGES, shuffle=False)
     assert values(source) == list(range(12))
     assert labels(source) == [*range(10), 0, 1]
-    assert source.description["kind"] == "CIFAR-10"
-    assert source.description["split"] == "test"
-    assert source.description["name"] == "cifar-10-batches-bin"
+    found = [source.description[key] for key in ("kind", "split", "name")]
+    assert found == ["CIFAR-10", "test", "cifar-10-batches-bin"]
+    assert len(open_data(ten.parent, IMAGES)) == 12
+    assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
 
 
 def test_channels_come_first(ten: Path) -> None:
     (x,) = tensors(open_data(ten, RAW, shuffle=False))
     assert x.shape == (12, 3, 32, 32)
     torch.testing.assert_close(x[5, :, 8, 9] * 255, torch.tensor([5.0, 6.0, 7.0]))
-    (processed,) = tensors(open_data(ten, IMAGES, shuffle=False))
-    assert processed[5, :, 0, 0].tolist() == [5, 6, 7]
-
-
-def test_parent_folder_and_single_file_are_accepted(ten: Path) -> None:
-    assert len(open_data(ten.parent, IMAGES)) == 12
-    assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
-    (ten / "other.bin").write_bytes(cifar_records(4))
-    assert values(open_data(ten / "other.bin", IMAGES, shuffle=False)) == [0, 1, 2, 3]
 
 
 def test_training_set_is_used_without_a_test_set(ten: Path) -> None:
@@ -93,17 +85,14 @@ def test_two_data_sets_in_one_folder_are_refused(ten: Path) -> None:
         open_data(ten.parent, IMAGES)
 
 
-class _Bomb:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return pytest.fail, ("it was unpickled",)
-
-
-@pytest.mark.parametrize("names", [("data_batch_1", "batches.meta"), ("train", "test", "meta")])
-@pytest.mark.parametrize("inside", ["", "cifar-10-batches-py"])
+@pytest.mark.parametrize(
+    ("inside", "names"),
+    [("", ("data_batch_1", "batches.meta")), ("cifar-100-python", ("train", "test", "meta"))],
+)
 def test_the_pickled_version_is_never_opened(tmp_path: Path, names: tuple[str, ...], inside: str) -> None:
     (tmp_path / inside).mkdir(exist_ok=True)
     for name in names:
-        (tmp_path / inside / name).write_bytes(pickle.dumps(_Bomb()))
+        (tmp_path / inside / name).write_bytes(pickle.dumps(Bomb()))
     for inputs in (IMAGES, RAW):
         with pytest.raises(InputError, match=r"expected the binary version of CIFAR.*never opened; download"):
             open_data(tmp_path, inputs)

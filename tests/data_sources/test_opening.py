@@ -10,7 +10,7 @@ import pytest
 from fathometer.data import open_data
 from fathometer.data.inputs import Inputs
 from fathometer.errors import InputError
-from tests.data_sources.making import IMAGES, TENSOR, TOKENS, cifar_records, class_folders, save_image
+from tests.data_sources.making import IMAGES, TOKENS, cifar_records, class_folders, save_image
 
 KNOWN = "expected a folder of images"
 
@@ -32,22 +32,15 @@ def place(tmp_path: Path) -> Path:
     ("name", "inputs", "message"),
     [
         ("gone", IMAGES, f"no such file or folder; {KNOWN}"),
-        ("gone.txt", TOKENS, f"no such file or folder; {KNOWN}"),
         ("x" * 5000, IMAGES, "no such file or folder"),
         ("texts/a.txt", IMAGES, rf"takes images of shape \[3, 2, 2\]; {KNOWN}.* got a file of kind \.txt"),
-        ("texts/a.txt", TENSOR, rf"takes tensors of shape \[5\]; {KNOWN}"),
         ("texts", IMAGES, "expected images .*found none"),
         ("texts", TOKENS, "read as images, but this network takes tokens; expected a text file"),
         ("images", TOKENS, "read as images, but this network takes tokens"),
-        ("images", TENSOR, r"read as images, but this network takes tensors of shape \[5\]"),
         ("cifar", TOKENS, "read as images, but this network takes tokens"),
-        ("cifar/test_batch.bin", TOKENS, "read as images, but this network takes tokens"),
         ("one.jpg", IMAGES, "got a single image; give its folder"),
-        ("one.jpg", TOKENS, "read as images, but this network takes tokens"),
         ("data.zip", IMAGES, f"{KNOWN}.*got an archive; unpack it first"),
-        ("data.tar.gz", TOKENS, "got an archive; unpack it first"),
         ("weights.pt", IMAGES, f"{KNOWN}.*never opened"),
-        ("data.pkl", TOKENS, "never opened"),
         ("noname", IMAGES, f"{KNOWN}.*got a file without a known ending"),
         ("noname", TOKENS, "expected a text in UTF-8, got other bytes"),
         ("table.parquet", IMAGES, r"got a file of kind \.parquet"),
@@ -59,11 +52,6 @@ def test_data_that_cannot_be_opened_give_a_one_line_error(
     with pytest.raises(InputError, match=message) as caught:
         open_data(place / name, inputs)
     assert "\n" not in str(caught.value)
-
-
-def test_an_empty_name_is_refused() -> None:
-    with pytest.raises(InputError, match=r"''.*no such file or folder"):
-        open_data("", IMAGES)
 
 
 def test_a_path_may_be_called_random(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +67,8 @@ def test_a_path_may_be_called_random(place: Path, monkeypatch: pytest.MonkeyPatc
     ("options", "message"),
     [
         ({"batch_size": 0}, "batch_size: expected a whole number from 1, got 0"),
-        ({"batch_size": 2.5}, "batch_size: .* got 2.5"),
         ({"workers": -1}, "workers: expected a whole number from 0, got -1"),
         ({"seed": -1}, "seed: .* got -1"),
-        ({"seed": 2**64}, "seed: "),
         ({"length": 0}, "length: expected a whole number from 1, got 0"),
         ({"length": 5}, "length: expected none, because this network takes no tokens, got 5"),
     ],
