@@ -19,6 +19,7 @@ from fathometer.results.history import Cost
 from fathometer.results.history_file import load as load_history
 from fathometer.training import Probe
 from fathometer.training.record import Budget
+from tests.training.test_record import Clock
 from tests.training.training import WATCHED, Noisy, assert_equal, mlp, trained
 
 
@@ -106,13 +107,6 @@ def test_a_sounding_is_what_measure_gives() -> None:
     pd.testing.assert_frame_equal(second.records, expected.records, check_exact=True)
     assert history.steps == (0, 2)
     assert repr(history.soundings[0]).startswith("Sounding of small on probe batch: 2 sites, 1 batch, ")
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def timed(clock: Clock, a_sounding: float, **options: Any) -> Probe:

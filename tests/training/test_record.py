@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fathometer.results.history import Cost
+from fathometer.training import record
 from fathometer.training.record import Budget
 
 
 class Clock:
-    """Shows the time that it was told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
+    now = 100.0
 
     def __call__(self) -> float:
         return self.now
@@ -53,34 +50,15 @@ def test_the_share_stays_below_the_bound_once_there_is_time_for_two(
         assert measured == [0, steps]
 
 
-def test_the_bound_is_made_use_of() -> None:
-    cost, measured = training(0.05, 10_000, 0.01, 0.05)
-    assert 0.047 < cost.share <= 0.05
-    gaps = {after - before for before, after in pairwise(measured[2:-1])}
-    assert gaps <= {95, 96}  # 95 steps of 0.01 s and a sounding of 0.05 s: a twentieth
-
-
-def test_a_sounding_that_took_longer_is_paid_for_before_the_next() -> None:
+def started(bound: float | None) -> tuple[Clock, Budget]:
     clock = Clock()
-    budget = Budget(0.1, clock)
+    budget = Budget(bound, clock)
     budget.start()
-    for seconds in (1.0, 1.0, 30.0, 1.0):
-        with budget.measuring():
-            clock.now += seconds
-    clock.now += 9 * (33 + 2 * 30) - 1.0  # the next may take as long, and the last too
-    assert not budget.allows()
-    clock.now += 1.1
-    assert budget.allows()
-    for _ in range(2):
-        with budget.measuring():
-            clock.now += 1.0
-    assert budget.allows()  # 35 and 2 of 870 and more: it is forgotten
+    return clock, budget
 
 
-def test_the_clock_stands_still_in_a_pause() -> None:
-    clock = Clock()
-    budget = Budget(None, clock)
-    budget.start()
+def test_the_clock_stops_in_a_pause() -> None:
+    clock, budget = started(None)
     clock.now += 10
     budget.stop()
     clock.now += 1000
@@ -98,22 +76,34 @@ def test_the_clock_stands_still_in_a_pause() -> None:
 
 
 def test_every_step_is_counted_and_time_ends_with_the_last() -> None:
-    clock = Clock()
-    budget = Budget(0.1, clock)
+    clock, budget = started(0.1)
     for _ in range(10):
         began = budget.start()
         clock.now += 0.5
         budget.spent(began)
         clock.now += 1.5
-    assert budget.cost == Cost(5.0, 18.5, 0.1)
     clock.now += 1000
     assert budget.cost == Cost(5.0, 18.5, 0.1)
     budget.resume(budget.cost, [0.0])
     assert not budget.allows()  # the steps alone are above the bound
-    assert budget.cost.share > 0.1
 
 
-def test_going_on_from_an_earlier_process() -> None:
+def test_an_expensive_sounding_is_paid_for_before_the_next() -> None:
+    clock, budget = started(0.1)
+    for seconds in (1.0, 1.0, 30.0, 1.0):
+        with budget.measuring():
+            clock.now += seconds
+    clock.now += 9 * (33 + 2 * 30) - 1.0  # the next may take as long, and the last too
+    assert not budget.allows()
+    clock.now += 1.1
+    assert budget.allows()
+    for _ in range(2):
+        with budget.measuring():
+            clock.now += 1.0
+    assert budget.allows()  # 35 and 2 of 870 and more: it is forgotten
+
+
+def test_the_costs_of_an_earlier_process_count() -> None:
     clock = Clock()
     budget = Budget(0.1, clock)
     budget.resume(Cost(5.0, 50.0, 0.1), [1.0, 1.0])
@@ -123,5 +113,17 @@ def test_going_on_from_an_earlier_process() -> None:
     assert not budget.allows()
     clock.now += 0.2
     assert budget.allows()  # 7 of 70
-    assert str(Cost(5.0, 50.0, 0.1)) == "5.0 s of 50.0 s, 10.0%, limit 10.0%"
     assert Cost().share == 0.0
+
+
+def test_numbers_on_a_gpu_are_fetched_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "_number", lambda _, value: value)  # as for a tensor on a GPU
+    kept = record.Metrics()
+    for step in range(3000):
+        kept.add(step, {"loss": torch.tensor(float(step)), "count": torch.tensor(step)})
+    assert len(kept._single) < 1024
+    kept.add(7, {"loss": -1.0})  # what is said last holds
+    kept.add(2999, {"loss": torch.tensor(-2.0)})
+    found = kept.fetch()
+    assert found["loss"] == {**{step: float(step) for step in range(2999)}, 7: -1.0, 2999: -2.0}
+    assert found["count"] == {step: float(step) for step in range(3000)}
