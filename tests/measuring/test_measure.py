@@ -25,8 +25,6 @@ from fathometer import (
     measure,
     watch,
 )
-from fathometer.data import open_data
-from fathometer.data.inputs import Inputs
 from tests import zoo
 
 GAUGE_COLUMNS = [
@@ -120,17 +118,13 @@ def test_a_dataset_is_shuffled_by_the_seed() -> None:
 
 
 def test_whole_sequences_make_a_batch_of_tokens() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.layer = nn.Embedding(20, 6), nn.Linear(6, 8)
-
+    class Masked(nn.Sequential):
         def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
             del attention_mask
-            return torch.tanh(self.layer(self.embed(input_ids)))
+            return torch.tanh(super().forward(input_ids))
 
     torch.manual_seed(0)
-    model = Net()
+    model = Masked(nn.Embedding(20, 6), nn.Linear(6, 8))
     ids = torch.randint(0, 20, (30, 10))
     mask = (torch.arange(10) < torch.randint(4, 11, (30, 1))).long()
     expected = measure(model, [{"input_ids": ids, "attention_mask": mask}], samples=64, reduction="tokens")
@@ -232,12 +226,8 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
 
 
 def test_memory_that_runs_out_names_the_option() -> None:
-    class Hungry(nn.Module):
-        def forward(self, _: Tensor) -> Tensor:
-            return torch.empty(2**60)
-
     with pytest.raises(OutOfMemoryError, match="batch_size"):
-        measure(Hungry(), torch.randn(64, 4), samples=64)
+        measure(zoo.Net(lambda *_: torch.empty(2**60)), torch.randn(64, 4), samples=64)
 
 
 def test_modules_whose_width_changes_are_warned_of() -> None:
@@ -360,15 +350,6 @@ def test_provenance_records_model_settings_and_versions() -> None:
     assert np.isfinite(facts.seconds)
 
 
-def test_workers_do_not_matter() -> None:
-    inputs = Inputs("image", (3, 9, 9))
-    here = measure(network(), open_data("random:150", inputs, batch_size=20), samples=64, gauges="affinity")
-    there = measure(
-        network(), open_data("random:150", inputs, batch_size=7, workers=2), samples=64, gauges="affinity"
-    )
-    pd.testing.assert_frame_equal(here.records, there.records, rtol=1e-6, atol=1e-6)
-
-
 def test_the_compute_batch_does_not_matter_where_tokens_are_routed() -> None:
     class Routing(nn.Module):
         def __init__(self) -> None:
@@ -418,7 +399,7 @@ def test_finite_data_are_not_blamed() -> None:
     def refuses(*_: torch.Tensor) -> float:
         raise InputError("not on Sundays")
 
-    cleaned = nn.Sequential(_Cleaned(), nn.ReLU())
+    cleaned = zoo.Net(lambda _, x: x.float().nan_to_num(0, 0, 0).relu())
     x[3] = torch.inf
     with pytest.raises(InputError, match="not on Sundays") as raised:
         measure(cleaned, x, samples=50, gauges=refuses)
@@ -427,27 +408,13 @@ def test_finite_data_are_not_blamed() -> None:
     assert len(measure(cleaned, narrow, samples=50, gauges="norm").sites) == 1
 
 
-class _Cleaned(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.float().nan_to_num(0, 0, 0)
-
-
-class _Embedded(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.table, self.act = nn.Embedding(9, 4), nn.ReLU()
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.act(self.table(ids))
-
-
 def test_the_tokens_of_one_text_can_be_kept() -> None:
-    ids = torch.arange(30).reshape(1, 30) % 9
-    found = measure(_Embedded(), ids, samples=512, reduction="tokens", leftover="keep", gauges="norm")
+    ids, model = torch.arange(30).reshape(1, 30) % 9, nn.Sequential(nn.Embedding(9, 4), nn.ReLU())
+    found = measure(model, ids, samples=512, reduction="tokens", leftover="keep", gauges="norm")
     assert found.records["n"].to_list() == [30]
     with pytest.raises(
         InputError, match="expected at least 512 tokens to fill a batch, got fewer in 1 inputs"
     ):
-        measure(_Embedded(), ids, samples=512, reduction="tokens")
+        measure(model, ids, samples=512, reduction="tokens")
     with pytest.raises(InputError, match=r"data: expected at least 2 samples, got 1$"):
         measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")

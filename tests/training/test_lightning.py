@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from fathometer import InputError, MissingExtraError
 from fathometer.models.torchvision_operators import ensure_torchvision_operators
 from tests.training.test_tensorboard import read
-from tests.training.training import WATCHED, Noisy, assert_equal, documented
+from tests.training.training import WATCHED, Noisy, assert_equal
 
 ensure_torchvision_operators()
 L: Any = pytest.importorskip("lightning.pytorch")
@@ -68,7 +68,7 @@ def fitted(folder: Path, steps: int, callbacks: list[Any], *, ckpt: Any = None, 
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_training_goes_on_as_without_a_callback(tmp_path: Path, precision: Any) -> None:
+def test_a_callback_does_not_change_training(tmp_path: Path, precision: Any) -> None:
     _, without = fitted(tmp_path, 20, [], precision=precision)
     after = torch.get_rng_state()
     callback = FathometerCallback(WATCHED, network="net", every=4, max_overhead=None)
@@ -100,7 +100,7 @@ def test_every_logger_gets_every_sounding(tmp_path: Path) -> None:
     assert medians.to_list() == pytest.approx(history.table("sparsity_after").median(axis=1).to_list())
 
 
-def test_a_training_that_is_resumed_goes_on_with_its_history(tmp_path: Path) -> None:
+def test_a_resumed_training_continues_its_history(tmp_path: Path) -> None:
     options: dict[str, Any] = {"network": "net", "every": 6, "max_overhead": None}
     whole = FathometerCallback(WATCHED, **options)
     fitted(tmp_path, 24, [whole])
@@ -122,7 +122,7 @@ def test_a_training_that_is_resumed_goes_on_with_its_history(tmp_path: Path) -> 
     }
 
 
-def test_one_trainer_may_go_on_and_another_begins_anew(tmp_path: Path) -> None:
+def test_one_trainer_may_continue_and_another_begins_again(tmp_path: Path) -> None:
     callback = FathometerCallback(WATCHED, network="net", every=5, max_overhead=None)
     made, task = fitted(tmp_path, 7, [callback])
     made.fit_loop.epoch_loop.max_steps = 12
@@ -139,7 +139,7 @@ class Counting(Task):
         return 0 * super().training_step(batch, index) + index
 
 
-def test_steps_are_updates_also_when_gradients_are_gathered(tmp_path: Path) -> None:
+def test_steps_are_updates_also_when_gradients_accumulate(tmp_path: Path) -> None:
     callback = FathometerCallback(WATCHED, network="net", every=1, max_overhead=None)
     made = trainer(tmp_path, 4, callbacks=[callback], accumulate_grad_batches=3)
     made.fit(Counting(), loader(), loader(1))
@@ -198,18 +198,11 @@ assert callback.history.steps == (0, 2, 3), callback.history.steps
 
 
 @pytest.mark.slow
-def test_the_same_under_its_other_name() -> None:
+def test_pytorch_lightning_works_as_lightning_does() -> None:
     pytest.importorskip("pytorch_lightning")
     command = [sys.executable, "-c", PYTORCH_LIGHTNING]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_example_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    history = documented("lightning")
-    assert (history.steps[0], history.steps[-1]) == (0, 40)
-    assert list(history.signature.columns) == ["1"]
 
 
 def test_without_lightning_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from fathometer.capture import Pooling, Reduction, Site, Watch, watch
 from fathometer.capture.axes import tensors_in
 from fathometer.training.penalty import AffinityPenalty
 from tests.robustness.watched import Made, same_bits
-from tests.zoo import ZOO
+from tests.zoo import ZOO, Net
 
 
 def two_layers(kind: type[nn.Module], *, inplace: bool, dtype: torch.dtype = torch.float64) -> nn.Sequential:
@@ -276,15 +276,8 @@ def test_whole_modules_and_the_users_functions_have_scores() -> None:
     def bend(x: Tensor) -> Tensor:
         return x + x.relu()
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.block = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return bend(self.block(x))
-
-    model = Net().double()
+    block = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
+    model = Net(lambda net, x: bend(net.block(x)), block=block).double()
     sites: list[str | Callable[[Site], bool]] = ["block", lambda site: site.operator == "bend"]
     with AffinityPenalty(model, sites, target=1, activations=[bend]) as penalty:
         model(torch.randn(20, 5, dtype=torch.float64))
@@ -409,19 +402,13 @@ def test_sites_behind_frozen_layers_are_named_once() -> None:
 
 
 def test_a_network_that_turns_gradients_off_itself_is_warned_of() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.backbone = nn.Sequential(nn.Linear(5, 6), nn.ReLU())
-            self.head = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+    def body(net: Any, x: Tensor) -> Any:
+        with torch.no_grad():
+            x = net.backbone(x)
+        return net.head(x)
 
-        def forward(self, x: Tensor) -> Tensor:
-            with torch.no_grad():
-                x = self.backbone(x)
-            out: Tensor = self.head(x)
-            return out
-
-    model = Net()
+    backbone, head = (nn.Sequential(nn.Linear(width, 6), nn.ReLU()) for width in (5, 6))
+    model = Net(body, backbone=backbone, head=head)
     with AffinityPenalty(model, target=0.5) as penalty:
         model(torch.randn(20, 5))
         with pytest.warns(UserWarning, match=r"from backbone\.1 to a weight"):

@@ -29,7 +29,7 @@ def each_step(model: nn.Module) -> Probe:
 
 @pytest.mark.parametrize("build", [mlp, Noisy])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_training_goes_on_as_without_a_probe(build: Callable[[], nn.Module], autocast: bool) -> None:
+def test_a_probe_does_not_change_training(build: Callable[[], nn.Module], autocast: bool) -> None:
     without, _ = trained(build, 6, None, autocast=autocast)
     with_one, probe = trained(build, 6, each_step, autocast=autocast)
     assert_equal(with_one, without)
@@ -169,12 +169,12 @@ def test_numbers_that_are_kept() -> None:
     probe = Probe(mlp(), WATCHED, every=5, max_overhead=None)
     probe.step(0)
     total = torch.tensor([4.0])
-    probe.step(1, loss=total, rate=np.float32(0.5))
+    probe.step(1, loss=total, rate=np.float32(0.5))  # type: ignore[arg-type]
     total += 1
     probe.step(2, loss=torch.tensor(2.0, requires_grad=True), step=7)
     probe.note(2, {"accuracy": 1})
     probe.note(5, {"rate": 0.25})
-    assert probe.step(np.int64(5)) is not None
+    assert probe.step(np.int64(5)) is not None  # type: ignore[arg-type]
     metrics = probe.history.metrics
     assert metrics.to_numpy().tolist() == [
         [1, "loss", 4.0],

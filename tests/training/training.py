@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -75,13 +73,3 @@ def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert one.keys() == other.keys()
     different = [name for name in one if not torch.equal(torch.as_tensor(one[name]), other[name])]
     assert different == []
-
-
-def documented(library: str) -> Any:
-    """What the history is after the example of that library in the document has run."""
-    text = (Path(__file__).parents[2] / "docs" / "during-training.md").read_text("utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (code,) = (block for block in blocks if f"from {library}" in block)
-    names: dict[str, Any] = {}
-    exec(compile(code, "document", "exec"), names)
-    return names["watch"].history

@@ -1,7 +1,7 @@
 """Awkward networks, each with the sites that it must show."""
 
 from tests.zoo.calls import CALLS, Composite, Conditional, Functional, Inner, Reused, Swish, tanh_and_relu
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 from tests.zoo.graphs import GRAPHS
 from tests.zoo.layers import LAYERS
 from tests.zoo.maps import MAPS
@@ -28,6 +28,7 @@ __all__ = [
     "Conditional",
     "Functional",
     "Inner",
+    "Net",
     "Reused",
     "Swish",
     "tanh_and_relu",

@@ -14,6 +14,19 @@ def called(network: nn.Module, *given: Any) -> Any:
     return network(*given)
 
 
+class Net(nn.Module):
+    """A network of named parts whose forward pass is `body(network, *given)`."""
+
+    def __init__(self, body: Callable[..., Any], **parts: nn.Module | nn.Parameter) -> None:
+        super().__init__()
+        self.body = body
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, *given: Any, **named: Any) -> Any:
+        return self.body(self, *given, **named)
+
+
 class Made(NamedTuple):
     """A network, what it is given, and how it is run."""
 

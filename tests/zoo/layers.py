@@ -12,7 +12,7 @@ from torch.ao import quantization
 from torch.nn.utils import parametrizations, parametrize, weight_norm
 
 from tests.zoo.calls import Reused
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 
 
 def quantised() -> nn.Module:
@@ -67,34 +67,18 @@ def with_padding(network: nn.Module, x: Tensor) -> Any:
         return network(x, src_key_padding_mask=padding)
 
 
-class Attention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.attention(x, x, x)[0])
+def attention() -> Net:
+    part = nn.MultiheadAttention(8, 2, batch_first=True)
+    return Net(lambda net, x: F.relu(net.attention(x, x, x)[0]), attention=part)
 
 
-class Gates(nn.Module):
+def gates(kind: type[nn.Module]) -> Net:
     """The gates of a recurrent layer are hidden in its kernel, what follows is not."""
-
-    def __init__(self, kind: type[nn.Module]) -> None:
-        super().__init__()
-        self.layer = kind(8, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.layer(x)[0])
+    return Net(lambda net, x: torch.relu(net.layer(x)[0]), layer=kind(8, 8))
 
 
-class Cells(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.cell = nn.LSTMCell(8, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        state = self.cell(x)
-        return torch.relu(self.cell(x, state)[0])
+def cells() -> Net:
+    return Net(lambda net, x: torch.relu(net.cell(x, net.cell(x))[0]), cell=nn.LSTMCell(8, 8))
 
 
 TOKENS = (6, 5, 8)
@@ -142,12 +126,12 @@ LAYERS = {
         ["/relu"],
         inputs=lambda: (torch.randn(*TOKENS), torch.randn(*TOKENS)),
     ),
-    "attention": Awkward("nn.MultiheadAttention", Attention, ["/relu"], inputs=TOKENS),
+    "attention": Awkward("nn.MultiheadAttention", attention, ["/relu"], inputs=TOKENS),
     "lstm": Awkward(
-        "the gates of nn.LSTM, nn.GRU", lambda: Gates(nn.LSTM), ["/relu"], inputs=TOKENS, becomes="not seen"
+        "the gates of nn.LSTM, nn.GRU", lambda: gates(nn.LSTM), ["/relu"], inputs=TOKENS, becomes="not seen"
     ),
-    "gru": Awkward("the gates of nn.GRU", lambda: Gates(nn.GRU), ["/relu"], inputs=TOKENS),
-    "cells": Awkward("the gates of nn.LSTMCell", Cells, ["/relu"], becomes="not seen"),
+    "gru": Awkward("the gates of nn.GRU", lambda: gates(nn.GRU), ["/relu"], inputs=TOKENS),
+    "cells": Awkward("the gates of nn.LSTMCell", cells, ["/relu"], becomes="not seen"),
     "data parallel": Awkward(
         "nn.DataParallel without a GPU",
         lambda: nn.DataParallel(Reused(), device_ids=[]),

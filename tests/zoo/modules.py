@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.zoo.calls import Inner, Reused
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 
 
 class Shared(nn.Module):
@@ -63,13 +63,6 @@ class Failing(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = torch.tanh(x)
         raise ValueError("meant")
-
-
-class Selfmade(nn.Module):
-    """Makes a module while it runs."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.ReLU()(x)
 
 
 class Slotted(nn.Module):
@@ -124,17 +117,6 @@ def pickled() -> nn.Module:
     return network
 
 
-class Gated(nn.Module):
-    """A learned gate is no activation of data, nor is a number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = nn.Parameter(torch.zeros(8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(x) * torch.sigmoid(self.gate) * torch.tanh(x.mean())
-
-
 class Tables(nn.Module):
     """Gates and tables of weights alone, as matrices; data that are written into one count."""
 
@@ -151,18 +133,17 @@ class Tables(nn.Module):
         return torch.tanh(held) + bias.mean(0) + torch.relu(x)
 
 
-class PerSample(nn.Module):
-    """One number for each sample is data."""
+def gated() -> Net:
+    """A learned gate is no activation of data, nor is a number."""
+    return Net(
+        lambda net, x: F.relu(x) * torch.sigmoid(net.gate) * torch.tanh(x.mean()),
+        gate=nn.Parameter(torch.zeros(8)),
+    )
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x * torch.sigmoid(x.mean(1))[:, None]
 
-
-class Noisy(nn.Module):
+def add_noise(_: Net, x: Tensor) -> Tensor:
     """Noise is data, too, also in memory that was there before."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + torch.tanh(torch.randn(len(x), 8)) + torch.relu(torch.empty(len(x), 8).normal_())
+    return x + torch.tanh(torch.randn(len(x), 8)) + torch.relu(torch.empty(len(x), 8).normal_())
 
 
 MODULES = {
@@ -175,7 +156,10 @@ MODULES = {
         trains=False,
     ),
     "selfmade": Awkward(
-        "a module made in forward", Selfmade, ["/relu"], becomes="goes by the module around it: `/relu`"
+        "a module made in forward",
+        lambda: Net(lambda _, x: nn.ReLU()(x)),
+        ["/relu"],
+        becomes="goes by the module around it: `/relu`",
     ),
     "slotted": Awkward("a module with __slots__", lambda: nn.Sequential(Slotted()), ["0/relu"]),
     "direct": Awkward(
@@ -199,7 +183,7 @@ MODULES = {
         ["2"],
         becomes="seen, also in the first pass",
     ),
-    "gated": Awkward("a gate of weights, and one number for all", Gated, ["/relu"], becomes="no site"),
+    "gated": Awkward("a gate of weights, and one number for all", gated, ["/relu"], becomes="no site"),
     "tables": Awkward(
         "tables of weights alone, and one filled with data",
         Tables,
@@ -207,6 +191,12 @@ MODULES = {
         inputs=(8, 8),
         becomes="only the latter is a site",
     ),
-    "per sample": Awkward("one number for each sample", PerSample, ["/sigmoid"]),
-    "noisy": Awkward("noise", Noisy, ["/tanh", "/relu"], trains=False, becomes="a site, as data are"),
+    "per sample": Awkward(
+        "one number for each sample",
+        lambda: Net(lambda _, x: x * torch.sigmoid(x.mean(1))[:, None]),
+        ["/sigmoid"],
+    ),
+    "noisy": Awkward(
+        "noise", lambda: Net(add_noise), ["/tanh", "/relu"], trains=False, becomes="a site, as data are"
+    ),
 }

@@ -9,42 +9,32 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.zoo.calls import Functional, InPlace, Reused
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 
 
 class Tagged(Tensor):
     """A kind of tensor of the user's own."""
 
 
-class Complex(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(torch.tanh(torch.complex(x, x)).abs() - 0.5)
+def of_complex(_: Net, x: Tensor) -> Tensor:
+    return F.relu(torch.tanh(torch.complex(x, x)).abs() - 0.5)
 
 
-class Whole(nn.Module):
+def whole() -> Net:
     """F.relu of whole numbers is none; what is looked up by them is data."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = nn.Embedding(5, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(self.table(F.relu(x)))
+    return Net(lambda net, x: torch.tanh(net.table(F.relu(x))), table=nn.Embedding(5, 8))
 
 
-class Sparse(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(torch.relu(x.to_sparse()).to_dense())
+def of_sparse(_: Net, x: Tensor) -> Tensor:
+    return torch.tanh(torch.relu(x.to_sparse()).to_dense())
 
 
-class Nested(nn.Module):
+def of_nested(_: Net, x: Tensor) -> Tensor:
     """Sequences of different lengths, in one tensor."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a prototype, says torch
-            ragged = torch.nested.as_nested_tensor([x[:2], x[2:]])
-        return torch.tanh(torch.nested.to_padded_tensor(torch.relu(ragged), 0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a prototype, says torch
+        ragged = torch.nested.as_nested_tensor([x[:2], x[2:]])
+    return torch.tanh(torch.nested.to_padded_tensor(torch.relu(ragged), 0.0))
 
 
 def tagged() -> tuple[Tensor]:
@@ -64,16 +54,22 @@ NUMBERS = {
         dtype=torch.float64,
         trains=False,
     ),
-    "complex": Awkward("an activation of complex numbers", Complex, ["/relu"], becomes="passed over"),
+    "complex": Awkward(
+        "an activation of complex numbers", lambda: Net(of_complex), ["/relu"], becomes="passed over"
+    ),
     "whole numbers": Awkward(
         "an activation of whole numbers",
-        Whole,
+        whole,
         ["/tanh"],
         inputs=lambda: (torch.randint(-4, 5, (6, 3)),),
         becomes="passed over",
     ),
-    "sparse": Awkward("an activation of a sparse tensor", Sparse, ["/tanh"], becomes="passed over"),
-    "nested": Awkward("an activation of a nested tensor", Nested, ["/tanh"], becomes="passed over"),
+    "sparse": Awkward(
+        "an activation of a sparse tensor", lambda: Net(of_sparse), ["/tanh"], becomes="passed over"
+    ),
+    "nested": Awkward(
+        "an activation of a nested tensor", lambda: Net(of_nested), ["/tanh"], becomes="passed over"
+    ),
     "tagged": Awkward("a subclass of Tensor", Reused, ["act", "act#2"], inputs=tagged, trains=False),
     "one sample": Awkward("a batch of one", Reused, ["act", "act#2"], inputs=(1, 8)),
     "no sample": Awkward("an empty batch", Reused, [], inputs=(0, 8), becomes="no sites"),

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from tests.zoo.calls import Reused
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 from tests.zoo.modules import Tables
 
 
@@ -63,46 +63,29 @@ class Growing(nn.Module):
         return x
 
 
-class Threaded(nn.Module):
-    """One half runs on a thread of its own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left, self.right = (
-            nn.Sequential(nn.Linear(8, 8), nn.Tanh()),
-            nn.Sequential(nn.Linear(8, 8), nn.ReLU()),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        with ThreadPoolExecutor(1) as pool, torch.no_grad():
-            left = pool.submit(self.left, x)
-            return left.result().detach() + self.right(x)
+def threaded(network: Any, x: Tensor) -> Any:
+    with ThreadPoolExecutor(1) as pool, torch.no_grad():
+        left = pool.submit(network.left, x)
+        return left.result().detach() + network.right(x)
 
 
-class Autocast(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = Reused()
-
-    def forward(self, x: Tensor) -> Tensor:
-        with torch.autocast("cpu", torch.bfloat16):
-            return self.inner(x) + self.inner(x)
+def autocast(network: Any, x: Tensor) -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return network.inner(x) + network.inner(x)
 
 
-class Frozen(nn.Module):
+def frozen(network: Any, x: Tensor) -> Tensor:
     """Parts without gradients, in inference mode, and with a mode of the user's own."""
+    with torch.no_grad():
+        x = network.inner(x)
+    with torch.inference_mode():
+        y = torch.tanh(x)
+    with Doubling():
+        return torch.relu(x + y)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = Reused()
 
-    def forward(self, x: Tensor) -> Tensor:
-        with torch.no_grad():
-            x = self.inner(x)
-        with torch.inference_mode():
-            y = torch.tanh(x)
-        with Doubling():
-            return torch.relu(x + y)
+def layer(activation: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 8), activation)
 
 
 class Doubling(TorchFunctionMode):
@@ -179,16 +162,20 @@ WAYS = {
     ),
     "growing": Awkward("adds a layer in forward", Growing, ["layers.0", "/tanh"]),
     "threaded": Awkward(
-        "a half that runs on another thread", Threaded, ["right.1"], trains=False, becomes="not seen"
+        "a half that runs on another thread",
+        lambda: Net(threaded, left=layer(nn.Tanh()), right=layer(nn.ReLU())),
+        ["right.1"],
+        trains=False,
+        becomes="not seen",
     ),
     "autocast": Awkward(
         "torch.autocast in forward",
-        Autocast,
+        lambda: Net(autocast, inner=Reused()),
         ["inner.act", "inner.act#2", "inner.act#3", "inner.act#4"],
     ),
     "frozen": Awkward(
         "no_grad, inference_mode and a mode of one's own",
-        Frozen,
+        lambda: Net(frozen, inner=Reused()),
         ["inner.act", "inner.act#2", "/tanh", "/relu"],
         trains=False,
     ),
