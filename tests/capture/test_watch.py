@@ -330,21 +330,6 @@ def test_whole_numbers_may_go_into_a_module() -> None:
     assert pair.resolution == (torch.finfo(torch.float32).eps,) * 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs gloo and a file store")
-def test_distributed_networks_are_unwrapped(tmp_path: Any) -> None:
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
-        model, x = network("reused")
-        wrapped = nn.parallel.DistributedDataParallel(model)
-        with torch.no_grad():
-            expected = model(x)
-            with watch(wrapped) as seen:
-                assert torch.equal(wrapped(x), expected)
-    finally:
-        torch.distributed.destroy_process_group()
-    assert [site.name for site in seen.sites] == ["act", "act#2"]
-
-
 def test_autocast_and_channels_last() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.Conv2d(5, 4, 3), nn.GELU())

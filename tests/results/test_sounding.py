@@ -32,17 +32,16 @@ def test_what_is_saved_is_loaded(sounding: Sounding, tmp_path: Path, suffix: str
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "message"),
     [
-        ("fathometer.history", r"them; the file calls itself fathometer\.history$"),
-        ("fathometer.a\nb", r"them$"),
-        ("fathometer." + "x" * 99, r"them$"),
-        ([], r"them$"),
+        ("fathometer.history", r"the file calls itself fathometer\.history$"),
+        ("fathometer.a\nb", r"not a sounding; [^\n]* them$"),
+        ([], r"not a sounding; .* them$"),
     ],
 )
-def test_a_file_of_another_kind_says_which(schema: object, said: str, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_refused(schema: object, message: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps({"schema": schema, "version": 1}))
-    with pytest.raises(InputError, match=r"not a sounding; `fathometer measure` writes " + said):
+    with pytest.raises(InputError, match=message):
         load(tmp_path / "s.json")
 
 
@@ -62,16 +61,6 @@ def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> Non
     odd = Sounding((Site("", "relu", 1, 0, own=False),), records)
     again = load(odd.save(tmp_path / f"s{suffix}"))
     pd.testing.assert_frame_equal(again.records, records, check_exact=True)
-
-
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_a_file_that_is_cut_anywhere_is_refused(sounding: Sounding, tmp_path: Path, suffix: str) -> None:
-    path = sounding.save(tmp_path / f"s{suffix}")
-    content = path.read_bytes()
-    for length in range(0, len(content) - 2, max(1, len(content) // 60)):
-        path.write_bytes(content[:length])
-        with pytest.raises(InputError, match=str(path)):
-            load(path)
 
 
 def test_other_files_and_endings_are_refused(sounding: Sounding, tmp_path: Path) -> None:

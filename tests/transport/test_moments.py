@@ -6,8 +6,7 @@ import torch
 from sklearn.covariance import LedoitWolf
 
 from fathometer.errors import InputError
-from fathometer.transport import DEFAULT_RIDGE, Ridge, moments
-from fathometer.transport.moments import estimate
+from fathometer.transport import Ridge, moments
 from tests.data import correlated
 
 SHAPES = [(50, 1), (50, 8), (20, 30), (10, 100)]
@@ -46,19 +45,6 @@ def test_a_ridge_is_relative_to_the_mean_variance_or_absolute() -> None:
 def test_the_trace_is_that_of_the_matrix(n: int, d: int) -> None:
     ours = moments(correlated(n, d))
     torch.testing.assert_close(ours.trace, ours.covariance.trace())
-
-
-def test_coordinates_in_a_subspace_have_the_moments_of_the_whole() -> None:
-    x = correlated(10, 40)
-    basis = np.linalg.qr(x.T)[0]
-    whole = moments(x)
-    part = whole.within(torch.from_numpy(basis))
-    again = estimate(part.mean, part.rows, "ledoit-wolf", DEFAULT_RIDGE, 40)
-    torch.testing.assert_close(again.shrinkage, whole.shrinkage)
-    torch.testing.assert_close(again.floor, whole.floor)
-    torch.testing.assert_close(part.shrinkage, whole.shrinkage)
-    torch.testing.assert_close(part.trace, whole.trace)
-    torch.testing.assert_close(part.floor, whole.floor)
 
 
 def test_wide_data_are_never_formed_wide() -> None:

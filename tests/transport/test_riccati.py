@@ -30,7 +30,7 @@ def spd(batch: int, d: int, condition: float, seed: int = 0) -> tuple[Tensor, Te
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("condition", [1.0, 1e2, 1e4, 1e8])
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
-def test_the_solution_solves(d: int, condition: float, method: RootMethod) -> None:
+def test_the_solution_satisfies_the_equation(d: int, condition: float, method: RootMethod) -> None:
     condition = condition if d > 1 else 1.0
     (x, low_x), (y, low_y) = spd(3, d, condition), spd(3, d, condition, seed=1)
     a = solve_riccati(x, y, low_x, low_y, method=method)
@@ -40,7 +40,7 @@ def test_the_solution_solves(d: int, condition: float, method: RootMethod) -> No
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_its_derivative(method: RootMethod) -> None:
+def test_the_derivative_is_that_of_finite_differences(method: RootMethod) -> None:
     (x, low), (y, _) = spd(2, 4, 30.0), spd(2, 4, 30.0, seed=1)
 
     def solve(p: Tensor, q: Tensor) -> Tensor:
@@ -48,6 +48,8 @@ def test_its_derivative(method: RootMethod) -> None:
         return solve_riccati(p, q, low / 2, low / 2, method=method)
 
     assert torch.autograd.gradcheck(solve, (x.requires_grad_(), y.requires_grad_()))
+    equal = torch.eye(4, dtype=torch.float64).repeat(2, 1, 1)  # all eigenvalues are equal
+    assert torch.autograd.gradcheck(solve, (equal.requires_grad_(), (2 * equal.detach()).requires_grad_()))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -68,17 +70,6 @@ def test_two_samples_make_the_iteration_fall_back() -> None:
         torch.testing.assert_close(solve_riccati(*inputs, method="polar"), expected, atol=1e-6, rtol=1e-6)
 
 
-def test_its_derivative_where_all_eigenvalues_are_equal() -> None:
-    eye = torch.eye(3, dtype=torch.float64)[None]
-    low = torch.full((1,), 0.5, dtype=torch.float64)
-
-    def solve(p: Tensor, q: Tensor) -> Tensor:
-        return solve_riccati((p + p.mT) / 2, (q + q.mT) / 2, low, low)
-
-    inputs = (eye.clone().requires_grad_(), (2 * eye).requires_grad_())
-    assert torch.autograd.gradcheck(solve, inputs)
-
-
 def test_a_covariance_that_rounding_made_indefinite_is_lifted_to_its_floor() -> None:
     rows = torch.randn(3, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     singular = (rows.mT @ rows)[None].expand(2, -1, -1)
@@ -94,39 +85,25 @@ def test_a_singular_covariance_without_ridge_is_an_error() -> None:
         cholesky_factor(singular, torch.zeros(1, dtype=torch.float64))
 
 
-def test_a_failing_eigendecomposition_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    (matrix, _) = spd(2, 6, 10.0)
-    expected = torch.linalg.eigh(matrix)[0]
-
-    def fail(_: Tensor) -> None:
-        raise torch.linalg.LinAlgError("did not converge")  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(torch.linalg, "eigh", fail)
-    values, vectors = eigh(matrix)
-    torch.testing.assert_close(values, expected)
-    torch.testing.assert_close(vectors * values[:, None, :] @ vectors.mT, matrix)
-
-
-def test_a_failing_singular_value_decomposition_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_decompositions_fall_back_to_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    square = spd(2, 6, 10.0)[0]
     matrix = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = torch.linalg.eigh(square)[0]
 
     def fail(*_: object, **__: object) -> None:
         raise torch.linalg.LinAlgError("did not converge")  # type: ignore[attr-defined]
 
+    monkeypatch.setattr(torch.linalg, "eigh", fail)
     monkeypatch.setattr(torch.linalg, "svd", fail)
+    values, vectors = eigh(square)
+    torch.testing.assert_close(values, expected)
+    torch.testing.assert_close(vectors * values[:, None, :] @ vectors.mT, square)
     left, values, right = svd(matrix)
     torch.testing.assert_close(left * values[:, None, :] @ right, matrix)
     with pytest.raises(NumericalError, match="no singular value decomposition of a 5 × 3 matrix"):
         svd(matrix * float("nan"))
-
-
-def test_when_the_fallback_fails_too_it_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise scipy.linalg.LinAlgError("did not converge")
-
-    monkeypatch.setattr(scipy.linalg, "eigh", fail)
     with pytest.raises(NumericalError, match="no eigendecomposition"):
-        eigh(torch.full((1, 2, 2), float("nan"), dtype=torch.float64))
+        eigh(square * float("nan"))
 
 
 def test_a_polar_iteration_that_does_not_converge_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:

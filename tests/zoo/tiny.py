@@ -18,17 +18,18 @@ _WIDTH: dict[str, Any] = {
 }
 _TEXT = _WORDS | _WIDTH
 _GROUPED = _TEXT | {"num_key_value_heads": 2}
+_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2} | dict.fromkeys(
+    ("moe_intermediate_size", "shared_expert_intermediate_size"), 16
+)
 _IMAGE = _WIDTH | {"image_size": 32, "patch_size": 8}
+_STATES = _WORDS | {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 4}
 _STAGES: dict[str, Any] = {"hidden_sizes": [8, 16], "depths": [1, 2], "num_stages": 2}
 _TWO_SIDED: dict[str, Any] = _WORDS | {
     "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
     "decoder_start_token_id": 1,
+    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_ffn_dim": 48 for side in ("encoder", "decoder")},
 }
 
 
@@ -89,27 +90,9 @@ TRANSFORMERS = {
     "qwen3": Tiny(_GROUPED | {"head_dim": 16}),
     "gemma2": Tiny(_GROUPED | {"head_dim": 16}),
     "mixtral": Tiny(_GROUPED | {"num_local_experts": 4}),
-    "qwen2_moe": Tiny(
-        _GROUPED
-        | {
-            "moe_intermediate_size": 16,
-            "shared_expert_intermediate_size": 16,
-            "num_experts": 4,
-            "num_experts_per_tok": 2,
-        }
-    ),
-    "mamba": Tiny(_WORDS | {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 4}),
-    "mamba2": Tiny(
-        _WORDS
-        | {
-            "hidden_size": 32,
-            "num_hidden_layers": 3,
-            "state_size": 4,
-            "num_heads": 4,
-            "head_dim": 16,
-            "n_groups": 2,
-        }
-    ),
+    "qwen2_moe": Tiny(_GROUPED | _EXPERTS),
+    "mamba": Tiny(_STATES),
+    "mamba2": Tiny(_STATES | {"num_heads": 4, "head_dim": 16, "n_groups": 2}),
     "rwkv": Tiny(_TEXT | {"attention_hidden_size": 32}, trains=False),
     "t5": Tiny(_WORDS | {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}, _two_texts),
     "bart": Tiny(_TWO_SIDED, _two_texts),
