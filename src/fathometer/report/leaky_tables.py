@@ -181,9 +181,7 @@ def bottleneck_stretches(points: pd.DataFrame) -> list[tuple[float, float]]:
 def statements_of(run: LeakyRun, siblings: Iterable[LeakyRun] = ()) -> list[Statement]:
     """Check every statement of the paper that applies to a network; none if it diverged.
 
-    Args:
-        run: the network.
-        siblings: other networks; those that differ in depth alone are used for Proposition 5.
+    Of the `siblings`, those that differ in depth alone are used for Proposition 5.
     """
     if run.diverged is not None:
         return []

@@ -91,11 +91,7 @@ def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity
     """Return a row for each network with a known year: `year`, `family`, `min`, `median`, `max` over sites.
 
     Rows are in order of year. `place` is the year, with networks of one year beside each other around it.
-
-    Args:
-        soundings: by name, or a list.
-        facts: network × `year`, and `family` if known, as `known_facts` and `read_facts` return them.
-        gauge: the gauge to summarise.
+    `facts` are network × `year`, and `family` if known, as `known_facts` and `read_facts` return them.
     """
     found = signatures(soundings, gauge)
     years = facts["year"].dropna() if "year" in facts else pd.Series(dtype=float)
@@ -156,12 +152,7 @@ def predictor_table(
 ) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     """Return for each row of `best` the row, and its networks with `value`, `target` and the line `fit`.
 
-    Args:
-        best: what `best_predictors` returns.
-        statistics: network × statistic.
-        facts: network × accuracy and characteristics.
-        families: network → family.
-        target: what was predicted.
+    `best` is what `best_predictors` returns for the same statistics, facts, families and target.
     """
     found = []
     for row in best.to_dict("records"):

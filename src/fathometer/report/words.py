@@ -117,12 +117,7 @@ def run_words(run: LeakyRun, statements: Sequence[Statement] = ()) -> str:
 
 
 def sweep_words(table: pd.DataFrame, statements: Sequence[Sequence[Statement]] = ()) -> str:
-    """Describe a sweep: how many networks have the rank of their task, are critical, diverged.
-
-    Args:
-        table: a row for each network, as `LeakySweep.table` has it.
-        statements: of each network, where they were checked.
-    """
+    """Describe a sweep (`LeakySweep.table`): how many networks have the rank of their task, or diverged."""
     count, good = len(table), table[~table["diverged"]]
     parts = []
     if len(good) < count:

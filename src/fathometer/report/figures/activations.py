@@ -21,6 +21,7 @@ from fathometer.report.figures.style import (
     for_print,
     legend_above,
     note_below,
+    panel_figure,
 )
 
 if TYPE_CHECKING:
@@ -30,25 +31,15 @@ if TYPE_CHECKING:
 
 @for_print
 def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
-    """Plot for each activation its score over the stds as box plots, by mean (Figure 6).
-
-    Args:
-        atlas: what `activation_atlas` returns.
-        columns: 1 or 2, the width in columns of a page.
-    """
+    """Plot for each activation its score over the stds as box plots, by mean (Figure 6)."""
     names = list(atlas.baseline.index)
     across = min(columns + 1, len(names))
-    rows = math.ceil(len(names) / across)
-    figure = column_figure(columns, 1.35 * rows + 0.6)
-    grid = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False)
-    for axes, name in zip(grid.flat, names, strict=False):
+    figure, panels = panel_figure(columns, len(names), across, 1.35, 0.6, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
         _boxes(axes, atlas, name)
-    for place, axes in enumerate(grid.flat):
-        axes.set_visible(place < len(names))
-        last = place + across >= len(names)  # no panel below it
-        axes.tick_params("x", labelbottom=last)
-        axes.set_xlabel("mean of the inputs" if last else "")
-    for axes in grid[:, 0]:
+    for axes in panels[-across:]:
+        axes.set_xlabel("mean of the inputs")
+    for axes in panels[::across]:
         axes.set_ylabel("affinity score")
     settings = atlas.settings
     parts = [

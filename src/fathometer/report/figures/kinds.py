@@ -13,27 +13,7 @@ from fathometer.compare.clustering import Method
 from fathometer.compare.distance import Metric
 from fathometer.errors import FathometerError, InputError
 from fathometer.leaky import LeakyRun, LeakySweep
-from fathometer.report.figures.leaky import (
-    plot_affinity,
-    plot_bounded,
-    plot_dimensions,
-    plot_energies,
-    plot_ranks,
-    plot_spectra,
-    plot_training,
-)
-from fathometer.report.figures.leaky_schemes import (
-    plot_errors,
-    plot_plane,
-    plot_projection,
-    plot_steps,
-)
-from fathometer.report.figures.networks import (
-    plot_dendrogram,
-    plot_distributions,
-    plot_predictors,
-    plot_years,
-)
+from fathometer.report.figures import leaky, leaky_schemes, networks
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
 from fathometer.report.figures.soundings import Along, plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import Columns, require_matplotlib
@@ -131,12 +111,12 @@ def _signature(soundings: Named, o: PlotOptions) -> Figure:
 
 def _distribution(soundings: Named, o: PlotOptions) -> Figure:
     values, numbers = signatures(soundings, o.gauge), statistics(soundings, o.gauge)
-    return plot_distributions(values, o.gauge, numbers, columns=o.columns)
+    return networks.plot_distributions(values, o.gauge, numbers, columns=o.columns)
 
 
 def _distances(soundings: Named, o: PlotOptions) -> Figure:
     found = signature_distances(signatures(soundings, o.gauge), o.metric, gauge=o.gauge)
-    return plot_dendrogram(cluster(found, o.method), o.families, columns=o.columns)
+    return networks.plot_dendrogram(cluster(found, o.method), o.families, columns=o.columns)
 
 
 def _predictors(soundings: Named, o: PlotOptions) -> Figure:
@@ -147,7 +127,7 @@ def _predictors(soundings: Named, o: PlotOptions) -> Figure:
         )
     numbers = statistics(soundings, o.gauge)
     best = best_predictors(numbers, o.facts, o.families)
-    return plot_predictors(best, numbers, o.facts, o.families, gauge=o.gauge, columns=o.columns)
+    return networks.plot_predictors(best, numbers, o.facts, o.families, gauge=o.gauge, columns=o.columns)
 
 
 _FACTS = ("gauge", "families", "family", "allow_mismatch")
@@ -164,7 +144,9 @@ KINDS = {
     "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), least=2, most=2),
     "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), least=2, most=2),
     "years": Kind(
-        lambda named, o: plot_years(named, o.facts, o.gauge, columns=o.columns), alike=True, options=_FACTS
+        lambda named, o: networks.plot_years(named, o.facts, o.gauge, columns=o.columns),
+        alike=True,
+        options=_FACTS,
     ),
     "distances": Kind(_distances, least=2, alike=True, options=(*_FACTS, "metric", "linkage")),
     "predictors": Kind(_predictors, least=3, alike=True, options=_FACTS),
@@ -205,21 +187,21 @@ _ONE = "any network; that with L̃ nearest 7 and the lowest seed is shown"
 _SCHEMES = "equidistant and other steps with the same L and seeds"
 
 FIGURES = {
-    "1a": LeakyFigure(plot_dimensions, _DEPTHS),
-    "1b": LeakyFigure(plot_spectra, _ONE, alone=True),
-    "1c": LeakyFigure(plot_energies, f"{_ONE}, L̃ > 0", alone=True),
-    "2a": LeakyFigure(plot_errors, f"{_SCHEMES}; test samples"),
-    "2b": LeakyFigure(plot_steps, "a network with adaptive steps"),
-    "2c": LeakyFigure(plot_plane, "two schemes with the same L and seed"),
-    "3": LeakyFigure(plot_bounded, _DEPTHS),
-    "affinity": LeakyFigure(plot_affinity, _ONE, alone=True),
+    "1a": LeakyFigure(leaky.plot_dimensions, _DEPTHS),
+    "1b": LeakyFigure(leaky.plot_spectra, _ONE, alone=True),
+    "1c": LeakyFigure(leaky.plot_energies, f"{_ONE}, L̃ > 0", alone=True),
+    "2a": LeakyFigure(leaky_schemes.plot_errors, f"{_SCHEMES}; test samples"),
+    "2b": LeakyFigure(leaky_schemes.plot_steps, "a network with adaptive steps"),
+    "2c": LeakyFigure(leaky_schemes.plot_plane, "two schemes with the same L and seed"),
+    "3": LeakyFigure(leaky.plot_bounded, _DEPTHS),
+    "affinity": LeakyFigure(leaky.plot_affinity, _ONE, alone=True),
 }
 """By the paper's numbers, and `affinity`."""
 
 PICTURES = FIGURES | {
-    "ranks": LeakyFigure(plot_ranks, _ONE, alone=True),
-    "training": LeakyFigure(plot_training, "any network", alone=True),
-    "projection": LeakyFigure(plot_projection, _ONE, alone=True),
+    "ranks": LeakyFigure(leaky.plot_ranks, _ONE, alone=True),
+    "training": LeakyFigure(leaky.plot_training, "any network", alone=True),
+    "projection": LeakyFigure(leaky_schemes.plot_projection, _ONE, alone=True),
 }
 """These, and others that are not in the paper."""
 

@@ -183,12 +183,7 @@ def plot_affinity(results: Results, *, columns: Columns = 2) -> Figure:
 
 @for_print
 def plot_ranks(results: Results, *, columns: Columns = 2) -> Figure:
-    """Plot the dimensions along p: cost of identity, stable ranks of A_p and of W_p, and k*.
-
-    Args:
-        results: a run, or a sweep of which `usual_run` is shown.
-        columns: 1 or 2, the width in columns of a page.
-    """
+    """Plot the dimensions along p: cost of identity, stable ranks of A_p and of W_p, and k*."""
     run = usual_run(results)
     figure = column_figure(columns, 2.5 if columns == 1 else 3.0)
     axes = figure.subplots()
@@ -207,10 +202,6 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
     """Plot error, weight decay and `crit` over training: of one network, or of all in a sweep.
 
     Below the dashed line a network counts as critical.
-
-    Args:
-        results: a run or a sweep.
-        columns: 1 or 2, the width in columns of a page.
     """
     runs = [results] if isinstance(results, LeakyRun) else list(results.runs)
     if all(len(run.history) == 0 for run in runs):
@@ -240,15 +231,7 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
 def draw_panel(
     axes: Axes, table: pd.DataFrame, panel: Panel, names: dict[str, str] | None = None, **settings: Any
 ) -> None:
-    """Draw the columns of a panel that the table has, each in its colour.
-
-    Args:
-        axes: where.
-        table: what `path_table` returns, or a history.
-        panel: which columns, and what they are called.
-        names: other labels for some columns.
-        settings: of every line.
-    """
+    """Draw the columns of a panel that the table has, each in its colour; `names` are other labels."""
     for name, label in {**panel.series, **(names or {})}.items():
         if name in table and name in panel.series:
             _, colour, marker = SERIES[name]

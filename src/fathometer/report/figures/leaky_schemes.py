@@ -17,12 +17,7 @@ from fathometer.leaky.schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.report.figures.leaky import (
-    STEP,
-    draw_weight_spectra,
-    name_run,
-    name_spectra,
-)
+from fathometer.report.figures.leaky import STEP, draw_weight_spectra, name_run, name_spectra
 from fathometer.report.figures.style import (
     DARK,
     GREY,
@@ -108,12 +103,7 @@ def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
 
 @for_print
 def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
-    """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p.
-
-    Args:
-        results: a run, or a sweep of which `usual_run` is shown.
-        columns: 1 or 2, the width in columns of a page.
-    """
+    """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p."""
     run = usual_run(results)
     plane = project_paths([run])
     (path,) = plane.paths

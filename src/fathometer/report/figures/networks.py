@@ -30,8 +30,9 @@ from fathometer.report.figures.style import (
     for_print,
     label_of,
     legend_above,
-    legend_line,
     look,
+    name_series,
+    panel_figure,
     plain,
 )
 from fathometer.report.tables import branch_table, matrix_table, predictor_table, year_table
@@ -54,12 +55,8 @@ def plot_dendrogram(
 ) -> Figure:
     """Plot the tree, and beside it the distance matrix in the order of its leaves (Figures 5A, 14, 16, 17).
 
-    Args:
-        clustering: what `cluster` returns.
-        families: network → family; names are coloured by it, and leaves marked.
-        returns: for each merge the share of bootstrap draws in which it occurs (`Stability.merges`); it is
-            written at the merge, in percent.
-        columns: 1 or 2, the width in columns of a page.
+    Names are coloured, and leaves marked, by `families` (network → family). `returns`, for each merge the
+    share of bootstrap draws in which it occurs (`Stability.merges`), is written at the merge, in percent.
     """
     names, distances, count = clustering.names, clustering.distances, len(clustering.names)
     figure = column_figure(columns, max(1.6, 0.17 * count + 0.3) + 0.6)
@@ -99,12 +96,8 @@ def plot_distributions(
 ) -> Figure:
     """Plot a histogram of the scores of each network (Figure 5C, D).
 
-    Args:
-        signatures: by name.
-        gauge: what they hold.
-        statistics: if given, modes are marked where there are two (`bimodal`), each with at least a tenth of
-            the sites.
-        columns: 1 or 2, the width in columns of a page.
+    With `statistics`, modes are marked where there are two (`bimodal`), each with at least a tenth of the
+    sites.
     """
     if not signatures:
         raise InputError("expected at least one signature to plot, got none")
@@ -112,13 +105,11 @@ def plot_distributions(
 
     mark: Line2D | None = None
     across = min(2 * columns + 1, len(signatures))
-    rows = math.ceil(len(signatures) / across)
-    figure = column_figure(columns, (0.85 if across > 1 else 1.6) * rows + 0.45)
-    grid = figure.subplots(rows, across, sharex=True, squeeze=False)
+    figure, panels = panel_figure(columns, len(signatures), across, 0.85 if across > 1 else 1.6, 0.45)
     every = np.concatenate(list(signatures.values()))
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, 21)
-    for axes, (name, values) in zip(grid.flat, signatures.items(), strict=False):
+    for axes, (name, values) in zip(panels, signatures.items(), strict=True):
         axes.hist(values, edges, color=BLUE)
         axes.set_title(plain(name, 20), fontsize=NOTE_SIZE)
         axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
@@ -126,9 +117,6 @@ def plot_distributions(
             continue
         for mode in ("low", "high") if 0.1 <= statistics["share"][name] <= 0.9 else ():
             mark = axes.axvline(float(statistics[mode][name]), color=RED, linewidth=1, linestyle="--")
-    for place, axes in enumerate(grid.flat):
-        axes.set_visible(place < len(signatures))
-        axes.tick_params("x", labelbottom=place + across >= len(signatures))  # no panel below it
     figure.supxlabel(label_of(gauge), fontsize=8)
     figure.supylabel("sites", fontsize=8)
     if mark is not None:
@@ -150,14 +138,7 @@ def plot_predictors(
 ) -> Figure:
     """Plot the accuracy of each family against its best statistic and its best characteristic (Figure 4).
 
-    Args:
-        best: what `best_predictors` returns.
-        statistics: network × statistic.
-        facts: network × accuracy and characteristics.
-        families: network → family.
-        target: what was predicted.
-        gauge: the gauge of the statistics.
-        columns: 1 or 2, the width in columns of a page, and families in a row.
+    `best` is what `best_predictors` returns for the same statistics, facts, families and target.
     """
     shown = list(dict.fromkeys(best["family"]))
     across = min(columns, len(shown))
@@ -183,13 +164,8 @@ def plot_years(
 ) -> Figure:
     """Plot min, median and max of the scores of each network, in order of year (Figure 3).
 
-    A grey step is the median over the networks of a year of their medians.
-
-    Args:
-        soundings: by name, or a list.
-        facts: network × `year`, and `family` if known.
-        gauge: what to show.
-        columns: 1 or 2, the width in columns of a page.
+    A grey step is the median over the networks of a year of their medians. `facts` are network × `year`, and
+    `family` if known.
     """
     table = year_table(soundings, facts, gauge)
     count, room = len(table), (WIDTHS[columns] - MARGIN) / len(table)
@@ -197,7 +173,6 @@ def plot_years(
     axes = figure.subplots()
     families = list(dict.fromkeys(table["family"]))
     places = np.arange(count)
-    bar: dict[str, Any] = {"linewidth": 2.2, "linestyle": "-"}
     for number, family in enumerate(families):
         own, colour = (table["family"] == family).to_numpy(), look(number)["color"]
         axes.vlines(places[own], table["min"][own], table["max"][own], colour, linewidth=2.2, alpha=0.55)
@@ -215,7 +190,7 @@ def plot_years(
         axes.set_xticks([])
         axes.set_xlabel(f"{count} networks, in order of year")
     if 1 < len(families) <= count / 2:  # otherwise the names say as much
-        legend_above(figure, [legend_line(i, f, 24, markersize=4.5, **bar) for i, f in enumerate(families)])
+        name_series(figure, families, 24, markersize=4.5, linewidth=2.2, linestyle="-")
     return figure
 
 
@@ -248,7 +223,7 @@ def _mark_families(
             tick.set_color(style["color"])
             tree.plot(0, place, marker=style["marker"], color=style["color"], markersize=4, clip_on=False)
     if 1 < len(known) <= len(names) / 2:  # otherwise the names say as much
-        legend_above(figure, [legend_line(i, f, 24, linestyle="") for i, f in enumerate(known)])
+        name_series(figure, known, 24, linestyle="")
 
 
 def _fit(axes: Axes, table: pd.DataFrame, row: Mapping[str, Any]) -> None:

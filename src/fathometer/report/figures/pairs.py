@@ -32,11 +32,10 @@ from fathometer.report.figures.style import (
     column_figure,
     for_print,
     label_of,
-    legend_above,
-    legend_line,
-    letters_in,
     look,
+    name_series,
     plain,
+    title_left,
 )
 from fathometer.report.tables import alignment_table, step_edges
 from fathometer.results.history import History
@@ -56,11 +55,7 @@ def plot_alignment(
 ) -> Figure:
     """Plot two soundings one above the other, with lines between the sites that are aligned.
 
-    Args:
-        soundings: two, by name, or a list.
-        gauge: what to show.
-        by: `dtw`, `sites` (the same names), or `auto` (`sites` if both have the same).
-        columns: 1 or 2, the width in columns of a page.
+    They are aligned by `dtw`, by `sites` (the same names), or by `auto`: `sites` if both have the same.
     """
     from matplotlib.patches import ConnectionPatch
 
@@ -71,8 +66,7 @@ def plot_alignment(
     for number, (axes, name) in enumerate(zip((top, bottom), named, strict=True)):
         table = finite_signature(named[name], gauge)
         draw_errors(axes, table["depth"], table["mean"], table["std"], number, linestyle="-", zorder=3)
-        title = plain(name, letters_in(WIDTHS[columns] - 0.7, 8))
-        axes.set_title(title, loc="left", color=look(number)["color"], bbox=ground)
+        title_left(axes, name, WIDTHS[columns] - 0.7, color=look(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     reach_one(top, gauge)
     ends = pairs[["first_depth", "first_mean", "second_depth", "second_mean"]].to_numpy(float)
@@ -95,13 +89,7 @@ def plot_difference(
     """Plot the second sounding minus the first along their alignment, under both of them.
 
     Error bars are one standard deviation over batches, of the difference sqrt(s₁² + s₂²). The blocks are
-    those of the first network.
-
-    Args:
-        soundings: two, by name, or a list.
-        gauge: what to show.
-        by: `auto` (`sites` if both have the same, else `dtw`), `sites` or `dtw`.
-        columns: 1 or 2, the width in columns of a page.
+    those of the first network. `by` is as in `plot_alignment`.
     """
     pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
     first, second = named
@@ -128,7 +116,7 @@ def plot_difference(
         name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
     whose = f"blocks of {plain(first, 30)}" + ("\n" if columns == 1 else "; ")
     bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(pairs))
-    legend_above(figure, [legend_line(number, name) for number, name in enumerate(named)])
+    name_series(figure, named)
     return figure
 
 
@@ -139,12 +127,8 @@ def plot_path(
     """Plot residual paths: stable rank, cost of identity and speed along the blocks, with error bars.
 
     The stable rank begins with the input of the first block; a ring marks its lowest value. Several paths are
-    drawn over each other, by name where they have the same blocks, else by relative depth.
-
-    Args:
-        paths: what `residual_path` returns.
-        labels: of the lines; the names of the networks if left out.
-        columns: 1 or 2, the width in columns of a page.
+    drawn over each other, by name where they have the same blocks, else by relative depth. Without `labels`,
+    the lines have the names of the networks.
     """
     if not paths:
         raise InputError("expected at least one path to plot, got none")
@@ -173,9 +157,9 @@ def plot_path(
         shown = ["input", *(plain(name, 30) for name in names[0])]
         every[-1].set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)
     if len(paths) == 1:
-        every[0].set_title(plain(labels[0], letters_in(WIDTHS[columns] - 0.7, 8)), loc="left")
+        title_left(every[0], labels[0], WIDTHS[columns] - 0.7)
     else:
-        legend_above(figure, [legend_line(number, label) for number, label in enumerate(labels)])
+        name_series(figure, labels)
     return figure
 
 

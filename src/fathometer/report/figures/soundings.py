@@ -33,9 +33,10 @@ from fathometer.report.figures.style import (
     label_of,
     legend_above,
     legend_line,
-    letters_in,
     look,
+    name_series,
     plain,
+    title_left,
     width_of,
 )
 from fathometer.report.tables import clear_modes, relative_depth, signature_table
@@ -93,9 +94,7 @@ def plot_signature(
     axes.set_xlim(-0.6, len(table) - 0.4)
     reach_one(axes, gauge)
     room = WIDTHS[columns] * (0.78 if distribution else 1)
-    axes.set_title(
-        plain(short_name(sounding) if label is None else label, letters_in(room - 0.7, 8)), loc="left"
-    )
+    title_left(axes, short_name(sounding) if label is None else label, room - 0.7)
     if strip:
         _cells(grid[1, 0], table["mean"].to_numpy(), range(len(table)), blocks, 1.0, {"cmap": SCALE})
         axes.tick_params("x", length=0)
@@ -117,11 +116,7 @@ def plot_soundings(
 ) -> Figure:
     """Plot one sounding (`plot_signature`), or several over relative depth (`plot_overlay`).
 
-    Args:
-        soundings: at least one.
-        gauge: what to show.
-        labels: the names of the networks if left out.
-        columns: 1 or 2, the width in columns of a page.
+    Without `labels`, the networks have their own names.
     """
     if not soundings:
         raise InputError("expected at least one sounding to plot, got none")
@@ -137,12 +132,8 @@ def plot_overlay(
 ) -> Figure:
     """Plot several soundings over each other, with one standard deviation over batches as error bar.
 
-    Args:
-        soundings: by name, or a list.
-        gauge: what to show.
-        along: `depth`, from the first site of each network to its last; or `dtw`, where every site is at the
-            mean depth of the sites of the first network that it is aligned with.
-        columns: 1 or 2, the width in columns of a page.
+    With `along="depth"` each network reaches from its first site to its last; with `along="dtw"` every site
+    is at the mean depth of the sites of the first network that it is aligned with.
     """
     named = by_name(soundings)
     reference = next(iter(named))
@@ -157,7 +148,7 @@ def plot_overlay(
     axes.set_ylabel(label_of(gauge))
     reach_one(axes, gauge)
     axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain(reference, 30)}, by DTW")
-    legend_above(figure, [legend_line(number, name) for number, name in enumerate(named)])
+    name_series(figure, named)
     return figure
 
 
@@ -167,11 +158,6 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
 
     One network takes as many rows as it needs, with its blocks under them and, where it has several
     operators, a line of their colours under the cells. Several networks have a row each, of equal width.
-
-    Args:
-        soundings: by name, or a list.
-        gauge: what to show.
-        columns: 1 or 2, the width in columns of a page.
     """
     named = by_name(soundings)
     table = signature_table(named, gauge)
@@ -215,10 +201,9 @@ def _one_strip(
             axes.bar(list(part), -0.14, 1, bottom=-0.06, color=own)
         name_blocks(axes, inside, width / longest)
         axes.set_xlim(part.start - 0.5, part.start - 0.5 + longest)
-    every[0].set_title(plain(name, letters_in(WIDTHS[columns] - 0.1, 8)), loc="left")
+    title_left(every[0], name, WIDTHS[columns] - 0.1)
     if len(operators) > 1:
-        looks: dict[str, Any] = {"linewidth": 3, "marker": "", "linestyle": "-"}
-        legend_above(figure, [legend_line(number, each, **looks) for number, each in enumerate(operators)])
+        name_series(figure, operators, linewidth=3, marker="", linestyle="-")
     return figure, list(every)
 
 
@@ -274,10 +259,7 @@ def name_sites(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool =
 def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
     """Write the labels of blocks at their middles; where two would touch, the larger block keeps its label.
 
-    Args:
-        axes: site i is at i.
-        blocks: of the sites.
-        room: inches for each site.
+    Site i is at i, and has `room` inches.
     """
     labels = {block: plain(block.label, _LONGEST) for block in blocks}
     flat = all(width_of(labels[block], SMALL_SIZE) + 0.05 <= room * len(block) for block in blocks)

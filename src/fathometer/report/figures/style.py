@@ -7,8 +7,9 @@ of the caller are neither used nor changed.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
@@ -19,6 +20,7 @@ from fathometer.results.files import complete_file
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
@@ -148,6 +150,29 @@ def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=plain(name, longest), **(look(number) | settings))
+
+
+def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **settings: Any) -> None:
+    """Add a legend above the figure with the name of every series, in the style of `look`."""
+    legend_above(figure, [legend_line(i, name, longest, **settings) for i, name in enumerate(names)])
+
+
+def title_left(axes: Axes, name: object, inches: float, **settings: Any) -> None:
+    """Write a title at the left, shortened to so many inches."""
+    axes.set_title(plain(name, letters_in(inches, 8)), loc="left", **settings)
+
+
+def panel_figure(
+    columns: Columns, count: int, across: int, height: float, margin: float, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of `count` panels, `across` in a row of this height; the lowest have labels."""
+    rows = math.ceil(count / across)
+    figure = column_figure(columns, height * rows + margin)
+    every = figure.subplots(rows, across, sharex=True, squeeze=False, **shared).ravel()
+    for place, axes in enumerate(every):
+        axes.set_visible(place < count)
+        axes.tick_params("x", labelbottom=place + across >= count)  # no panel below it
+    return figure, list(every[:count])
 
 
 def plain(name: object, longest: int = 60) -> str:

@@ -84,28 +84,13 @@ def _hue(turn: float, light: bool) -> str:
 @cache
 def sounding_charts() -> dict[str, dict[str, Any]]:
     """Return the charts of one sounding: `signature` (of `sites`, `blocks`), `distribution`, `batches`."""
-    depth = alt.X(
-        "order:Q",
-        title="site, in order of depth",
-        axis=alt.Axis(grid=False, labelExpr=PLACES),
-        scale=alt.Scale(nice=False),
-    )
-    height = alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False, nice=True))
+    place = _place(alt.Scale(nice=False), alt.Scale(zero=False, nice=True))
     chosen = alt.param(name="chosen", value=-1)  # the site that the view shows in detail
-    ring = alt.when("datum.order === chosen").then(alt.value(1)).otherwise(alt.value(0))
-    signature = alt.layer(
-        _bands(),
-        data("sites").mark_rule(opacity=0.6, aria=False).encode(x=depth, y=alt.Y("low:Q"), y2="high:Q"),
-        data("sites")
-        .mark_line(strokeWidth=1, opacity=0.5, color=FAINT, aria=False)
-        .encode(x=depth, y=height),
-        data("sites")
-        .mark_point(size=180, strokeWidth=2, color=WARM, aria=False)
-        .encode(x=depth, y=height, opacity=ring),
-        _points("sites")
-        .mark_point(filled=True, size=45, opacity=1, cursor="pointer")
-        .encode(x=depth, y=height),
-    ).add_params(chosen)
+    opacity = alt.when("datum.order === chosen").then(alt.value(1)).otherwise(alt.value(0))
+    ring = data("sites").mark_point(size=180, strokeWidth=2, color=WARM, aria=False)
+    points = _points("sites").mark_point(filled=True, size=45, opacity=1, cursor="pointer")
+    layers = (_bands(), *_line(place), ring.encode(**place, opacity=opacity), points.encode(**place))
+    signature = alt.layer(*layers).add_params(chosen)
     bins = alt.Bin(maxbins=24)
     bars = data("sites").transform_filter("isValid(datum.value)").mark_bar(color=ACCENT, cornerRadiusEnd=2)
     distribution = bars.encode(
@@ -218,19 +203,16 @@ def film_charts() -> dict[str, dict[str, Any]]:
 
 
 def _frame() -> alt.TopLevelMixin:
-    axis = alt.Axis(grid=False, labelExpr=PLACES)
-    depth = alt.X("order:Q", title="site, in order of depth", axis=axis, scale=_fixed("depth", nice=False))
-    height = alt.Y("value:Q", title="{gauge}", scale=_fixed("span", nice=False, zero=False, padding=6))
-    first, sites = data("first").encode(x=depth, y=height), data("sites")
+    place = _place(_fixed("depth", nice=False), _fixed("span", nice=False, zero=False, padding=6))
+    first = data("first").encode(**place)
     before: Any = {"strokeWidth": 1, "opacity": 0.55, "color": FAINT, "aria": False}
     points = _points("sites", _fixed("operators")).mark_point(filled=True, size=45, opacity=1)
     return alt.layer(
         _bands(),
         first.mark_line(strokeDash=[4, 3], **before),
         first.mark_point(size=28, **before),
-        sites.mark_rule(opacity=0.6, aria=False).encode(x=depth, y="low:Q", y2="high:Q"),
-        sites.mark_line(strokeWidth=1, opacity=0.5, color=FAINT, aria=False).encode(x=depth, y=height),
-        points.encode(x=depth, y=height),
+        *_line(place),
+        points.encode(**place),
     ).add_params(*_given("depth", "span", "operators"))
 
 
@@ -268,6 +250,24 @@ def _bands() -> alt.Chart:
     opacity = alt.Opacity("odd:Q", scale=None, legend=None)
     blocks = data("blocks").mark_rect(color=FAINT, aria=False)
     return blocks.encode(x=alt.X("begin:Q"), x2="end:Q", opacity=opacity, tooltip=[alt.Tooltip("block:N")])
+
+
+def _place(depth: alt.Scale, height: alt.Scale) -> dict[str, Any]:
+    """Return the axes of a signature: sites in order of depth, and their values."""
+    axis = alt.Axis(grid=False, labelExpr=PLACES)
+    return {
+        "x": alt.X("order:Q", title="site, in order of depth", axis=axis, scale=depth),
+        "y": alt.Y("value:Q", title="{gauge}", scale=height),
+    }
+
+
+def _line(place: dict[str, Any]) -> tuple[alt.Chart, alt.Chart]:
+    """Draw error bars, and a thin line from site to site."""
+    sites = data("sites")
+    return (
+        sites.mark_rule(opacity=0.6, aria=False).encode(x=place["x"], y="low:Q", y2="high:Q"),
+        sites.mark_line(strokeWidth=1, opacity=0.5, color=FAINT, aria=False).encode(**place),
+    )
 
 
 def _points(name: str, scale: alt.Scale | None = None) -> alt.Chart:

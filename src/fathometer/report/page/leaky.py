@@ -106,10 +106,7 @@ def _view_data(
 def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[str]]) -> dict[str, Any]:
     """Return one network: its measures along p, its training, its paths in a plane, the statements.
 
-    Args:
-        run: the network.
-        statements: checked on it.
-        texts: of statements; new ones are added, and referred to by their place.
+    New texts of statements are added to `texts`, and referred to by their place.
     """
     measures, along = run.measure(warn=False), path_table(run)
     count = min(MAX_SAMPLES, run.path.representations.shape[-1])
@@ -214,16 +211,11 @@ def _over_the_sweep(every: Sequence[Sequence[Statement]], texts: list[list[str]]
     for statements in every:
         for statement in statements:
             found.setdefault(statement.name, []).append(statement)
-    return [
-        [
-            name,
-            _text(same[0], texts),
-            len(same),
-            sum(s.holds for s in same),
-            _side(min(s.slack for s in same)),
-        ]
-        for name, same in found.items()
-    ]
+    rows = []
+    for name, same in found.items():
+        least = _side(min(each.slack for each in same))
+        rows.append([name, _text(same[0], texts), len(same), sum(each.holds for each in same), least])
+    return rows
 
 
 def _text(statement: Statement, texts: list[list[str]]) -> int:

@@ -5,15 +5,15 @@ A view gives the data. Rows of `bands` are the bottleneck, of `marks` levels to 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.plan import Scheme
 from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
 from fathometer.report.leaky_tables import (
     LINEAR,
@@ -82,16 +82,16 @@ def _along(title: str) -> alt.X:
 
 def _series(panel: Panel) -> tuple[alt.Color, alt.Shape]:
     """Return colours and shapes of the series, the same as in print, in one legend."""
-    columns = alt.ExprRef("ceil(width / 190)")
-    legend = alt.Legend(title=None, orient="top", columns=columns, labelLimit=260, symbolOpacity=1)
-    _, colours, markers = zip(*(SERIES[name] for name in panel.series), strict=True)
-    names = list(panel.series.values())
-    return (
-        alt.Color("series:N", scale=alt.Scale(domain=names, range=list(colours)), legend=legend),
-        alt.Shape(
-            "series:N", scale=alt.Scale(domain=names, range=[_SHAPES[m] for m in markers]), legend=legend
-        ),
-    )
+    looks = {label: SERIES[name][1:] for name, label in panel.series.items()}
+    return _look("series:N", looks, columns=alt.ExprRef("ceil(width / 190)"), labelLimit=260)
+
+
+def _look(field: str, looks: Mapping[str, tuple[str, str]], **legend: Any) -> tuple[alt.Color, alt.Shape]:
+    """Return colours and shapes by name, in one legend; `looks` are colours and markers as in print."""
+    names, top = list(looks), alt.Legend(title=None, orient="top", symbolOpacity=1, **legend)
+    colours = alt.Scale(domain=names, range=[colour for colour, _ in looks.values()])
+    shapes = alt.Scale(domain=names, range=[_SHAPES[marker] for _, marker in looks.values()])
+    return alt.Color(field, scale=colours, legend=top), alt.Shape(field, scale=shapes, legend=top)
 
 
 def _bands() -> alt.Chart:
@@ -262,12 +262,4 @@ def _schemes(name: str, schemes: pd.Series[str]) -> tuple[alt.Chart, alt.Shape]:
 
 def _scheme_look(schemes: pd.Series[str]) -> tuple[alt.Color, alt.Shape]:
     """Return one colour and one shape for each scheme; the legend names those that are there."""
-    every = list(get_args(Scheme))
-    present = [scheme for scheme in every if scheme in set(schemes)]
-    legend = alt.Legend(title=None, orient="top", values=present, symbolOpacity=1)
-    colours = [SCHEME_LOOKS[scheme][0] for scheme in every]
-    shapes = [_SHAPES[SCHEME_LOOKS[scheme][1]] for scheme in every]
-    return (
-        alt.Color("scheme:N", scale=alt.Scale(domain=every, range=colours), legend=legend),
-        alt.Shape("scheme:N", scale=alt.Scale(domain=every, range=shapes), legend=legend),
-    )
+    return _look("scheme:N", SCHEME_LOOKS, values=[name for name in SCHEME_LOOKS if name in set(schemes)])

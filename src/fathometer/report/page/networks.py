@@ -49,14 +49,8 @@ def several_page(
 ) -> Page:
     """Return the report of at least two soundings that can be compared.
 
-    Distances and statistics are of affinity scores; the overlay shows every gauge that all have.
-
-    Args:
-        soundings: by name, or a list.
-        facts: network × family, accuracy, depth, parameters, gflops, year, as far as known; what the
-            soundings themselves or torchvision say, if left out.
-        allow_mismatch: also where data, reduction or samples differ; the page says so.
-        title: of the page.
+    Distances and statistics are of affinity scores; the overlay shows every gauge that all have. With
+    `allow_mismatch` data, reduction or samples may differ; the page says so.
     """
     named, complaints = _comparable(soundings, allow_mismatch)
     if len(named) < 2:
@@ -80,25 +74,15 @@ def several_page(
         sections += _predictors(numbers, known, members)
     origins = _origins(named)
     sections.append(Section(ORIGIN, (Table(origins),)))
-    on = (
-        origins["data"].iloc[0]
-        if origins["data"].nunique() == 1
-        else f"{origins['data'].nunique()} data sets"
-    )
+    data = origins["data"].unique()
+    on = data[0] if len(data) == 1 else f"{len(data)} data sets"
     families = f", {len(set(members.values()))} families" if members else ""
     name = " and ".join(named) if len(named) == 2 else f"{len(named)} networks compared"
     return Page(title or name, f"{len(named)} networks on {on}{families}", tuple(sections))
 
 
 def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title: str | None = None) -> Page:
-    """Return the report of many soundings; they may differ in data, settings and gauges.
-
-    Args:
-        soundings: by name, or a list.
-        facts: network × family, accuracy, parameters, year and other numbers, as far as known; what the
-            soundings themselves or torchvision say, if left out.
-        title: of the page.
-    """
+    """Return the report of many soundings; they may differ in data, settings and gauges."""
     named = by_name(soundings)
     known = facts_beside(named, facts)
     data = {data_name(sounding) for sounding in named.values()}
@@ -111,12 +95,7 @@ def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title
 
 
 def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, Any]:
-    """Return what the view shows: the networks, the colours of families, the known facts.
-
-    Args:
-        named: the soundings.
-        facts: a row for each, as `facts_beside` returns them.
-    """
+    """Return what the view shows: the networks, the colours of families, the `facts_beside` them."""
     members = members_of(facts)
     numbers = facts.drop(columns="family")
     networks = [
@@ -174,10 +153,7 @@ def _summary(values: pd.Series[float]) -> list[float]:
 def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return a row for each network: `family` (or None), and the numbers of which any is known.
 
-    Args:
-        named: the soundings.
-        facts: network × family, accuracy, year and other numbers; what the soundings or torchvision say, if
-            left out.
+    Without `facts`, these are what the soundings themselves or torchvision say.
     """
     found = (known_facts(named) if facts is None else facts_of(named, facts)).reindex(list(named))
     table = found.select_dtypes("number").dropna(axis="columns", how="all")

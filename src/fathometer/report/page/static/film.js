@@ -64,19 +64,12 @@ Views.film = class {
     return withParams(filled(this.charts[chart], words), known);
   }
 
-  /** The sites at one step; new objects each time, for Vega marks those it has. */
+  /** The sites at one step. */
   rows(frame) {
     const { sites, frames, errors, steps } = this.data, name = label(this.gauge);
     const values = frames[this.gauge][frame], before = frames[this.gauge][0], spread = errors[this.gauge]?.[frame];
-    return sites.site.map((site, i) => {
-      const value = values[i], error = spread?.[i] ?? 0;
-      return {
-        order: i, site, operator: sites.operator[i], value, said: `${site} ${number(value)}`,
-        low: value === null ? null : value - error, high: value === null ? null : value + error,
-        known: told(site, ["operator", sites.operator[i]], ["block", sites.block[i]], ["features", sites.features[i]],
-          [name, number(value) + (error ? ` ± ${number(error)}` : "")], [`step ${steps[0]}`, number(before[i])]),
-      };
-    });
+    return siteRows(sites, values, spread, (i) => [...["operator", "block", "features"].map((fact) => [fact, sites[fact][i]]),
+      [name, withError(values[i], spread?.[i])], [`step ${steps[0]}`, number(before[i])]]);
   }
 
   cells() {

@@ -41,11 +41,7 @@ class Network {
       + `The median is ${number(median)}, the spread ${number(spread)}.${gap}`;
   }
 
-  /** The value at a site, ± its standard deviation over batches. */
-  said(gauge, i) {
-    const error = this.std(gauge)[i];
-    return number(this.mean(gauge)[i]) + (error ? ` ± ${number(error)}` : "");
-  }
+  said(gauge, i) { return withError(this.mean(gauge)[i], this.std(gauge)[i]); }
 }
 
 /** The gauges that all networks hold, in the order of the first. */

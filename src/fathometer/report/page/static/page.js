@@ -29,6 +29,11 @@ function number(value) {
   return (Math.sign(value) * (below + below % 2) / tens).toFixed(digits);
 }
 
+/** A value, ± its standard deviation over batches. */
+function withError(value, error) {
+  return number(value) + (error ? ` ± ${number(error)}` : "");
+}
+
 /** Float32 numbers out of base64, null where there is none. */
 function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -120,20 +125,22 @@ function nameSites(spec, names) {
   return { ...spec, layer: spec.layer.map(renamed) };
 }
 
-/** Put words in place of {words} everywhere in a specification. */
-function filled(spec, words) {
-  if (typeof spec === "string") return spec.replace(/\{(\w+)\}/g, (all, name) => (name in words ? words[name] : all));
-  if (Array.isArray(spec)) return spec.map((part) => filled(part, words));
-  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, filled(v, words)]));
+/** A specification with every text in it changed. */
+function reworded(spec, change) {
+  if (typeof spec === "string") return change(spec);
+  if (Array.isArray(spec)) return spec.map((part) => reworded(part, change));
+  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, reworded(v, change)]));
   return spec;
 }
 
-/** A specification with the colours of the style sheet, as they are now, in place of `var(--name)`. */
+/** Put words in place of {words}. */
+function filled(spec, words) {
+  return reworded(spec, (text) => text.replace(/\{(\w+)\}/g, (all, name) => (name in words ? words[name] : all)));
+}
+
+/** Put the colours of the style sheet, as they are now, in place of `var(--name)`. */
 function themed(spec) {
-  if (typeof spec === "string") return spec.replace(/^var\(--(\w+)\)$/, (_, name) => colour(name));
-  if (Array.isArray(spec)) return spec.map(themed);
-  if (spec && typeof spec === "object") return Object.fromEntries(Object.entries(spec).map(([k, v]) => [k, themed(v)]));
-  return spec;
+  return reworded(spec, (text) => text.replace(/^var\(--(\w+)\)$/, (_, name) => colour(name)));
 }
 
 /** What a tip says: pairs of name and value, so that a name can be any. */

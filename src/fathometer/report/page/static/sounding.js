@@ -5,6 +5,17 @@ function bandsOf(blocks) {
   return blocks.map(([block, begin, end], i) => ({ block, begin: begin - 0.5, end: end - 0.5, odd: i % 2 ? 0.18 : 0.04 }));
 }
 
+/** A row for each site, as charts along depth take it; `known(i)` are pairs for the tip. New objects each time, for Vega marks those it has. */
+function siteRows(sites, values, errors, known) {
+  return sites.site.map((site, i) => {
+    const value = values[i], error = errors?.[i] ?? 0;
+    return {
+      order: i, site, operator: sites.operator[i], value, said: `${site} ${number(value)}`, known: told(site, ...known(i)),
+      low: value === null ? null : value - error, high: value === null ? null : value + error,
+    };
+  });
+}
+
 Views.sounding = class {
   constructor(element, data, charts) {
     Object.assign(this, { data, charts, gauge: data.gauges[0], chosen: null });
@@ -32,7 +43,7 @@ Views.sounding = class {
     this.words.textContent = this.data.words[gauge] ?? "";
     this.paint();
     if (this.finite.length) {
-      const sites = this.rows(), words = { gauge: label(gauge) };
+      const sites = siteRows(this.data.sites, this.values, this.data.std[gauge], (i) => this.known(i)), words = { gauge: label(gauge) };
       const spec = withParams(nameSites(filled(this.charts.signature, words), this.data.sites.site), { chosen: this.chosen });
       draw(this.signature, spec, { sites, blocks: bandsOf(this.data.blocks) }, (row) => this.choose(row.order));
       draw(this.distribution, filled(this.charts.distribution, words), { sites });
@@ -45,24 +56,12 @@ Views.sounding = class {
     this.describe();
   }
 
-  rows() {
-    const { sites, std } = this.data;
-    return sites.site.map((site, i) => {
-      const value = this.values[i], error = std[this.gauge][i] ?? 0;
-      return {
-        order: i, site, operator: sites.operator[i], block: sites.block[i], value,
-        low: value === null ? null : value - error, high: value === null ? null : value + error,
-        said: `${site} ${number(value)}`, known: told(site, ...this.known(i)),
-      };
-    });
-  }
-
   /** All that is known of a site, name and value. */
   known(i) {
     const { sites, mean, std, gauges } = this.data;
     return [
       ...["operator", "call", "block", "samples", "features"].map((name) => [name, sites[name][i]]),
-      ...gauges.map((gauge) => [label(gauge), number(mean[gauge][i]) + (std[gauge][i] ? ` ± ${number(std[gauge][i])}` : "")]),
+      ...gauges.map((gauge) => [label(gauge), withError(mean[gauge][i], std[gauge][i])]),
     ];
   }
 
