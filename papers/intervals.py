@@ -11,19 +11,12 @@ from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
-    """A mean and its 95 % interval.
-
-    Attributes:
-        mean: mean of the values.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        number: number of values, or of groups.
-    """
+    """A mean and its 95 % interval."""
 
     mean: float
     low: float
     high: float
-    number: int
+    number: int  # number of values, or of groups
 
     def __str__(self) -> str:
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"

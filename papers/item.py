@@ -33,32 +33,22 @@ Paper: TypeAlias = Literal["affinity", "leaky", "joined"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A published claim, and how it is decided, stated before anything is measured.
+    """A published claim, and how it is decided, stated before anything is measured."""
 
-    Attributes:
-        words: the claim, as the paper makes it.
-        test: the rule: which number, which limit, over which networks and seeds.
-        ours: whether the claim is ours and not the paper's: a wider or another reading, a correction, a check
-            of what is printed. It is decided and shown, but does not count towards the outcome of the item.
-    """
-
-    words: str
-    test: str
+    words: str  # the claim, as the paper makes it
+    test: str  # the rule: which number, which limit, over which networks and seeds
+    # whether the claim is ours and not the paper's: a wider or another reading, a correction, a check of what
+    # is printed. It is decided and shown, but does not count towards the outcome of the item.
     ours: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the test of a claim found.
+    """What the test of a claim found."""
 
-    Attributes:
-        holds: its result; None if it could not be applied, and `measured` says why.
-        measured: what was measured, in words with numbers.
-        numbers: the same for programs; NaN and infinity, which JSON does not have, are left out.
-    """
-
-    holds: bool | None
-    measured: str
+    holds: bool | None  # its result; None if it could not be applied, and `measured` says why
+    measured: str  # what was measured, in words with numbers
+    # the same for programs; NaN and infinity, which JSON does not have, are left out
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,22 +63,14 @@ Answers: TypeAlias = Mapping[str, Answer]
 
 @dataclass(frozen=True)
 class RunContext:
-    """The argument of `Item.run`.
-
-    Attributes:
-        scale: `smoke`, `small` or `paper`.
-        device: torch device.
-        folder: folder of this item, for tables and figures.
-        shared: folder of all items at this scale: trained networks and soundings, made once.
-        sources: the user's paths, by name.
-        notes: what a reader should know besides the answers; items add to it.
-    """
+    """The argument of `Item.run`."""
 
     scale: Scale
     device: str
-    folder: Path
-    shared: Path
-    sources: dict[Source, Path] = field(default_factory=dict)
+    folder: Path  # folder of this item, for tables and figures
+    shared: Path  # folder of all items at this scale: trained networks and soundings, made once
+    sources: dict[Source, Path] = field(default_factory=dict)  # the user's paths, by name
+    # what a reader should know besides the answers; items add to it
     notes: list[str] = field(default_factory=list)
 
     def pick(self, *, smoke: T, small: T, paper: T) -> T:
@@ -127,33 +109,22 @@ class Seconds(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """A figure, table or statement.
+    """A figure, table or statement."""
 
-    Attributes:
-        name: its name for `python -m papers run`; begins with the paper.
-        title: its number in the paper, and what it shows.
-        claims: the claims, by a short name.
-        run: measures, writes tables and figures to the context, and answers every claim.
-        seconds: about how long it takes: `smoke` and `small` on two cores, `paper` on an H200, or on two
-            cores if it needs no GPU. What other items have measured already is not counted again.
-        small: what the scale `small` uses instead of the published setting, in words.
-        published: what the scale `paper` uses, in words.
-        sources: what the user must name for the scale `paper`.
-        optional: further sources that it can use.
-        device: what `paper` should run on.
-        changes: which claims and tests were changed after numbers had been seen, and why; in sentences.
-    """
-
-    name: str
-    title: str
+    name: str  # its name for `python -m papers run`; begins with the paper
+    title: str  # its number in the paper, and what it shows
     claims: Mapping[str, Claim]
+    # measures, writes tables and figures to the context, and answers every claim
     run: Callable[[RunContext], Answers]
+    # about how long it takes: `smoke` and `small` on two cores, `paper` on an H200, or on two cores if it
+    # needs no GPU. What other items have measured already is not counted again.
     seconds: Seconds
-    small: str
-    published: str = "the published setting"
-    sources: tuple[Source, ...] = ()
-    optional: tuple[Source, ...] = ()
-    device: Literal["cpu", "cuda"] = "cpu"
+    small: str  # what the scale `small` uses instead of the published setting, in words
+    published: str = "the published setting"  # what the scale `paper` uses, in words
+    sources: tuple[Source, ...] = ()  # what the user must name for the scale `paper`
+    optional: tuple[Source, ...] = ()  # further sources that it can use
+    device: Literal["cpu", "cuda"] = "cpu"  # what `paper` should run on
+    # which claims and tests were changed after numbers had been seen, and why; in sentences
     changes: tuple[str, ...] = ()
 
     @property

@@ -15,15 +15,10 @@ _ORDERS = 10_000
 
 
 class Chance(NamedTuple):
-    """A statistic, and the share of orders in which it is at least as large.
-
-    Attributes:
-        value: value of the statistic.
-        p: one-sided; of all orders for up to eight values, else of 10,000, including the given one.
-    """
+    """A statistic, and the share of orders in which it is at least as large."""
 
     value: float
-    p: float
+    p: float  # one-sided; of all orders for up to eight values, else of 10,000, including the given one
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:

@@ -18,15 +18,10 @@ _MANY = 6  # kinds that colours still tell apart
 
 
 class BlockRoles(NamedTuple):
-    """The role of every site in the blocks `layerN.M` of a ResNet; none before and after them.
+    """The role of every site in the blocks `layerN.M` of a ResNet; none before and after them."""
 
-    Attributes:
-        ends: whether it is the last activation of its block, after the sum if there is one.
-        inside: whether it is another activation of a block.
-    """
-
-    ends: NDArray[np.bool_]
-    inside: NDArray[np.bool_]
+    ends: NDArray[np.bool_]  # whether it is the last activation of its block, after the sum if there is one
+    inside: NDArray[np.bool_]  # whether it is another activation of a block
 
 
 def block_roles(sites: Sequence[Site]) -> BlockRoles:

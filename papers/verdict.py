@@ -24,37 +24,22 @@ nothing was run."""
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of an item.
-
-    Attributes:
-        item: name of the item.
-        title: title of the item.
-        scale: `smoke`, `small` or `paper`.
-        claims: the claims and their tests.
-        answers: the results of the tests, by the same names; empty if nothing ran.
-        notes: what a reader should know besides.
-        command: the command that repeats it, with words instead of the user's paths.
-        device: where it ran.
-        date: when it was finished, UTC.
-        seconds: how long it took.
-        versions: versions of Python and the packages.
-        figures: names of the pictures in the same folder.
-        why: the reason, if nothing ran.
-    """
+    """The result of an item."""
 
     item: str
     title: str
     scale: Scale
     claims: Mapping[str, Claim]
+    # the results of the tests, by the same names; empty if nothing ran
     answers: Answers = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    command: str = ""
-    device: str = ""
-    date: str = ""
+    notes: Sequence[str] = ()  # what a reader should know besides
+    command: str = ""  # the command that repeats it, with words instead of the user's paths
+    device: str = ""  # where it ran
+    date: str = ""  # when it was finished, UTC
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
-    figures: Sequence[str] = ()
-    why: str = ""
+    figures: Sequence[str] = ()  # names of the pictures in the same folder
+    why: str = ""  # the reason, if nothing ran
 
     @property
     def outcome(self) -> Outcome:

@@ -52,14 +52,10 @@ def keep_figure(context: RunContext, census: Census, figure: Figure) -> None:
 
 @dataclass(frozen=True)
 class Census:
-    """The measured networks, and what is known about them.
+    """The measured networks, and what is known about them."""
 
-    Attributes:
-        soundings: by name.
-        facts: network × family, accuracy, depth, parameters, gflops, year, as far as they are known.
-    """
-
-    soundings: dict[str, Sounding]
+    soundings: dict[str, Sounding]  # by name
+    # network × family, accuracy, depth, parameters, gflops, year, as far as they are known
     facts: pd.DataFrame
 
     @classmethod
@@ -88,8 +84,7 @@ class Census:
     def by_architecture(self, numbers: pd.DataFrame) -> pd.DataFrame:
         """Average over the networks of each family and year, which are variations of one; by year.
 
-        Args:
-            numbers: a row for each network; those of no known year are left out.
+        `numbers` has a row for each network; those of no known year are left out.
         """
         known = self.facts.reindex(columns=["family", "year"]).join(numbers, how="inner")
         known = known[known["year"].notna()]
@@ -150,12 +145,7 @@ def judged(census: Census, lacking: Lacking, test: Test, beside: Test | None = N
     """Apply a test to the trained networks if all that it needs are here; else say what is missing.
 
     Where all are here with random weights, what they give is said, and nothing is decided.
-
-    Args:
-        census: all networks.
-        lacking: what is missing.
-        test: decides.
-        beside: measures the same where there are too few trained networks to decide.
+    `beside` measures the same where there are too few trained networks to decide.
     """
     missing = lacking(census.trained)
     if not missing:

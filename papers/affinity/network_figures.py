@@ -39,9 +39,7 @@ _HEADS = {"cka": "CKA", "r2": "R²"}
 def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
     """Draw distances in the order of the rows, with families apart; numbers if they fit.
 
-    Args:
-        frame: symmetric, names on both sides.
-        families: network → family; neighbours of one stand together.
+    `frame` is symmetric; neighbours of one family stand together.
     """
     names = [str(name) for name in frame.index]
     count = len(names)
@@ -150,8 +148,7 @@ def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
 def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw mean ± std by family, a panel for each metric, the tables side by side (Table 1).
 
-    Args:
-        tables: by what they are; family × (metric, `mean` or `std`).
+    Tables are family × (metric, `mean` or `std`), by title.
     """
     first = next(iter(tables.values()))
     metrics = list(dict.fromkeys(first.columns.get_level_values(0)))

@@ -33,11 +33,7 @@ _ROLES = {"end of a block": RED, "inside a block": BLUE, "before the blocks": DA
 
 @for_print
 def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
-    """Draw a column for each architecture: the distribution of its scores, and the scores along depth.
-
-    Args:
-        groups: by title.
-    """
+    """Draw a column for each architecture: the distribution of its scores, and the scores along depth."""
     figure = column_figure(2, 3.4)
     grid = figure.subplots(2, len(groups), squeeze=False, sharey="row")
     every = np.concatenate([group.scores.ravel() for group in groups.values()])
@@ -65,12 +61,7 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
 
 @for_print
 def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
-    """Draw signatures by batch size (of the first training), their means, and all trainings (Figure 8).
-
-    Args:
-        by_size: samples in a batch → scores of several trainings.
-        seeds: of all trainings, at one size.
-    """
+    """Draw signatures by batch size (of the first training), their means, and all trainings (Figure 8)."""
     figure = column_figure(2, 2.7)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.3, 0.8, 1.3])
     sizes = list(by_size)
@@ -123,9 +114,7 @@ def plot_training(before: Scores, after: Scores) -> Figure:
 def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]) -> Figure:
     """Draw signatures of ResNets of several depths, and the means of both kinds of sites (Figure 13).
 
-    Args:
-        groups: by depth, several trainings each.
-        published: by depth, one training each, made elsewhere; may be empty.
+    Both are by depth; `published` has one training each, made elsewhere, and may be empty.
     """
     from matplotlib.lines import Line2D
 
@@ -168,9 +157,7 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
 def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
     """Draw how far signatures on other data are from those on the reference (Figure 15).
 
-    Args:
-        table: of networks trained here: network, seed, data, metric and distance.
-        zoo: of networks of ImageNet, which may be none: network, data, metric and distance.
+    `zoo` has networks of ImageNet, and may be empty.
     """
     figure = column_figure(2, 2.7 if zoo.empty else 4.9)
     grid = figure.subplots(1 if zoo.empty else 2, 2, squeeze=False)
@@ -209,9 +196,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
 def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> Figure:
     """Draw each criterion by way of training, as its deviation from the mean over all ways (Table 3).
 
-    Args:
-        values: method, seed, and a column for each criterion.
-        groups: for each panel, which has a scale of its own, columns → their titles.
+    `groups` has for each panel, which has a scale of its own, columns and their titles.
     """
     figure = column_figure(2, 2.7)
     methods = list(dict.fromkeys(values["method"]))

@@ -28,15 +28,10 @@ trained_item = partial(Item, sources=("cifar10",), device="cuda")
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Soundings of one architecture.
-
-    Attributes:
-        kind: the architecture.
-        soundings: by the seed of the training.
-    """
+    """Soundings of one architecture."""
 
     kind: str
-    soundings: Mapping[int, Sounding]
+    soundings: Mapping[int, Sounding]  # by the seed of the training
 
     @cached_property
     def scores(self) -> Scores:

@@ -26,15 +26,10 @@ _RECORD = 1 + 3 * 32 * 32  # bytes of a label and an image in CIFAR-10's binarie
 
 
 class Pictures(NamedTuple):
-    """Images and their labels.
+    """Images and their labels."""
 
-    Attributes:
-        pixels: uint8, `[n, 3, size, size]`.
-        labels: int64, `[n]`.
-    """
-
-    pixels: Tensor
-    labels: Tensor
+    pixels: Tensor  # uint8, `[n, 3, size, size]`
+    labels: Tensor  # int64, `[n]`
 
     def normalised(self) -> Tensor:
         """`(pixels / 255 − mean) / std`, float32."""

@@ -48,15 +48,10 @@ class TrainingKey(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network after its training.
-
-    Attributes:
-        module: itself, in eval mode.
-        accuracy: on the test set, per cent.
-    """
+    """A network after its training."""
 
     module: nn.Module
-    accuracy: float
+    accuracy: float  # on the test set, per cent
 
 
 def samples_of(context: RunContext) -> int:
@@ -139,15 +134,7 @@ def measured(
 ) -> Sounding:
     """Load the sounding of a network on images, or measure it first.
 
-    Args:
-        context: where.
-        name: of the network.
-        weights: which it has; with the name it tells the network from all others.
-        network: gives it, if need be.
-        data: the test images, the training images, or others.
-        samples: in a batch.
-        batches: how many; all that the data give if left out.
-        gauges: which.
+    Name and `weights` tell the network from all others. `batches` are all that the data give if left out.
     """
     count = samples or samples_of(context)
     what = data if isinstance(data, str) else data.name

@@ -29,29 +29,17 @@ PAD = 4
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train.
+    """How to train."""
 
-    Attributes:
-        epochs: passes over the data.
-        batch: images in a step.
-        learning_rate: the highest of the cycle.
-        decay: weight decay.
-        method: which of the ways.
-        smoothing: label smoothing.
-        mixing: α of Beta(α, α), by which images and labels are mixed; 0 for none.
-        augment: whether to crop at random, and to flip if `flips`.
-        flips: whether a mirrored image keeps its label; a digit does not.
-    """
-
-    epochs: int = 24
-    batch: int = 512
-    learning_rate: float = 0.5
+    epochs: int = 24  # passes over the data
+    batch: int = 512  # images in a step
+    learning_rate: float = 0.5  # the highest of the cycle
     decay: float = 5e-4
     method: Method = "sgd"
     smoothing: float = 0.0
-    mixing: float = 0.0
-    augment: bool = True
-    flips: bool = True
+    mixing: float = 0.0  # α of Beta(α, α), by which images and labels are mixed; 0 for none
+    augment: bool = True  # whether to crop at random, and to flip if `flips`
+    flips: bool = True  # whether a mirrored image keeps its label; a digit does not
 
     def by(self, method: Method) -> TrainingConfig:
         """Return the same configuration with one thing changed.

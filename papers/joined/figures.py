@@ -74,11 +74,7 @@ def plot_finding(
 ) -> Figure:
     """Draw the gap and the negative part; rank correlations of the predictors by L̃; held-out errors.
 
-    Args:
-        layers: of all networks.
-        along: by the name of a predictor and L̃, the rank correlation with the gap along the path.
-        errors: by the same name, the held-out error.
-        without: the error without a predictor.
+    Rank correlations are by predictor and L̃, errors by predictor; `without` is the error without one.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize

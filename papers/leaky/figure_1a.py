@@ -35,14 +35,7 @@ def run(context: RunContext) -> Answers:
 
 
 def approach(table: pd.DataFrame, column: str, side: Literal["below", "above"], start: float = 0.0) -> Answer:
-    """Check whether a column approaches k* from one side: its intervals on that side, nearer and nearer.
-
-    Args:
-        table: a row for each network, with `effective_depth`.
-        column: what.
-        side: from which side.
-        start: the least L̃ that counts.
-    """
+    """Check whether a column approaches k* from one side: its intervals on that side, nearer and nearer."""
     rows = table[table["effective_depth"] >= start]
     groups = rows.groupby("effective_depth")[column]
     intervals = [mean_interval(values) for _, values in groups]

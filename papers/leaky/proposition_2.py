@@ -29,17 +29,11 @@ NEARBY = 1e-3
 
 
 class Descent(NamedTuple):
-    """The ends of descents on the cost of identity of some matrices.
+    """The ends of descents on the cost of identity of some matrices."""
 
-    Attributes:
-        costs: along the way, `[records, matrices]`.
-        negative: ‖A₋‖/‖A‖ at the end, `[matrices]`.
-        records: the steps at which costs were recorded.
-    """
-
-    costs: Tensor
-    negative: Tensor
-    records: list[int]
+    costs: Tensor  # along the way, `[records, matrices]`
+    negative: Tensor  # ‖A₋‖/‖A‖ at the end, `[matrices]`
+    records: list[int]  # the steps at which costs were recorded
 
 
 def run(context: RunContext) -> Answers:

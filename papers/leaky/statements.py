@@ -14,18 +14,11 @@ from papers.leaky.networks import name_of
 
 
 class CheckedStatement(NamedTuple):
-    """A statement, and what it was measured on.
+    """A statement, and what it was measured on."""
 
-    Attributes:
-        kind: of paths or matrices: `trained`, `solved`, `flow`, `drawn` …
-        where: which one.
-        depth: L̃; NaN where there is none.
-        statement: with both sides.
-    """
-
-    kind: str
+    kind: str  # of paths or matrices: `trained`, `solved`, `flow`, `drawn` …
     where: str
-    depth: float
+    depth: float  # L̃; NaN where there is none
     statement: Statement
 
 
