@@ -38,16 +38,11 @@ class Hamiltonians(NamedTuple):
 
 
 class Energies(NamedTuple):
-    """Stable energies of each layer, `[layers]`, with K_p + γ_p I in the place of K_p.
+    """Stable energies of each layer, `[layers]`, with K_p + γ_p I in the place of K_p."""
 
-    Attributes:
-        kinetic: 1/(2L̃) ‖∂A‖².
-        potential: −L̃/2 ‖A‖².
-        cross: ⟨∂A, A⟩ = Tr[∂A (K + γI)⁻¹ Aᵀ]; the paper writes a factor L̃ before it, which is not there.
-    """
-
-    kinetic: Tensor
-    potential: Tensor
+    kinetic: Tensor  # 1/(2L̃) ‖∂A‖²
+    potential: Tensor  # −L̃/2 ‖A‖²
+    # ⟨∂A, A⟩ = Tr[∂A (K + γI)⁻¹ Aᵀ]; the paper writes a factor L̃ before it, which is not there
     cross: Tensor
 
     @property
@@ -211,17 +206,11 @@ def require_depth(effective_depth: float) -> float:
 
 
 class Balance(NamedTuple):
-    """The terms of Proposition 9, `[layers]` each; `theory.norm_growth` is the statement.
+    """The terms of Proposition 9, `[layers]` each; `theory.norm_growth` is the statement."""
 
-    Attributes:
-        norms: ‖W_l‖².
-        changes: Tr[B_l A_lᵀ] − Tr[B_{l−1} A_{l−1}ᵀ].
-        expected_changes: ρ_l ‖b_l‖² / L̃, to which they are equal at a critical point, for any number of
-            layers.
-    """
-
-    norms: Tensor
-    changes: Tensor
+    norms: Tensor  # ‖W_l‖²
+    changes: Tensor  # Tr[B_l A_lᵀ] − Tr[B_{l−1} A_{l−1}ᵀ]
+    # ρ_l ‖b_l‖² / L̃, to which they are equal at a critical point, for any number of layers
     expected_changes: Tensor
 
     @property

@@ -119,17 +119,11 @@ def measure_path(
 
 
 class BottleneckRank(NamedTuple):
-    """How many dimensions pass through the narrowest layer.
+    """How many dimensions pass through the narrowest layer."""
 
-    Attributes:
-        rank: k, the number of singular values above L̃/2.
-        gap: s_k / s_{k+1}; infinite if there is no s_{k+1}, NaN if k = 0.
-        layer: the layer they were counted in, from 1.
-    """
-
-    rank: int
-    gap: float
-    layer: int
+    rank: int  # k, the number of singular values above L̃/2
+    gap: float  # s_k / s_{k+1}; infinite if there is no s_{k+1}, NaN if k = 0
+    layer: int  # the layer they were counted in, from 1
 
 
 def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
@@ -139,11 +133,8 @@ def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
     chosen by the stable rank of Proposition 1, with the nuclear norm. The common one, ‖W‖_F² / ‖W‖_op², is
     also small if a single singular value is large, as in the first and last layers, which are no bottleneck:
     over 12 small networks it leaves gaps from 2 to 27, and two wrong ranks; this one has gaps from 26 to 304.
-    The bias belongs to W: without it the last layer may be chosen too.
-
-    Args:
-        spectra: the singular values of W with its bias, decreasing, `[layers, width]`.
-        effective_depth: L̃ > 0.
+    `spectra` are the singular values of W with its bias, decreasing, `[layers, width]`; without the bias the
+    last layer may be chosen too.
 
     Example:
         >>> spectra = torch.tensor([[4.0, 3.9, s, 0.1] for s in (3.0, 0.2, 2.5)])

@@ -112,14 +112,7 @@ def claimed(path: Path) -> Iterator[None]:
 
 
 class SweepFolder:
-    """The folder of one sweep.
-
-    Attributes:
-        path: its path.
-        designs: designs of all networks.
-        tasks: data of all networks.
-        recipe: how they are trained.
-    """
+    """The folder of one sweep, with the designs and data of all networks, and how they are trained."""
 
     def __init__(self, path: Path, plan: _Plan, entries: dict[str, Any], tasks: Sequence[Task]) -> None:
         self.path, self.designs, self.tasks, self.recipe = path, plan.designs, list(tasks), plan.recipe
@@ -306,11 +299,8 @@ def _task(path: Path) -> Task:
         x, y, x_test, y_test = (tensors[name].double() for name in ("x", "y", "x_test", "y_test"))
     except KeyError as error:
         raise InputError(f"{path}: not the data of a sweep ({error} is missing)") from error
-    if (
-        {part.ndim for part in (x, y, x_test, y_test)} != {2}
-        or len(x) != len(y)
-        or len(x_test) != len(y_test)
-    ):
+    flat = all(part.ndim == 2 for part in (x, y, x_test, y_test))
+    if not flat or len(x) != len(y) or len(x_test) != len(y_test):
         raise InputError(f"{path}: not the data of a sweep (the shapes do not fit)")
     return Task(x, y, x_test, y_test, facts["rank"], facts["description"])
 

@@ -26,15 +26,10 @@ CONFIDENCE = 0.95
 
 
 class Projection(NamedTuple):
-    """Paths in the plane that shows most of them.
+    """Paths in the plane that shows most of them."""
 
-    Attributes:
-        paths: one array for each path, `[points, 2]`.
-        explained: the two shares of the variance.
-    """
-
-    paths: list[npt.NDArray[np.float64]]
-    explained: tuple[float, float]
+    paths: list[npt.NDArray[np.float64]]  # one array for each path, `[points, 2]`
+    explained: tuple[float, float]  # the two shares of the variance
 
 
 def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:

@@ -22,17 +22,12 @@ Function = TypeVar("Function", bound="Callable[..., object]")
 
 
 class Parameters(NamedTuple):
-    """Learned parameters, or their gradients.
+    """Learned parameters, or their gradients."""
 
-    Attributes:
-        weights: W, `[layers, S, width, width + 1]`, on a GPU with columns of zeros up to a multiple of 4.
-        inward: `[S, width, inputs]`.
-        outward: `[S, outputs, width]`.
-    """
-
+    # W, `[layers, S, width, width + 1]`, on a GPU with columns of zeros up to a multiple of 4
     weights: Tensor
-    inward: Tensor
-    outward: Tensor
+    inward: Tensor  # `[S, width, inputs]`
+    outward: Tensor  # `[S, outputs, width]`
 
 
 class Losses(NamedTuple):
@@ -43,15 +38,10 @@ class Losses(NamedTuple):
 
 
 class Pointwise(NamedTuple):
-    """The two operations between matrix products, in place; on a GPU they are compiled.
+    """The two operations between matrix products, in place; on a GPU they are compiled."""
 
-    Attributes:
-        activate: (a, s, c): s ← σ(a), a ← c a.
-        backward: (t, s, g, c): t ← σ'(s) t + c g.
-    """
-
-    activate: Callable[[Tensor, Tensor, Tensor], object]
-    backward: Callable[[Tensor, Tensor, Tensor, Tensor], object]
+    activate: Callable[[Tensor, Tensor, Tensor], object]  # (a, s, c): s ← σ(a), a ← c a
+    backward: Callable[[Tensor, Tensor, Tensor, Tensor], object]  # (t, s, g, c): t ← σ'(s) t + c g
 
 
 class Stack:

@@ -74,12 +74,7 @@ def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor
     """Make one adaptive update, towards equal moves ‖A_l − A_{l−1}‖ / ‖A_l‖ in all layers.
 
     The paper's ρ_l ∝ c_l⁻¹ with c_l = move_l / ρ_l is a fixed-point step. ρ_l ∝ ρ_l · move_l^(−damping) has
-    the same fixed point and converges; with `damping` 1 it is the paper's.
-
-    Args:
-        steps: ρ, `[..., layers]`.
-        moves: `[..., layers]`.
-        damping: the exponent.
+    the same fixed point and converges; with `damping` 1 it is the paper's. Steps and moves: `[..., layers]`.
 
     Example:
         >>> rebalanced(equidistant(2), torch.tensor([1.0, 3.0], dtype=torch.float64), 1.0).tolist()

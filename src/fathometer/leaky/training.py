@@ -29,13 +29,7 @@ WARM_UP = 3  # epochs before a CUDA graph is captured
 
 
 class Training:
-    """A stack of networks, and how far its training is.
-
-    Args:
-        designs: designs of networks of one shape.
-        tasks: the data of each.
-        recipe: how to train.
-        device: device to train on.
+    """A stack of networks of one shape, and how far its training is.
 
     Attributes:
         nets: the networks after the last segment; one that diverged, or was critical enough to stop, as it

@@ -165,14 +165,9 @@ def _norm(weights: Tensor, rho: Tensor) -> float:
 
 
 def through_layer(start: Tensor, weight: Tensor, step: float, depth: float, sigma: Nonlinearity) -> Tensor:
-    """Integrate ∂α = −L̃α + Wσ(α) over a layer of length ρ = `step` with constant W.
+    """Integrate ∂α = −L̃α + Wσ(α), α `[width, samples]`, over a layer of length ρ = `step` with constant W.
 
-    Args:
-        start: α, `[width, samples]`.
-        weight: W, `[width, width + 1]`.
-        step: ρ.
-        depth: L̃.
-        sigma: the nonlinearity; others than `relu` and `identity` take a general integrator.
+    A nonlinearity other than `relu` and `identity` takes a general integrator.
 
     Example:
         >>> from fathometer.leaky.model import nonlinearity
