@@ -89,7 +89,8 @@ class Adam(Descent):
 
     def _move(self, number: int, size: Tensor) -> None:
         parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)
-        self._update(*(part[number] for part in parts), size)
+        p, g, m, v = (part[number] for part in parts)
+        self._update(p, g, m, v, size)
 
     def state(self) -> dict[str, Tensor]:
         """Return m, v and the epoch by name."""
