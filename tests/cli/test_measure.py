@@ -17,7 +17,7 @@ from PIL import Image
 from fathometer import load
 from fathometer.cli import main
 from fathometer.cli.outputs import slug
-from fathometer.results.locks import locked
+from fathometer.results.files import locked
 
 NETS = """
 import torch, time

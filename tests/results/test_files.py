@@ -13,8 +13,14 @@ import filelock
 import pytest
 
 from fathometer import InputError
-from fathometer.results.files import STALE_AFTER, WriteError, complete_file, remove_leftovers
-from fathometer.results.locks import is_locked, locked
+from fathometer.results.files import (
+    STALE_AFTER,
+    WriteError,
+    complete_file,
+    is_locked,
+    locked,
+    remove_leftovers,
+)
 
 
 def test_two_writers_have_two_temporary_files(tmp_path: Path) -> None:
@@ -61,7 +67,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 def test_a_killed_process_releases_its_lock_also_if_it_had_forked(tmp_path: Path) -> None:
     code = f"""
 import os, time
-from fathometer.results.locks import locked
+from fathometer.results.files import locked
 from pathlib import Path
 with locked(Path({str(tmp_path / "lock")!r})) as mine:
     assert mine

@@ -73,7 +73,7 @@ def measure(
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.measuring.options import MeasureOptions
     from fathometer.measuring.subject import load_subject
-    from fathometer.results.locks import locked
+    from fathometer.results.files import locked
 
     measuring, opening = split_options(options)
     chosen = MeasureOptions.from_plain(measuring)

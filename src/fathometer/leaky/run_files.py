@@ -25,10 +25,15 @@ from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import given
 from fathometer.leaky.teacher import Task
-from fathometer.results.files import WriteError, check_format, complete_file, remove_leftovers
-from fathometer.results.locks import locked
+from fathometer.results.files import (
+    WriteError,
+    check_format,
+    complete_file,
+    locked,
+    remove_leftovers,
+    strict_json,
+)
 from fathometer.results.provenance import Provenance, weights_hash
-from fathometer.results.standard_json import strict_json
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1

@@ -20,9 +20,8 @@ from fathometer.errors import TooFewSamplesError, check_whole
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
-from fathometer.measuring.loop import Loop, Progress
+from fathometer.measuring.loop import Loop, Progress, evaluating, placed
 from fathometer.measuring.options import MeasureOptions, with_changes
-from fathometer.measuring.placement import evaluating, placed
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions

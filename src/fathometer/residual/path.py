@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from fathometer.capture import OPERATORS, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 from fathometer.measuring.batches import batches_of, pieces, run
-from fathometer.measuring.loop import Progress
+from fathometer.measuring.loop import Progress, evaluating
 from fathometer.measuring.measure import measure
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
-from fathometer.measuring.placement import evaluating
 from fathometer.models import LoadedModel
 from fathometer.residual.blocks import find_activation, find_blocks
 from fathometer.residual.gauges import PathGauges

@@ -1,17 +1,22 @@
-"""Files that are written completely or not at all."""
+"""Files: written completely or not at all, locked by one process at a time, JSON as its standard has it."""
 
 from __future__ import annotations
 
 import errno
 import glob
+import json
+import math
 import os
 import re
 import time
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from fathometer.errors import InputError
 
@@ -22,6 +27,11 @@ _DIGITS = (
 _TOKEN = "[0-9a-f]" * _DIGITS
 _PROBE = 4096  # bytes
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
+_HALF = r"\ud"  # how half a character begins in JSON; a whole one may, too
+_LOCK_TIMEOUT = (
+    0.05  # seconds; another process may hold the file for a moment, only to see whether it is locked
+)
+_POLL = 0.002
 
 
 class WriteError(InputError):
@@ -100,3 +110,84 @@ def _flush(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Hold a lock file during the `with` block and remove it at the end; False if another process has it.
+
+    On a file system without locks it always succeeds, with a warning.
+    """
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=_LOCK_TIMEOUT, poll_interval=_POLL)
+    except Timeout:
+        yield False
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise InputError(f"{path}: cannot be locked ({error.strerror or error})") from error
+        warnings.warn(
+            f"{path.parent}: the file system has no locks; two processes may do the same work", stacklevel=4
+        )
+    try:
+        yield True
+    finally:
+        with suppress(OSError):  # on Windows a file that is open cannot be removed; filelock does it there
+            path.unlink()
+        lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock file."""
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
+def strict_json(text: str | bytes) -> Any:
+    r"""Parse JSON. `NaN` and `Infinity` are refused: the standard does not have them.
+
+    Halves of characters, which no table and no page can hold, become question marks.
+
+    Raises:
+        ValueError: if it is not JSON; a `RecursionError` if it is too deep.
+
+    Example:
+        >>> strict_json(r'{"name": "caf\udce9", "count": 1e3}')
+        {'name': 'caf?', 'count': 1000.0}
+    """
+    found = json.loads(text, parse_constant=_refuse_constant)
+    if _HALF in (text if isinstance(text, str) else text.decode()).lower():
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    return found
+
+
+def read_json(path: Path, what: str) -> Any:
+    """Parse a JSON file; errors say that it is not `what`."""
+    try:
+        return strict_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: broken, or not {what} ({error})") from error
+
+
+def as_json_number(number: Any) -> Any:
+    """Return a number as JSON can hold it, infinities and NaN as text; other values stay as they are.
+
+    Example:
+        >>> as_json_number(0.5), as_json_number(float("-inf"))
+        (0.5, '-inf')
+    """
+    return number if not isinstance(number, float) or math.isfinite(number) else str(number)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")

@@ -12,9 +12,8 @@ import msgspec
 
 from fathometer.errors import InputError
 from fathometer.results import sounding_file
-from fathometer.results.files import check_format, complete_file
+from fathometer.results.files import as_json_number, check_format, complete_file, read_json, strict_json
 from fathometer.results.history import Cost, History, metrics_frame
-from fathometer.results.standard_json import as_json_number, read_json, strict_json
 
 SCHEMA = "fathometer.history"
 VERSION = 1

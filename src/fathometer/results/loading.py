@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.results import history_file, sounding_file
-from fathometer.results.standard_json import read_json
+from fathometer.results.files import read_json
 
 
 def load(path: str | Path) -> Any:

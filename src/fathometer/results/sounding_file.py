@@ -14,10 +14,9 @@ import pandas as pd
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.gauges.registry import fault_of
-from fathometer.results.files import check_format, complete_file
+from fathometer.results.files import as_json_number, check_format, complete_file, read_json, strict_json
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import KEYS, Sounding
-from fathometer.results.standard_json import as_json_number, read_json, strict_json
 
 SCHEMA = "fathometer.sounding"
 VERSION = 1

@@ -15,9 +15,8 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from fathometer.errors import FathometerError, InputError, first_line
-from fathometer.results.files import complete_file
+from fathometer.results.files import complete_file, is_locked, locked
 from fathometer.results.history_file import SCHEMA as HISTORY
-from fathometer.results.locks import is_locked, locked
 from fathometer.results.sounding import Sounding
 from fathometer.results.sounding_file import from_json, load
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from fathometer.errors import InputError
+from fathometer.results.files import strict_json
 from fathometer.results.provenance import now
 from fathometer.results.sounding import Sounding
 from fathometer.results.sounding_file import from_json, to_json
-from fathometer.results.standard_json import strict_json
 from fathometer.results.store import Store as Files
 from fathometer.survey.tasks import Task, labelled
 
