@@ -67,10 +67,11 @@ def blocks_of(sites: Sequence[Site]) -> tuple[Block, ...]:
     if len(best) < MIN_BLOCKS and deeper:
         return tuple(_joined(deeper[0]))
     labels = _labels([span.home for span in best])
-    return tuple(
-        Block(".".join(span.home), labels[span.home] or _without_module(sites, span), span.start, span.stop)
-        for span in best
-    )
+    found = []
+    for span in best:
+        outside = sites[span.start].name if span.stop - span.start == 1 else "network"  # in no module
+        found.append(Block(".".join(span.home), labels[span.home] or outside, span.start, span.stop))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,3 @@ def _labels(homes: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
         own = (end for end in ends if not any(other[-len(end) :] == end for other in known - {home}))
         labels[home] = ".".join(next(own, home))
     return labels
-
-
-def _without_module(sites: Sequence[Site], span: _Span) -> str:
-    """Return a name for sites that are in no module."""
-    return sites[span.start].name if span.stop - span.start == 1 else "network"

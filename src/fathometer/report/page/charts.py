@@ -186,19 +186,13 @@ def film_charts() -> dict[str, dict[str, Any]]:
     """
     on_canvas = {"usermeta": {"embedOptions": {"renderer": "canvas"}}}  # thousands of cells
     text = "{gauge} at every site in order of depth at the current step, behind it the first"
+    linear = _metric(alt.Scale(zero=False, nice=True), alt.Axis(format=PLAIN, tickCount=5))
+    log = _metric(alt.Scale(type="log", nice=True), powers())
     return {
         "frame": as_spec(_frame(), text, 300),
         "map": as_spec(_map(), "{gauge} of every site at every step", 240) | on_canvas,
-        "metric-linear": as_spec(
-            _metric(alt.Scale(zero=False, nice=True), alt.Axis(format=PLAIN, tickCount=5)),
-            "{metric} over the steps",
-            200,
-        ),
-        "metric-log": as_spec(
-            _metric(alt.Scale(type="log", nice=True), powers()),
-            "{metric} over the steps, on a logarithmic axis",
-            200,
-        ),
+        "metric-linear": as_spec(linear, "{metric} over the steps", 200),
+        "metric-log": as_spec(log, "{metric} over the steps, on a logarithmic axis", 200),
     }
 
 

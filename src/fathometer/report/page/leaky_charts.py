@@ -60,19 +60,14 @@ def run_charts() -> dict[str, dict[str, Any]]:
 
 
 def _height(panel: Panel, field: str = "value:Q") -> alt.Y:
-    axis: Any = {}
-    if panel.axis == "symlog":
-        axis = {
-            "axis": alt.Axis(values=_TICKS, format=PLAIN, labelOverlap=True),
-            "scale": alt.Scale(type="symlog", constant=LINEAR),
-        }
-    elif panel.axis == "log":
-        axis = {"axis": powers(), "scale": alt.Scale(type="log")}
-    elif panel.axis == "unit":
-        axis = {"scale": alt.Scale(domain=[0, 1])}
-    else:
-        axis = {"scale": alt.Scale(zero=False, nice=True)}
-    return alt.Y(field, title=panel.y, **axis)
+    ticks = alt.Axis(values=_TICKS, format=PLAIN, labelOverlap=True)
+    scales: dict[str, Any] = {
+        "symlog": {"axis": ticks, "scale": alt.Scale(type="symlog", constant=LINEAR)},
+        "log": {"axis": powers(), "scale": alt.Scale(type="log")},
+        "unit": {"scale": alt.Scale(domain=[0, 1])},
+        "linear": {"scale": alt.Scale(zero=False, nice=True)},
+    }
+    return alt.Y(field, title=panel.y, **scales[panel.axis])
 
 
 def _along(title: str) -> alt.X:
