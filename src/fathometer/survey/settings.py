@@ -58,6 +58,10 @@ class Settings:
             raise AttributeError(name)
         return dict(self.entries)[name]
 
+    def changed(self, **values: Any) -> Settings:
+        """Return the settings with some of them changed."""
+        return Settings(**{**self.as_dict(), **values})
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, which are part of a sounding's address."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in self.entries}
