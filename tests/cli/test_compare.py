@@ -189,7 +189,7 @@ def test_no_number_is_cut_at_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"a_network_with_a_long_name_of_a_family_{i}" for i in range(6)]
-    more = {key: RNG.random(9) for key in ("cka", "norm", "sparsity_change", "entropy_change", "r2")}
+    more: Any = {key: RNG.random(9) for key in ("cka", "norm", "sparsity_change", "entropy_change", "r2")}
     for i, name in enumerate(names):
         other: Any = (
             {"data": f"photos{i or ''}"} if question[-1] in ("data", "photos") else {"sha256": str(i)}
@@ -237,7 +237,7 @@ def test_two_soundings_that_nothing_sets_apart_are_called_by_their_files(
 
 def test_a_constant_companion_is_named(networks: Command, folder: Path) -> None:
     for name in "ab":
-        constant = {"r2": np.ones(6), "norm": np.full(6, 3.0)}
+        constant: Any = {"r2": np.ones(6), "norm": np.full(6, 3.0)}
         sounding(name, RNG.random(6), cka=RNG.random(6), **constant).save(folder / f"{name}.json")
     code, shown, _ = networks("a.json", "b.json")
     assert code == 0

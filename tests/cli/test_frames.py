@@ -33,19 +33,6 @@ def test_every_number_is_there_whatever_the_width(width: int) -> None:
 def test_long_names_are_shortened_if_they_stay_apart() -> None:
     numbers = RNG.random((2, 5))
     lines = shown(pd.DataFrame(numbers, ["first " + 60 * "x", "second " + 60 * "x"], list("abcde")), 80)
-    rows = [line for line in lines if "xx" in line]
-    assert len(rows) == 2  # one table
-    assert all("x… │" in row and len(row) == 80 for row in rows)
+    assert sum("x…" in line for line in lines) == 2  # one table
     ends = shown(pd.DataFrame(numbers, [40 * "x" + " 1", 40 * "x" + " 2"], list("abcde")), 80)
-    assert sum(40 * "x" + " 1 │" in line for line in ends) == 2  # two tables, names in full
-
-
-def test_a_wide_matrix_has_numbers_above_its_columns() -> None:
-    names = [f"network {i} of a family" for i in range(6)]
-    lines = shown(pd.DataFrame(RNG.random((6, 6)), names, names), 80)
-    assert any("1 network 0 of a family" in line for line in lines)
-    assert [word for word in next(line for line in lines if "┃" in line).split() if word.isdigit()] == list(
-        "123456"
-    )
-    lines = shown(pd.DataFrame(RNG.random((2, 2)), list("ab"), list("ab")), 80)
-    assert next(line for line in lines if "┃" in line).replace("┃", "").split() == ["a", "b"]
+    assert sum(40 * "x" + " 1" in line for line in ends) == 2  # two tables, names in full

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,25 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fathometer.cli.app import app
-from fathometer.cli.plot import plot
 from fathometer.errors import InputError
-from fathometer.leaky import grid, load_sweep, sweep
+from fathometer.leaky import load_sweep
 from fathometer.report import save_figure
-from fathometer.report.figures.kinds import KINDS, PICTURES
+from fathometer.report.figures.kinds import KINDS
 from fathometer.results.history import History
-from tests.leaky.networks import SHORT, SMALL
 from tests.report.figures.drawn import network
-
-Run = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, and a sweep of two depths."""
-    folder = tmp_path_factory.mktemp("trained")
-    sweep(SMALL, SHORT, threads=1, out=folder / "one")
-    sweep(grid(SMALL, effective_depth=[1.0, 3.0]), SHORT, threads=1, out=folder / "depths")
-    return folder
 
 
 @pytest.fixture
@@ -67,14 +52,14 @@ def width(path: Path) -> int:
         (["walk.json"], "path"),
     ],
 )
-def test_the_kind_is_that_of_what_is_given(given: list[str], kind: str, folder: Path) -> None:
+def test_the_default_kind_follows_from_the_files(given: list[str], kind: str, folder: Path) -> None:
     stem = Path(given[0]).stem
     assert f"wrote {stem}-{kind}.pdf" in run(*given)
     assert (folder / f"{stem}-{kind}.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_every_kind_in_one_column_and_in_two(kind: str, folder: Path) -> None:
+def test_every_kind_has_the_width_of_one_column_or_two(kind: str, folder: Path) -> None:
     given = {
         "signature": ["mine.json"],
         "path": ["walk.json"],
@@ -89,7 +74,7 @@ def test_every_kind_in_one_column_and_in_two(kind: str, folder: Path) -> None:
         assert width(folder / out) == pixels
 
 
-def test_several_forms_at_once_and_no_overwriting(folder: Path) -> None:
+def test_several_formats_at_once_and_no_overwriting(folder: Path) -> None:
     shown = run("mine.json", "-o", "a.pdf", "-o", "a.svg", "-o", "new/a.png", "--strip", "--distribution")
     assert [line for line in shown.splitlines() if line] == ["wrote a.pdf", "wrote a.svg", "wrote new/a.png"]
     before = (folder / "a.svg").read_bytes()
@@ -101,36 +86,29 @@ def test_several_forms_at_once_and_no_overwriting(folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*not at a critical point")
-def test_a_leaky_run_and_a_sweep(trained: Path, folder: Path) -> None:
-    assert "wrote one-1c.pdf" in run(str(trained / "one"))
-    assert "wrote depths-1a.pdf" in run(str(trained / "depths"))
+def test_a_leaky_run_and_a_sweep(leaky_runs: Path, folder: Path) -> None:
+    assert "wrote one-1c.pdf" in run(str(leaky_runs / "one"))
+    assert "wrote depths-1a.pdf" in run(str(leaky_runs / "depths"))
     for path in folder.glob("*.pdf"):
         path.unlink()
-    run(str(trained / "depths"), "--kind", "training", "--network", "1", "--columns", "1", "-o", "b.svg")
-    save_figure(load_sweep(trained / "depths").runs[1].plot("training", columns=1), folder / "same.svg")
+    run(str(leaky_runs / "depths"), "--kind", "training", "--network", "1", "--columns", "1", "-o", "b.svg")
+    save_figure(load_sweep(leaky_runs / "depths").runs[1].plot("training", columns=1), folder / "same.svg")
     assert (folder / "b.svg").read_bytes() == (folder / "same.svg").read_bytes()
     with pytest.raises(InputError, match="network: expected a number from 0 to 1, got 2"):
-        run(str(trained / "depths"), "--network", "2")
+        run(str(leaky_runs / "depths"), "--network", "2")
     with pytest.raises(InputError, match="3 needs a sweep"):
-        run(str(trained / "depths"), "--kind", "3", "--network", "0")
+        run(str(leaky_runs / "depths"), "--kind", "3", "--network", "0")
     with pytest.raises(InputError, match=r"kind: expected one of 1a, 1b.* for a leaky run, got 'strip'"):
-        run(str(trained / "one"), "--kind", "strip")
+        run(str(leaky_runs / "one"), "--kind", "strip")
     with pytest.raises(InputError, match="--gauge: has no effect on --kind 1c"):
-        run(str(trained / "one"), "--gauge", "affinity")
+        run(str(leaky_runs / "one"), "--gauge", "affinity")
     with pytest.raises(InputError, match="--families, --strip, --allow-mismatch: has no effect"):
-        run(str(trained / "one"), "--families", "facts.csv", "--strip", "--allow-mismatch")
+        run(str(leaky_runs / "one"), "--families", "facts.csv", "--strip", "--allow-mismatch")
     with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
-        run(str(trained / "one"), "--kind", "2c")
+        run(str(leaky_runs / "one"), "--kind", "2c")
 
 
-def test_options_are_those_of_the_command() -> None:
-    names = set(inspect.signature(plot).parameters)
-    for kind in KINDS.values():
-        assert set(kind.options) <= names
-        assert kind.alike == ("allow_mismatch" in kind.options)
-
-
-def test_options_that_are_looked_at(folder: Path) -> None:
+def test_options_change_the_picture(folder: Path) -> None:
     run("mine.json", "yours.json", "--along", "dtw", "-o", "dtw.svg")
     run("mine.json", "yours.json", "-o", "depth.svg")
     run("nets", "--metric", "wasserstein", "--linkage", "ward", "--family", "A=a*", "-o", "ward.svg")
@@ -159,18 +137,14 @@ def test_a_history(folder: Path) -> None:
         (["absent.json"], "absent.json: no such file or folder"),
         (["mine.json", "--out", "a.gif"], "--out a.gif: expected a name that ends in .png or .svg or .pdf"),
         (["mine.json", "--kind", "pie"], "kind: expected one of signature, strip"),
-        (["mine.json", "--kind", "1c"], "for soundings, got '1c'"),
-        (["mine.json", "--kind", "history"], "for soundings, got 'history'"),
         (["mine.json", "--kind", "overlay"], "overlay: expected at least 2, got 1"),
         (["nets", "--kind", "signature"], "signature: expected one sounding, got 8"),
         (["nets", "--kind", "years"], "got none for a0, b1, a2, b3, a4 …; give a CSV with columns"),
         (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
         (["mine.json", "--gauge", "speed"], "'speed' was not measured here, but affinity, rank"),
         (["mine.json", "--network", "1"], "--network: has no effect on --kind signature; leave it out"),
-        (["nets", "--families", "absent.csv"], "absent.csv: cannot be read"),
         (["walk.json", "--gauge", "speed"], "--gauge: has no effect on --kind path"),
         (["nets", "--kind", "overlay", "--allow-mismatch"], "--allow-mismatch: has no effect"),
-        (["mine.json", "yours.json", "--linkage", "ward"], "--linkage: has no effect on --kind overlay"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -179,14 +153,7 @@ def test_bad_requests_are_explained(args: list[str], words: str) -> None:
         run(*args)
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_page_has_one_column_or_two() -> None:
-    result = CliRunner().invoke(app, ["plot", "mine.json", "--columns", "3"])
-    assert result.exit_code == 2
-    assert "equal to 2" in result.output
-
-
-def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
+def test_a_mismatch_is_compared_only_on_request(folder: Path) -> None:
     odd = network("odd", 9)
     odd.provenance.data["name"] = "noise"
     odd.save(folder / "nets" / "odd.json")
@@ -195,10 +162,3 @@ def test_what_differs_is_compared_on_request_alone(folder: Path) -> None:
     with pytest.warns(UserWarning, match="compared although they differ: data: photos in most"):
         run("nets", "--kind", "distances", "--allow-mismatch")
     run("nets", "--kind", "overlay")  # a picture alone compares nothing
-
-
-def test_help_names_every_kind() -> None:
-    shown = run("--help")
-    for kind in (*KINDS, *PICTURES, "history"):
-        assert re.search(rf"\b{kind}\b", shown), kind
-    assert "fathometer plot resnet18-photos.json --columns 1" in shown

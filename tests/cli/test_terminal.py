@@ -23,26 +23,19 @@ def printed(*things: object) -> str:
     return caught.get()
 
 
-def test_markup_is_text() -> None:
+def test_markup_is_printed_as_text() -> None:
     table = Table(title="[bold]title[/bold]", caption="[/nothing]")
     table.add_column("[red]head")
     table.add_row("[link=https://example.org]cell[/link] :skull:")
     text = printed("[bold]line[/bold]", table)
-    for word in (
-        "[bold]line[/bold]",
-        "[bold]title[/bold]",
-        "[/nothing]",
-        "[red]head",
-        "[link=https://example.org]",
-    ):
+    for word in ("[bold]line[/bold]", "[bold]title[/bold]", "[/nothing]", "[red]head", "[link=", ":skull:"):
         assert word in text
-    assert ":skull:" in text
 
 
 @pytest.mark.parametrize(
     "name", ["\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "\rover", "\x08", "\u202egnp", "\x00"]
 )
-def test_control_characters_are_seen_and_not_obeyed(name: str) -> None:
+def test_control_characters_are_printed_visibly(name: str) -> None:
     table = Table()
     table.add_column(Text(name))
     table.add_row(Text(name), style="bold")
@@ -50,12 +43,12 @@ def test_control_characters_are_seen_and_not_obeyed(name: str) -> None:
     assert text.replace("\n", "").isprintable()
 
 
-def test_what_is_no_text_can_be_sent() -> None:
+def test_broken_text_can_be_encoded() -> None:
     assert printed("a\udce9").encode() == "a\ufffd\n".encode()
     assert visible("plain, ΣΤ, naïve\n\t") == "plain, ΣΤ, naïve\n\t"
 
 
-def test_notes_of_a_progress_bar_are_text(
+def test_a_progress_bar_prints_its_notes_as_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # so that rich draws the bar, and would colour it

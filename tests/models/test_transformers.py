@@ -16,18 +16,12 @@ from tests.models.gguf_file import write_gguf
 ensure_torchvision_operators()
 transformers: Any = pytest.importorskip("transformers")
 
+USUAL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 32},
-    "llama": {
-        "num_hidden_layers": 2,
-        "hidden_size": 16,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
-        "intermediate_size": 24,
-    },
-    "bert": {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24},
+    "llama": {**USUAL, "num_key_value_heads": 2},
+    "bert": USUAL,
 }
-VIT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 
 
 def tiny_config(kind: str) -> Any:
@@ -47,14 +41,11 @@ def tiny_tokenizer() -> Any:
 
 
 def output(model: LoadedModel) -> torch.Tensor:
+    given = torch.ones(2, *model.inputs.shape)
+    if model.inputs.kind == "tokens":
+        given = torch.arange(given.numel()).reshape(given.shape) % 40
     with torch.no_grad():
-        if model.inputs.kind == "tokens":
-            assert model.inputs.vocabulary is not None
-            size = (2, *model.inputs.shape)
-            result = model.module(torch.arange(size[0] * size[1]).reshape(size) % model.inputs.vocabulary)
-        else:
-            result = model.module(torch.ones(2, *model.inputs.shape))
-    return next(iter(result.values()))
+        return next(iter(model.module(given).values()))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +53,6 @@ def output(model: LoadedModel) -> torch.Tensor:
     [
         ("gpt2", "AutoModelForCausalLM", 32),
         ("llama", "AutoModelForCausalLM", 128),
-        ("bert", "AutoModelForMaskedLM", 128),
         ("bert", "AutoModel", 128),
     ],
 )
@@ -79,9 +69,8 @@ def test_a_language_model_in_a_folder(
     assert model.inputs.tokenize is not None
     assert model.inputs.tokenize("deep calls unto deep , calls") == [2, 3, 4, 2, 0, 3]
     assert "longer than" not in caplog.text
-    output(model)
-    for key, tensor in saved.state_dict().items():
-        assert torch.equal(model.module.state_dict()[key], tensor)
+    loaded = model.module.state_dict()
+    assert all(torch.equal(loaded[key], value) for key, value in saved.state_dict().items())
     again = load_model(f"hf:{tmp_path}", "none")
     assert again.weights == "none"
     assert not torch.equal(output(again), output(model))
@@ -99,7 +88,7 @@ def test_half_precision_is_loaded_as_single(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_processor", [True, False])
 def test_an_image_model_in_a_folder(with_processor: bool, tmp_path: Path) -> None:
-    config = transformers.ViTConfig(image_size=32, patch_size=8, num_labels=5, **VIT)
+    config = transformers.ViTConfig(image_size=32, patch_size=8, num_labels=5, **USUAL)
     transformers.ViTForImageClassification(config).save_pretrained(tmp_path)
     if with_processor:
         transformers.ViTImageProcessor(
@@ -115,7 +104,7 @@ def test_an_image_model_in_a_folder(with_processor: bool, tmp_path: Path) -> Non
 
 
 def test_a_model_type_with_random_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"gpt2": tiny_config("gpt2"), "bert": tiny_config("bert"), "vit": transformers.ViTConfig(**VIT)}
+    small = {"gpt2": tiny_config("gpt2"), "bert": tiny_config("bert"), "vit": transformers.ViTConfig(**USUAL)}
     monkeypatch.setattr(transformers.AutoConfig, "for_model", small.__getitem__)
     assert type(load_model("hf:gpt2", "none").module).__name__ == "GPT2LMHeadModel"
     assert type(load_model("hf:bert", "none").module).__name__ == "BertForMaskedLM"
@@ -151,8 +140,8 @@ def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_weights_are_reported(tmp_path: Path) -> None:
-    transformers.AutoModel.from_config(tiny_config("bert")).save_pretrained(tmp_path)
     config = tiny_config("bert")
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
     config.architectures = ["BertForMaskedLM"]
     config.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"tensors of BertForMaskedLM are not in its files, e.g. cls"):

@@ -60,3 +60,31 @@ class Gated(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.inner(x)) + torch.randn_like(x)
         return x + torch.sigmoid(self.inner(y)) * y * torch.sigmoid(y)
+
+
+# Small sizes of language models, and the names of their blocks.
+USUAL = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
+GROUPED = {**USUAL, "num_key_value_heads": 2}
+LANGUAGE: dict[str, tuple[dict[str, int], str]] = {
+    "albert": ({**USUAL, "embedding_size": 16}, "encoder.albert_layer_groups.0"),
+    "bert": (USUAL, "encoder.layer"),
+    "bloom": ({"n_layer": 3, "hidden_size": 32, "n_head": 2}, "h"),
+    "deberta-v2": (USUAL, "encoder.layer"),
+    "distilbert": ({"n_layers": 3, "dim": 32, "hidden_dim": 48, "n_heads": 2}, "transformer.layer"),
+    "electra": ({**USUAL, "embedding_size": 16}, "encoder.layer"),
+    "falcon": (USUAL, "h"),
+    "gemma2": (GROUPED, "layers"),
+    "gpt2": ({"n_layer": 3, "n_embd": 32, "n_head": 2}, "h"),
+    "gpt_neox": (USUAL, "layers"),
+    "llama": (GROUPED, "layers"),
+    "mamba": ({"num_hidden_layers": 3, "hidden_size": 32}, "layers"),
+    "mistral": (GROUPED, "layers"),
+    "mixtral": ({**GROUPED, "num_local_experts": 2}, "layers"),
+    "modernbert": (USUAL, "layers"),
+    "opt": ({**USUAL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "decoder.layers"),
+    "phi": (USUAL, "layers"),
+    "qwen2": (GROUPED, "layers"),
+    "roberta": (USUAL, "encoder.layer"),
+    "t5": ({"num_layers": 3, "d_model": 32, "d_ff": 48, "num_heads": 2, "d_kv": 16}, "encoder.block"),
+    "xlnet": ({"n_layer": 3, "d_model": 32, "n_head": 2, "d_inner": 48}, "layer"),
+}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fathometer import InputError, residual_path
 from fathometer.residual.blocks import find_activation, find_blocks
 from fathometer.residual.trace import traced
-from tests.residual.networks import Block, Gated
+from tests.residual.networks import LANGUAGE, Block, Gated
 
 
 def found(model: nn.Module, given: object, *patterns: str) -> tuple[list[str], str | None]:
@@ -226,33 +226,6 @@ def test_networks_whose_blocks_are_not_found(name: str) -> None:
 
     with pytest.raises(InputError, match="no residual blocks found"):
         found(load_model(name, "none").module, torch.randn(1, 3, 224, 224))
-
-
-USUAL = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
-GROUPED = {**USUAL, "num_key_value_heads": 2}
-LANGUAGE: dict[str, tuple[dict[str, int], str]] = {
-    "albert": ({**USUAL, "embedding_size": 16}, "encoder.albert_layer_groups.0"),
-    "bert": (USUAL, "encoder.layer"),
-    "bloom": ({"n_layer": 3, "hidden_size": 32, "n_head": 2}, "h"),
-    "deberta-v2": (USUAL, "encoder.layer"),
-    "distilbert": ({"n_layers": 3, "dim": 32, "hidden_dim": 48, "n_heads": 2}, "transformer.layer"),
-    "electra": ({**USUAL, "embedding_size": 16}, "encoder.layer"),
-    "falcon": (USUAL, "h"),
-    "gemma2": (GROUPED, "layers"),
-    "gpt2": ({"n_layer": 3, "n_embd": 32, "n_head": 2}, "h"),
-    "gpt_neox": (USUAL, "layers"),
-    "llama": (GROUPED, "layers"),
-    "mamba": ({"num_hidden_layers": 3, "hidden_size": 32}, "layers"),
-    "mistral": (GROUPED, "layers"),
-    "mixtral": ({**GROUPED, "num_local_experts": 2}, "layers"),
-    "modernbert": (USUAL, "layers"),
-    "opt": ({**USUAL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "decoder.layers"),
-    "phi": (USUAL, "layers"),
-    "qwen2": (GROUPED, "layers"),
-    "roberta": (USUAL, "encoder.layer"),
-    "t5": ({"num_layers": 3, "d_model": 32, "d_ff": 48, "num_heads": 2, "d_kv": 16}, "encoder.block"),
-    "xlnet": ({"n_layer": 3, "d_model": 32, "n_head": 2, "d_inner": 48}, "layer"),
-}
 
 
 @pytest.mark.slow

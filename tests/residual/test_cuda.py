@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fathometer import residual_path
+from tests.residual.networks import Activated
 
 pytestmark = pytest.mark.gpu
 
 
-class Block(nn.Module):
-    """A residual block."""
-
-    def __init__(self, width: int, activation: nn.Module) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(nn.Linear(width, width), activation, nn.Linear(width, width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.inner(x)
-
-
 def test_gauges_match_the_cpu() -> None:
     torch.manual_seed(0)
-    net = nn.Sequential(*(Block(48, act()) for act in (nn.ReLU, nn.GELU, nn.GELU, nn.PReLU))).double()
+    net = nn.Sequential(*(Activated(48, act()) for act in (nn.ReLU, nn.GELU, nn.GELU, nn.PReLU))).double()
     data = torch.randn(256, 48, dtype=torch.float64)
     here, there = (residual_path(net, data, samples=128, device=device) for device in ("cpu", "cuda"))
     assert [site.name for site in here.sites] == [site.name for site in there.sites] == ["0", "1", "2", "3"]

@@ -16,7 +16,7 @@ from fathometer.capture import Reduction
 from fathometer.errors import ForwardError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.residual import bottleneck
-from tests.residual.networks import Activated, Block, Gated, dense_stable_rank, network
+from tests.residual.networks import LANGUAGE, Activated, Block, Gated, dense_stable_rank, network
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +72,13 @@ def test_it_is_a_sounding(path: Sounding, tmp_path: Path) -> None:
 
 
 def test_the_network_is_unchanged(model: nn.Sequential, data: Tensor) -> None:
-    norm = nn.BatchNorm1d(3)
-    dropping = nn.Sequential(model, norm, nn.Dropout(0.5)).train()
+    dropping = nn.Sequential(model, nn.BatchNorm1d(3), nn.Dropout(0.5)).train()
     torch.manual_seed(3)
     expected = dropping(data)
     torch.manual_seed(3)
-    before = norm.running_mean.clone() if norm.running_mean is not None else None
+    before = {key: value.clone() for key, value in dropping.state_dict().items()}
     residual_path(dropping, data, samples=64)
-    assert before is not None
-    assert torch.equal(torch.as_tensor(norm.running_mean), before)
+    assert all(torch.equal(value, before[key]) for key, value in dropping.state_dict().items())
     assert torch.equal(dropping(data), expected)
     assert all(module.training and not module._forward_hooks for module in dropping.modules())
 
@@ -96,14 +94,6 @@ def test_order_of_the_data_matches_measure(model: nn.Sequential, data: Tensor) -
         assert len(found.records) == 9
         if given is whole:
             assert found.mean("stable_rank").to_numpy() == pytest.approx(expected.mean("rank"))
-
-
-def test_measure_leaves_out_modules_that_change_the_width(model: nn.Sequential, data: Tensor) -> None:
-    with pytest.warns(UserWarning, match="2 is not measured: its width changes"):
-        path = measure(model, data, samples=64, sites="module:Block", gauges="norm")
-    assert [site.name for site in path.sites] == ["1", "3"]
-    with pytest.raises(InputError, match="widths: expected 'equal' or 'any', got 'all'"):
-        measure(model, data, widths="all")
 
 
 def test_the_search_draws_no_random_numbers() -> None:
@@ -132,30 +122,20 @@ def test_an_in_place_activation_does_not_change_the_stream(data: Tensor) -> None
 
 def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> None:
     relu = residual_path(model, data, samples=64, sigma="relu")
-    own = residual_path(model, data, samples=64, sigma=torch.relu)
+    own = residual_path(model, data, samples=64, sigma=nn.ReLU())
+    assert own.provenance.settings["path"]["sigma"] == "ReLU"
     assert relu.provenance.settings["path"]["sigma"] == "relu"
     np.testing.assert_array_equal(relu.records["cost_of_identity"], own.records["cost_of_identity"])
-    assert (
-        relu.mean("cost_of_identity").iloc[0]
-        > residual_path(model, data, samples=64).mean("cost_of_identity").iloc[0]
-    )
     same = residual_path(model, data, samples=64, sigma=lambda a: a)
     assert same.mean("affinity").to_numpy() == pytest.approx(1, abs=1e-9)
-    for sigma in ("softmax", "much"):
-        with pytest.raises(InputError, match="sigma: expected a function or one of celu"):
-            residual_path(model, data, samples=64, sigma=sigma)
+    with pytest.raises(InputError, match="sigma: expected a function or one of celu"):
+        residual_path(model, data, samples=64, sigma="softmax")
+    with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give e.g. 'relu'"):
+        residual_path(model, data, samples=64, sigma=nn.ReLU)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="gamma: expected a finite number > 0, got 0"):
         residual_path(model, data, gamma=0)
     with pytest.raises(InputError, match="gauges: has no effect here"):
         residual_path(model, data, gauges="norm")
-
-
-def test_an_invalid_sigma_is_refused(model: nn.Sequential, data: Tensor) -> None:
-    for sigma in (3, ["relu"], nn.ReLU):
-        with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give e.g. 'relu'"):
-            residual_path(model, data, samples=64, sigma=sigma)  # type: ignore[arg-type]
-    relu = residual_path(model, data, samples=64, sigma=nn.ReLU())
-    assert relu.provenance.settings["path"]["sigma"] == "ReLU"
 
 
 def sigma_values(model: nn.Module, data: Tensor, own: list[Callable[[Tensor], Tensor]]) -> list[list[float]]:
@@ -186,13 +166,6 @@ def test_every_block_is_measured_with_its_own_activation() -> None:
     expected = sigma_values(model, data, [torch.relu, torch.tanh, torch.relu, torch.relu, torch.relu])
     found = path.table[["cost_of_identity", "affinity"]].xs("mean", axis=1, level=1)
     np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-5)
-    alone = residual_path(model, data, samples=48, sigma="relu")
-    assert alone.gauges == path.gauges
-    assert alone.provenance.settings["path"]["sigma"] == "relu"
-    np.testing.assert_allclose(
-        path.mean("cost_of_identity").drop("1"), alone.mean("cost_of_identity").drop("1"), rtol=1e-6
-    )
-    assert path.mean("cost_of_identity")["1"] != pytest.approx(alone.mean("cost_of_identity")["1"], rel=1e-2)
 
 
 def test_every_block_has_its_own_slopes() -> None:
@@ -268,8 +241,7 @@ def test_the_bottleneck_has_the_smallest_rank(data: Tensor) -> None:
     assert str(last) == "1 (stable rank 2.0 of 5, the last block)"
     rising = nn.Sequential(nn.Linear(5, 1), nn.Linear(1, 5), nn.Identity())
     narrow = bottleneck(residual_path(rising, data, samples=64, blocks=["1", "2"], sigma="relu"))
-    assert str(narrow) == f"1 (stable rank {narrow.stable_rank:.1f} of 5, but the path begins with 1.0)"
-    assert not narrow.is_inside
+    assert (narrow.is_inside, "but the path begins with 1.0" in str(narrow)) == (False, True)
 
 
 def test_failures_are_reported(model: nn.Sequential) -> None:
@@ -352,34 +324,22 @@ def test_channels_last_and_stages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "blocks", "activation"),
-    [
-        ("gpt2", "h", "newgelu"),
-        ("llama", "layers", "silu"),
-        ("bert", "encoder.layer", "gelu"),
-        ("gemma2", "layers", "gelutanh"),
-    ],
+    ("kind", "activation"), [("gpt2", "newgelu"), ("llama", "silu"), ("bert", "gelu"), ("gemma2", "gelutanh")]
 )
-def test_language_models(kind: str, blocks: str, activation: str) -> None:
+def test_language_models_match_their_hidden_states(kind: str, activation: str) -> None:
     from fathometer.models.torchvision_operators import ensure_torchvision_operators
 
     ensure_torchvision_operators()
     transformers = pytest.importorskip("transformers")
-    sizes = (
-        {"n_layer": 3, "n_embd": 32, "n_head": 2}
-        if kind == "gpt2"
-        else {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}
-    )
-    sizes |= {"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        config = transformers.AutoConfig.for_model(kind, vocab_size=50, **sizes)
+        config = transformers.AutoConfig.for_model(kind, vocab_size=50, **LANGUAGE[kind][0])
         model = transformers.AutoModel.from_config(config).eval()
     tokens = {"input_ids": torch.randint(3, 50, (6, 7)), "attention_mask": torch.ones(6, 7, dtype=torch.long)}
     tokens["attention_mask"][1, 4:] = 0
     path = residual_path(model, [tokens], samples=39, reduction=Reduction("tokens"))
-    assert [site.name for site in path.sites] == [f"{blocks}.{i}" for i in range(3)]
+    assert [site.name for site in path.sites] == [f"{LANGUAGE[kind][1]}.{i}" for i in range(3)]
     assert path.provenance.settings["path"]["sigma"] == activation
     assert path.records["n"].to_list() == [39] * 3
     with torch.no_grad():
@@ -401,13 +361,8 @@ def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: 
     ranks = path.mean("stable_rank")
     shown = lines[0].get_ydata()
     assert shown == pytest.approx([path.mean("stable_rank_in").iloc[0], *ranks])
-    ring = lines[-1]
-    assert ring.get_ydata() == pytest.approx([ranks.min()])
-    assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["input", "1", "2", "3"]
-    other = residual_path(network(8, 8, 8), data, samples=64)
-    both = plot_path([path, other], ["a", "b"])
-    assert both.axes[2].get_xlabel() == "relative depth"
+    assert lines[-1].get_ydata() == pytest.approx([ranks.min()])  # the ring at the bottleneck
+    shorter = residual_path(network(8, 8, 8), data, samples=64)
+    assert plot_path([path, shorter], ["a", "b"]).axes[2].get_xlabel() == "relative depth"
     with pytest.raises(InputError, match="expected what residual_path returns"):
         plot_path([measure(model, data, samples=64, gauges="affinity")])
-    with pytest.raises(InputError, match="at least one path"):
-        plot_path([])
