@@ -13,13 +13,12 @@ from fathometer.compare import dtw_path
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page
 from fathometer.report.page.networks import atlas_page
-from tests.browser.conftest import OpenPage, overflow
+from tests.browser.conftest import OpenPage
 from tests.compare.soundings import sounding
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as Tab
 
-SCRIPT = "<script>alert(1)</script>"
 SCATTER, SIGNATURE, ALIGNMENT = (f"[data-part={part}]" for part in ("scatter", "signature", "alignment"))
 ROWS = ".atlas tbody tr:visible"
 
@@ -223,36 +222,6 @@ def test_soundings_need_not_be_alike(open_page: OpenPage) -> None:
     tab.goto(tab.url.partition("#")[0] + "#model=one")
     assert opened(tab) == "one"
     assert "1 of 3 sites have no value" in tab.locator("[data-words]").inner_text()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(open_page: OpenPage, scheme: str) -> None:
-    named = {("a long name " * 8).strip() + str(i): one for i, one in enumerate(networks().values())}
-    tab = open_page(atlas(named), viewport={"width": 400, "height": 800}, color_scheme=scheme)
-    tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
-    assert overflow(tab) <= 0
-    tab.get_by_role("link").nth(2).click()
-    tab.wait_for_selector(f"{SIGNATURE}[data-ready=true]")
-    assert overflow(tab) <= 0
-    for i in (0, 1):
-        tab.locator(".atlas input").nth(i).check()
-    tab.wait_for_selector(f"{ALIGNMENT}[data-ready=true]")
-    assert overflow(tab) <= 0
-
-
-def test_hostile_names_do_nothing(open_page: OpenPage) -> None:
-    hostile = (SCRIPT, "<img src=x onerror=alert(1)>")
-    named = dict(zip(hostile, networks(2).values(), strict=True))
-    tab = open_page(atlas_page(named, pd.DataFrame({"family": SCRIPT}, index=list(named))))
-    tab.wait_for_selector(f"{SCATTER}[data-ready=true]")
-    tab.locator(f"{SCATTER} .mark-symbol path").first.hover(force=True)
-    tab.locator(".tip").wait_for(state="visible")
-    tab.get_by_role("link", name=SCRIPT).click()
-    assert opened(tab) == SCRIPT
-    for i in (0, 1):
-        tab.locator(".atlas input").nth(i).check()
-    tab.wait_for_selector(f"{ALIGNMENT}[data-ready=true]")
-    assert tab.locator("main script, main img").count() == 0
 
 
 def test_print_shows_all_rows(open_page: OpenPage) -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pytest
 
-from fathometer.capture.sites import Site
 from fathometer.report.page.sounding import history_page
 from fathometer.results.history import History, metrics_frame
-from fathometer.results.sounding import Sounding
-from tests.browser.conftest import OpenPage, overflow
+from tests.browser.conftest import OpenPage
 from tests.report.page.test_film import history
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as Tab
 
-SCRIPT = "<script>alert(1)</script>"
 FRAME, MAP, METRIC = (f"[data-part={part}]" for part in ("frame", "map", "metric"))
 
 
@@ -137,54 +133,9 @@ def test_gauges_and_metrics_can_be_switched(open_page: OpenPage) -> None:
     assert "loss 0.500, accuracy 0.900" in tab.locator("[data-now]").inner_text()
 
 
-def test_the_step_survives_a_change_of_colours(open_page: OpenPage) -> None:
-    found = history()
-    tab = opened(open_page, found, color_scheme="dark")
-    tab.get_by_label("Step", exact=True).fill("1")
-    tab.locator("#theme").click()
-    tab.wait_for_timeout(500)
-    assert shown(tab) == 10
-    assert told(tab) == expected(found, 10)
-
-
-def test_it_fits_a_phone_and_prints(open_page: OpenPage) -> None:
-    tab = opened(open_page, history(sites=40), viewport={"width": 400, "height": 800})
-    assert overflow(tab) <= 0
-    tab.emulate_media(media="print")
-    assert not tab.locator(".transport").is_visible()
-    assert tab.locator("[data-now]").is_visible()
-    assert len(tab.pdf()) > 10_000
-
-
-def test_reduced_motion_leaves_the_choice(open_page: OpenPage) -> None:
-    tab = opened(open_page, history(), reduced_motion="reduce")
-    tab.wait_for_timeout(700)
-    assert shown(tab) == 50
-    tab.get_by_role("button", name="Play").click()
-    tab.wait_for_function("document.querySelector('.stage').dataset.step !== '50'")
-
-
 @pytest.mark.parametrize("steps", [(7,), (0, 1)])
 def test_a_short_film(open_page: OpenPage, steps: tuple[int, ...]) -> None:
     tab = open_page(history_page(history(steps, batches=1)))
     tab.wait_for_selector(f"{FRAME}[data-ready=true]")
     assert shown(tab) == steps[-1]
     assert tab.get_by_role("button", name="Play").count() == len(steps) - 1
-
-
-def test_hostile_names_do_nothing(open_page: OpenPage) -> None:
-    sites = tuple(Site(f"{SCRIPT}.{i}", SCRIPT, 1, i, True) for i in range(3))
-
-    def sounding(shift: float) -> Sounding:
-        rows = [
-            {"site": site.name, "batch": 0, "n": 9, "d": 2, SCRIPT: shift + 0.1 * site.order}
-            for site in sites
-        ]
-        return Sounding(sites, pd.DataFrame(rows), history(name=SCRIPT).soundings[0].provenance)
-
-    metrics = metrics_frame({SCRIPT: [(0, 1.0), (5, 0.5)]})
-    tab = opened(open_page, History((0, 5), (sounding(0.1), sounding(0.4)), metrics))
-    tab.locator(f"{FRAME} .mark-symbol path[aria-label]").first.hover(force=True)
-    tab.locator(".tip").wait_for(state="visible")
-    assert tab.locator("h1").inner_text() == SCRIPT
-    assert tab.locator("main script").count() == 0

@@ -58,14 +58,6 @@ def test_kernel_norms_are_the_dense_formula(width: int, samples: int, gamma: flo
             assert norms[i].item() == pytest.approx(dense(m[i], m[i], kernel[i], gamma), rel=1e-7)
 
 
-def test_each_kernel_has_its_gamma() -> None:
-    m, s, gamma = drawn(2, 3, 4, 9), drawn(2, 3, 5, 9, seed=1), drawn(2, 3, seed=2).abs()
-    found = kernel_norm2(m, s, gamma)
-    for i, j in itertools.product(range(2), range(3)):
-        expected = dense(m[i, j], m[i, j], s[i, j], gamma[i, j].item())
-        assert found[i, j].item() == pytest.approx(expected)
-
-
 def test_without_gamma_all_is_infinite_but_nothing() -> None:
     m = torch.stack([drawn(2, 6), torch.zeros(2, 6, dtype=torch.float64)])
     dead = torch.zeros(2, 3, 6, dtype=torch.float64)
@@ -222,35 +214,6 @@ def test_energies_are_three_terms_of_one_square(samples: int) -> None:
     euclidean, kernel = path_lengths(path, gamma0)
     assert euclidean == pytest.approx(sum(move.norm().item() for move in path.representations.diff(dim=0)))
     assert kernel == pytest.approx((path.steps * (2 * depth * found.kinetic).sqrt()).sum().item())
-
-
-def test_a_path_at_rest_has_its_dimension_for_energy() -> None:
-    a = drawn(6, 2).abs() @ drawn(2, 9, seed=1).abs()
-    found = energies(path_through(a.expand(4, -1, -1), 5.0), 1e-8)
-    assert found.kinetic.tolist() == found.cross.tolist() == [0, 0, 0]
-    torch.testing.assert_close(
-        in_dimensions(found.hamiltonian, 5.0), torch.full((3,), 2.0).double(), rtol=1e-3, atol=0
-    )
-
-
-def test_the_bias_makes_weights_grow_twice_as_fast_as_in_the_paper() -> None:
-    found = balance(critical_path(6, seed=3))
-    torch.testing.assert_close(found.changes, found.expected_changes, rtol=1e-10, atol=0)
-    assert found.error < 1e-10
-    path = critical_path(400, seed=3)
-    fine, growth = balance(path), path.steps * path.require_momenta()[1][..., -1].square().sum(-1)
-    expected = 2 * path.effective_depth * growth.sum()
-    assert (fine.norms[-1] - fine.norms[0]).item() == pytest.approx(expected.item(), rel=0.02)
-
-
-def test_balance_is_off_where_weights_are_not_critical() -> None:
-    net = LeakyResNet(3, 3, width=5, effective_depth=2.0, steps=4)
-    torch.nn.init.normal_(net.weights, generator=torch.Generator().manual_seed(0))
-    path = path_of(net, drawn(20, 3), drawn(20, 3, seed=1), 0.1)
-    momenta, weights = path.require_momenta()
-    exact = path.steps * (momenta[1:].sum(-1) * weights[..., -1]).sum(-1)
-    torch.testing.assert_close(balance(path).changes, exact)
-    assert balance(path).error > 0.1 < criticality(path).median()
 
 
 def test_what_cannot_be_measured() -> None:

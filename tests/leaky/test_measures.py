@@ -171,12 +171,6 @@ def test_a_path_that_overflowed() -> None:
         measure_path(path)
 
 
-def test_gamma0_must_be_positive() -> None:
-    for bad in (0.0, -1.0):
-        with pytest.raises(InputError, match="gamma"):
-            measure_path(critical_path(3), gamma0=bad)
-
-
 def test_measures_are_float64_whatever_the_network() -> None:
     net = LeakyResNet(3, 3, width=6, effective_depth=2.0, steps=4)
     assert net.weights.dtype == torch.float32

@@ -13,28 +13,32 @@ from tests.leaky.networks import SMALL
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("teacher", [None, Teacher((5, 2, 4))])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"width": 8.5}, "width: expected a whole number from 1, got 8.5"),
         ({"layers": 6.0}, "layers: expected a whole number from 1, got 6.0"),
-        ({"layers": 2.0, "scheme": "given", "steps": (0.5, 0.5)}, "layers: expected a whole number"),
-        ({"effective_depth": NAN}, "effective_depth: expected a finite number from 0, got nan"),
         ({"effective_depth": -1.0}, "effective_depth: expected a finite number from 0, got -1.0"),
-        ({"samples": 20.5}, "samples: expected a whole number from 2, got 20.5"),
         ({"samples": 1}, "samples: expected a whole number from 2, got 1"),
         ({"test_samples": -1}, "test_samples: expected a whole number from 0, got -1"),
         ({"seed": 2**70}, "seed: expected a whole number from 0"),
-        ({"seed": 1.5}, "seed: expected a whole number from 0.*got 1.5"),
         ({"decay": "small"}, "decay: expected a finite number > 0, got 'small'"),
+        ({"decay": 0.0}, "number > 0, got 0"),
         ({"irregularity": NAN}, r"a in \[0, 1\), got nan"),
         ({"maps": "free"}, "maps: expected one of learned, fixed, identity, got 'free'"),
+        ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
+        ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
+        ({"scheme": "random"}, "scheme: expected one of equidistant, irregular, adaptive, given"),
+        ({"sigma": "gelu"}, "sigma: expected"),
+        ({"scheme": "given"}, "expected steps if the scheme is `given`"),
+        ({"steps": (0.5, 0.5)}, "and only then"),
+        ({"scheme": "given", "steps": (0.5, 0.5)}, "expected 6, one for each layer, got 2"),
+        ({"scheme": "given", "steps": (0.5,) * 6}, "sum 1"),
     ],
 )
-def test_every_design_is_checked(teacher: Teacher | None, change: dict[str, Any], message: str) -> None:
+def test_invalid_designs(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        replace(SMALL, teacher=teacher, **change)
+        replace(SMALL, **change)
 
 
 def test_a_design_has_enough_samples_for_its_teacher() -> None:
@@ -67,24 +71,24 @@ def test_steps_are_kept_as_a_tuple() -> None:
     ("arguments", "message"),
     [
         ({"epochs": 10.5}, "epochs: expected a whole number from 1, got 10.5"),
-        ({"epochs": True}, "epochs: expected a whole number from 1, got True"),
+        ({"epochs": 0}, "epochs: expected a whole number from 1"),
+        ({"method": "newton"}, "method"),
         ({"learning_rate": NAN}, "learning_rate: expected a finite number > 0, got nan"),
-        ({"learning_rate": float("inf")}, "learning_rate: expected a finite number > 0, got inf"),
-        ({"learning_rate": "fast"}, "learning_rate: expected a finite number > 0, got 'fast'"),
         ({"by_depth": "no"}, "by_depth: expected True or False, got 'no'"),
-        ({"decreasing": None}, "decreasing: expected True or False, got None"),
     ],
 )
-def test_bad_phases(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_phases(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Phase(**arguments)
 
 
 def test_phases_are_kept_as_a_tuple() -> None:
     assert Recipe([Phase()]) == Recipe((Phase(),))  # type: ignore[arg-type]
-    for phases in (Phase(), ["adam"]):
+    for phases in (Phase(), ["adam"], ()):
         with pytest.raises(InputError, match="expected phases"):
             Recipe(phases)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="precision: expected one of float32, float64, got 'half'"):
+        Recipe(precision="half")  # type: ignore[arg-type]
 
 
 def test_a_rank_is_for_teachers_of_one_inner_dimension() -> None:
@@ -104,8 +108,9 @@ def test_a_rank_is_for_teachers_of_one_inner_dimension() -> None:
         ({"seeds": 2.5}, r"seeds: expected several values, as \[2.5\], got 2.5"),
         ({"width": 8}, r"width: expected several values, as \[8\], got 8"),
         ({"scheme": "adaptive"}, r"scheme: expected several values, as \['adaptive'\]"),
+        ({"depth": [1.0]}, "got depth"),
     ],
 )
-def test_bad_grids(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_grids(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         grid(SMALL, **arguments)

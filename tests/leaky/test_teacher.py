@@ -49,16 +49,14 @@ def test_outputs_depend_on_the_inputs_through_the_bottleneck() -> None:
         ({"dimensions": (30, 30)}, "at least three"),
         ({"dimensions": (30, 30, 30)}, "rank: expected inner dimensions below.*30, got 30.*no bottleneck"),
         ({"dimensions": (30, 0, 30)}, "whole number"),
-        ({"dimensions": (30, True, 30)}, "whole number"),
         ({"dimensions": 30}, "at least three whole numbers.*got 30"),
         ({"dimensions": (200, 101, 200)}, "inner dimensions up to 100.*got 101"),
         ({"seed": 1.5}, "seed: expected a whole number from 0.*got 1.5"),
-        ({"seed": 2**70}, "seed: expected a whole number from 0"),
         ({"kind": "cnn"}, "kind: expected one of fcnn, resnet"),
         ({"latents": "free"}, "latents: expected one of relu, centred"),
     ],
 )
-def test_bad_teachers(arguments: dict[str, object], message: str) -> None:
+def test_invalid_teachers(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Teacher(**arguments)  # type: ignore[arg-type]
 
@@ -83,15 +81,12 @@ def test_data_of_ones_own() -> None:
     [
         ((1,), "samples: expected a whole number from 2, got 1"),
         ((20.5,), "samples: expected a whole number from 2, got 20.5"),
-        ((-4,), "samples: expected a whole number from 2, got -4"),
-        ((True,), "samples: expected a whole number from 2, got True"),
         ((50, -1), "test_samples: expected a whole number from 0, got -1"),
-        ((50, 2.5), "test_samples: expected a whole number from 0, got 2.5"),
         ((4,), r"samples: expected more than 5, the largest inner"),
         ((3, 2), r"samples: expected more than 5.*got 3 \+ 2"),
     ],
 )
-def test_bad_numbers_of_samples(samples: tuple[Any, ...], message: str) -> None:
+def test_invalid_numbers_of_samples(samples: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Teacher((30, 5, 3, 30)).task(*samples)
 

@@ -49,15 +49,3 @@ def test_an_item_runs_and_answers_every_claim(item: Item, out: Path) -> None:
     assert all(answer.measured for answer in kept.answers.values())
     assert "figure.png" in kept.figures
     assert list(folder.glob("*.csv"))
-
-
-@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
-def test_an_item_says_what_it_needs_in_whole_sentences(item: Item) -> None:
-    assert item.claims
-    for claim in item.claims.values():
-        assert claim.words[0].isupper() or claim.words[0] in "−‖ρ∫"
-        assert claim.words.endswith((".", ".)"))
-        assert claim.test.endswith((".", ".)"))
-    assert all(change[0].isupper() and change.endswith(".") for change in item.changes)
-    assert item.seconds.smoke <= 15
-    assert not item.small.endswith(".")

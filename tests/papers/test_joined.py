@@ -11,21 +11,9 @@ import torch
 from fathometer.gauges import affinity_score
 from fathometer.leaky import Phase, Recipe, grid, preset, sweep
 from papers.item import Answer
-from papers.joined import finding, path, rivals, where
+from papers.joined import path, rivals, where
 from papers.joined.networks import gap_of_neurons, layers_of, signs
-from papers.joined.prediction import (
-    DIMENSIONS,
-    across_networks,
-    along_path,
-    inner,
-    jackknife,
-    left_out,
-    middle,
-    monotone,
-    over_seeds,
-    per_rank,
-    same_place,
-)
+from papers.joined.prediction import DIMENSIONS, jackknife, left_out, monotone, over_seeds
 
 Test = Callable[[pd.DataFrame], Answer]
 
@@ -60,17 +48,6 @@ def made(best: str | None, seed: int = 0, noise: float = 0.4) -> pd.DataFrame:
     )
 
 
-def gap_table() -> pd.DataFrame:
-    """With the other ridges: a large one follows the gap less well."""
-    layers = made("cost_of_identity")
-    rng = np.random.default_rng(1)
-    for gamma, noise in ((0.1, 1.0), (0.01, 0.3), (0.0001, 0.0)):
-        layers[f"cost_of_identity_{gamma:g}"] = layers["cost_of_identity"] * np.exp(
-            noise * rng.normal(size=len(layers))
-        )
-    return layers
-
-
 RIVALRIES = [rivals.answer_along, rivals.answer_held_out, rivals.answer_across, rivals.answer_beyond]
 
 
@@ -95,19 +72,6 @@ def test_being_better_than_one_stable_rank_is_not_enough() -> None:
     layers = made("cost_of_identity")
     layers["stable_rank_op"] = layers["cost_of_identity"]
     assert not any(answer(layers).holds for answer in RIVALRIES)
-
-
-def test_what_the_predictors_are_worth_is_in_the_numbers() -> None:
-    numbers = rivals.answer_along(made("stable_rank")).numbers
-    assert numbers["inner_stable_rank"] == pytest.approx(1)
-    assert numbers["inner_gain_over_stable_rank"] < 0 < numbers["all_cost_of_identity"] < 1
-
-
-def test_by_depth_there_is_an_interval_for_every_predictor() -> None:
-    found = rivals.along_by_depth(made("cost_of_identity"))
-    assert list(found) == list(rivals.COMPARED)
-    assert all(list(of) == list(DEPTHS) for of in found.values())
-    assert all(one.mean == pytest.approx(1) for one in found["cost_of_identity"].values())
 
 
 def test_layers_that_are_affine_where_they_are_non_negative_pass() -> None:
@@ -173,24 +137,11 @@ def test_held_out_errors_do_not_see_the_seed_they_are_measured_on() -> None:
     assert len(left_out(layers, DIMENSIONS)) == 40
 
 
-def test_the_parts_that_are_compared() -> None:
-    layers = made(None)
-    assert inner(layers)["p"].between(0.1, 0.9).all()
-    assert set(middle(layers)["point"]) == {6}
-    assert len(middle(layers)) == 40
-    assert (per_rank(layers)["stable_rank"] * layers["rank"]).equals(layers["stable_rank"])
-    assert len(along_path(layers, DIMENSIONS)) == 40
-    assert len(across_networks(layers, DIMENSIONS)) == 5
-    assert len(same_place(layers, DIMENSIONS)) == 2 * 4 * 12
-
-
 def test_a_seed_counts_once() -> None:
     table = pd.DataFrame({"seed": [0, 0, 0, 1], "x": [1.0, 1.0, 1.0, 3.0]})
     assert over_seeds(table, table["x"]).mean == 2
     found = jackknife(table, lambda part: part.groupby("seed")[["x"]].mean().mean())
-    assert found["x"] == pytest.approx(
-        over_seeds(table, table["x"])
-    )  # of a mean, the jackknife is Student's t
+    assert found["x"] == pytest.approx(over_seeds(table, table["x"]))  # for a mean: Student's t
 
 
 def test_signs() -> None:
@@ -231,14 +182,6 @@ def test_of_one_neuron_the_gap_alone_is_the_gap() -> None:
     assert gap_of_neurons(a).item() == pytest.approx(1 - float(score), abs=1e-9)
     assert gap_of_neurons(a.abs()).item() == pytest.approx(0, abs=1e-7)
     assert gap_of_neurons(-a.abs()).item() == 0  # always negative: a constant
-
-
-def test_other_ridges_are_compared() -> None:
-    table = finding.ridges(gap_table())
-    assert table["gamma"].to_list() == [0.1, 0.01, 0.001, 0.0001]
-    assert table["inner"].is_monotonic_increasing
-    assert table["inner"].iloc[-1] == pytest.approx(1)
-    assert table["error"].iloc[0] > table["error"].iloc[-1]
 
 
 def networks(best: list[float], negative: list[float]) -> pd.DataFrame:

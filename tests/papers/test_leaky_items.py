@@ -13,7 +13,7 @@ import torch
 from fathometer.leaky import criticality
 from fathometer.leaky.theory import Statement, theorem_4
 from fathometer.leaky.theory.statement import at_least
-from papers.item import RunContext, Scale
+from papers.item import RunContext
 from papers.leaky import (
     figure_1a,
     figure_1b,
@@ -25,18 +25,14 @@ from papers.leaky import (
     footnote_1,
     networks,
     proposition_2,
-    proposition_3,
     proposition_5,
     proposition_9,
 )
 from papers.leaky import theorem_4 as theorem
 from papers.leaky.instances import (
     SmoothCurve,
-    bias_growth,
     cost_and_gradient,
     drawn,
-    followed,
-    growth_factor,
     solved,
 )
 from papers.leaky.statements import CheckedStatement, every, held, statement_table
@@ -64,14 +60,7 @@ class TestNetworks:
         assert recipe.epochs == 16_000
         assert len(networks.scheme_plan("paper").designs) == 6 * 3 * 16
 
-    @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
-    def test_every_scale_has_three_depths_and_two_seeds_or_more(self, scale: Scale) -> None:
-        for designs, _ in (networks.depth_plan(scale), networks.scheme_plan(scale)):
-            assert len({d.seed for d in designs}) >= 2
-            assert {d.teacher.rank for d in designs if d.teacher} == {networks.RANK}
-        assert len({d.effective_depth for d in networks.depth_plan(scale).designs}) >= 3
-
-    def test_trained_once_and_what_would_be_a_warning_is_a_note(self, tmp_path: Path) -> None:
+    def test_networks_are_trained_once_and_warnings_become_notes(self, tmp_path: Path) -> None:
         context = RunContext("smoke", "cpu", tmp_path, tmp_path)
         first, again = networks.depth_networks(context), networks.depth_networks(context)
         assert [run.train_error for run in first.runs] == [run.train_error for run in again.runs]
@@ -85,39 +74,17 @@ class TestFigure1:
     def test_from_above(self) -> None:
         table = over_depths({2.0: 1.0, 3.0: 20.0, 5.0: 9.0, 8.0: 4.0, 11.0: 3.1})
         assert figure_1a.approach(table, "value", "above", 3.0).holds
-        whole = figure_1a.approach(table, "value", "above")
-        assert not whole.holds
-        assert "not above 3 at 1 of 5 L̃" in whole.measured
+        assert not figure_1a.approach(table, "value", "above").holds
 
-    @pytest.mark.parametrize(
-        ("values", "why"),
-        [
-            ({3.0: 1.0, 5.0: 2.5, 8.0: 2.0, 11.0: 2.9}, "does not always fall"),
-            ({3.0: 0.5, 5.0: 1.0, 8.0: 2.0, 11.0: 2.5}, "away at the largest"),
-            ({3.0: 1.0, 5.0: 2.0, 8.0: 3.2, 11.0: 2.9}, "not below 3"),
-        ],
-    )
-    def test_not_from_below(self, values: dict[float, float], why: str) -> None:
-        found = figure_1a.approach(over_depths({2.0: 9.0, **values}), "value", "below", 3.0)
-        assert not found.holds
-        assert why in found.measured
+    @pytest.mark.parametrize("values", [(1.0, 2.5, 2.0, 2.9), (0.5, 1.0, 2.0, 2.5), (1.0, 2.0, 3.2, 2.9)])
+    def test_not_from_below(self, values: tuple[float, ...]) -> None:
+        table = over_depths(dict(zip(DEPTHS, (9.0, *values), strict=True)))
+        assert not figure_1a.approach(table, "value", "below", 3.0).holds
 
     def spectra(self, **changes: object) -> pd.DataFrame:
-        row = {
-            "rank": 3,
-            "weights_gap": 50.0,
-            "weights_largest": True,
-            "gap": 20.0,
-            "largest": True,
-            "share": 0.8,
-            "dimension_first": 6.0,
-            "dimension_least": 3.0,
-            "dimension_last": 5.0,
-        }
+        row = {"rank": 3, "weights_gap": 50.0, "weights_largest": True, "gap": 20.0, "largest": True}
+        row |= {"share": 0.8, "dimension_first": 6.0, "dimension_least": 3.0, "dimension_last": 5.0}
         return pd.DataFrame([row, row | changes])
-
-    def test_a_bottleneck(self) -> None:
-        assert all(answer.holds for answer in figure_1b.answers(self.spectra(), 7.0).values())
 
     @pytest.mark.parametrize(
         ("claim", "changes"),
@@ -129,7 +96,8 @@ class TestFigure1:
             ("ends", {"dimension_last": 3.5}),
         ],
     )
-    def test_one_seed_without(self, claim: str, changes: dict[str, object]) -> None:
+    def test_a_bottleneck(self, claim: str, changes: dict[str, object]) -> None:
+        assert all(answer.holds for answer in figure_1b.answers(self.spectra(), 7.0).values())
         found = figure_1b.answers(self.spectra(**changes), 7.0)
         assert [name for name, answer in found.items() if not answer.holds] == [claim]
 
@@ -189,28 +157,15 @@ class TestFigure2:
         assert not figure_2a.consistent(pd.DataFrame(rows, columns=columns)).holds
 
     def steps(self, first: int, middle: int, last: int, dimension: float) -> pd.DataFrame:
-        row = {
-            "layers": 18,
-            "first": first,
-            "middle": middle,
-            "last": last,
-            "last_step": 1.0,
-            "longest_step": 2.0,
-            "dimension": dimension,
-            "dimension_half": 3.0,
-            "stable": 5.0,
-        }
+        row = {"layers": 18, "first": first, "middle": middle, "last": last, "dimension": dimension}
+        row |= {"last_step": 1.0, "longest_step": 2.0, "dimension_half": 3.0, "stable": 5.0}
         return pd.DataFrame([row, {**row, "middle": middle - 0.1}, row])
 
     def test_where_the_steps_are(self) -> None:
         found = figure_2b.answers(self.steps(9, 3, 6, 6.0))
         assert all(answer.holds for answer in found.values())
         found = figure_2b.answers(self.steps(9, 6, 3, 4.0))
-        assert {name: answer.holds for name, answer in found.items()} == {
-            "beginning": True,
-            "end": False,
-            "six": False,
-        }
+        assert [name for name, answer in found.items() if answer.holds] == ["beginning"]
 
     def test_spread(self) -> None:
         rows = [(scheme, seed, value + 0.01 * seed) for seed in range(4) for scheme, value in
@@ -248,14 +203,6 @@ class TestInstances:
         for p in (0.0, 1.0):
             torch.testing.assert_close(SmoothCurve(1, 0.0).at(p), curve.at(p))
 
-    def test_weights_grow_by_twice_the_papers_factor(self) -> None:
-        found = followed(100, tolerance=1e-5)
-        assert growth_factor(found) == pytest.approx(2, abs=1e-2)
-        assert bool((bias_growth(found).diff() >= 0).all())
-
-    def test_solved_networks_are_critical(self) -> None:
-        assert criticality(solved(40, 1)).max() < 1e-12
-
 
 class TestStatements:
     def seen(self, kind: str, left: float) -> CheckedStatement:
@@ -263,12 +210,10 @@ class TestStatements:
 
     def test_one_that_fails_is_named(self) -> None:
         seen = [self.seen("drawn", 2.0), self.seen("trained", 2.0), self.seen("trained", 0.5)]
-        assert held(seen) == "holds for 1 of 1 drawn, 1 of 2 trained, not for trained seed 0: 0.5 against 1"
+        assert "not for trained seed 0" in held(seen)
         assert not every(seen, "words").holds
         assert every(seen[:2], "words").holds
         assert statement_table(seen)["holds"].tolist() == [True, True, False]
-
-    def test_nothing_measured_is_nothing_shown(self) -> None:
         assert every([], "words").holds is None
 
 
@@ -284,9 +229,6 @@ class TestPropositions:
         assert proposition_2.minima(pd.DataFrame([good])).holds
         assert not proposition_2.minima(pd.DataFrame([good, {**good, "cost": 2.6}])).holds
         assert not proposition_2.minima(pd.DataFrame([good, {**good, "negative": 0.2}])).holds
-
-    def test_gradients_along_the_level_path(self) -> None:
-        assert proposition_3.same_gradient(drawn(0, 20, 3)).holds
 
     def test_what_vanishes(self) -> None:
         falling = over_depths({2.0: 0.3, 3.0: 0.2, 5.0: 0.1, 8.0: 0.05, 11.0: 0.01})
@@ -304,22 +246,15 @@ class TestPropositions:
     def test_the_papers_factor(self) -> None:
         assert proposition_9.as_printed([1.0], self.factors(1.01)).holds
         assert not proposition_9.as_printed([2.0], self.factors(2.0)).holds
-        assert proposition_9.factor_table([2.0], self.factors(2.0))["factor"].tolist() == [2.0, 2.0]
-
-    def test_norms_that_grow(self) -> None:
-        found = followed(20, tolerance=1e-5)
-        assert proposition_9.increasing([found], []).holds
 
 
 class TestTheorem4:
-    def test_a_critical_network_against_the_letter(self) -> None:
+    def test_a_critical_network_for_which_the_printed_statement_fails(self) -> None:
         path = theorem.counterexample()
         assert criticality(path).max() < 1e-12
         assert bool((path.representations < 0).all())
         assert all(statement.holds for statement in theorem_4(path, gamma=1.0))
         assert not theorem.as_printed(path, 1.0).holds
-
-    def test_the_letter_elsewhere(self) -> None:
         assert theorem.as_printed(solved(20), 1.0).holds
         assert not theorem.as_printed(solved(20), -1.0).holds
 

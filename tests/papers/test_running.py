@@ -9,18 +9,7 @@ import pandas as pd
 import pytest
 
 from fathometer.errors import InputError
-from papers import (
-    ITEMS,
-    Answer,
-    Claim,
-    Item,
-    RunContext,
-    Seconds,
-    chosen_items,
-    read_verdict,
-    reproduce,
-)
-from papers.item import Source
+from papers import ITEMS, Answer, Claim, Item, RunContext, Seconds, chosen_items, read_verdict, reproduce
 from papers.page import page_of, read_verdicts, write_page
 from papers.running import missing_sources, record_not_run, recover
 
@@ -64,12 +53,6 @@ def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None
     verdict = reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path / "my secret folder"})
     assert verdict.command.endswith("--scale paper --cifar10 FOLDER")
     assert "secret" not in (tmp_path / "paper" / ONE.name / "verdict.json").read_text("utf-8")
-
-
-def test_a_command_names_what_the_item_makes_use_of_and_no_more(tmp_path: Path) -> None:
-    sources: dict[Source, Path] = dict.fromkeys(("resnets", "plan", "cifar10", "imagenet"), tmp_path)
-    verdict = reproduce(replace(ONE, optional=("plan",)), "paper", out=tmp_path, sources=sources)
-    assert verdict.command.endswith("--scale paper --cifar10 FOLDER --plan PLAN.toml")
 
 
 def test_a_plan_names_its_own_images(tmp_path: Path) -> None:
@@ -205,23 +188,9 @@ def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tm
         write_page(tmp_path / "nothing", tmp_path / "page.md")
 
 
-def test_a_test_that_was_changed_after_numbers_had_been_seen_is_named_on_the_page() -> None:
-    changed = [change for item in ITEMS.values() for change in item.changes]
-    page = " ".join(page_of({name: {} for name in ITEMS}, Path()).split())
-    assert changed
-    assert page.count("*Changed after numbers had been seen:*") == len(changed)
-    assert all(change in page for change in changed)
-
-
 def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:
     found = read_verdicts(DOCS / "reproduction")
     assert (DOCS / "reproduction.md").read_text("utf-8") == page_of(found, Path("reproduction"))
-
-
-def test_all_items_at_scale_small_took_less_than_an_hour() -> None:
-    taken = [scales["small"].seconds for scales in read_verdicts(DOCS / "reproduction").values()]
-    assert len(taken) == len(ITEMS)
-    assert sum(taken) < 3600
 
 
 def test_verdicts_of_the_documents_are_about_the_claims_of_the_code() -> None:

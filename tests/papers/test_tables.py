@@ -11,15 +11,7 @@ from fathometer.compare import family_table
 from papers.affinity.census import Census
 from papers.affinity.printed_tables import METRICS, table_1, table_2, table_2_families
 from papers.affinity.table_1 import different, follows, from_table_2, lacking_rows, near_rows
-from papers.affinity.table_2 import (
-    lacking_printed,
-    lacking_signs,
-    measured_correlations,
-    measured_signs,
-    near_printed,
-    one_sign,
-    reliable,
-)
+from papers.affinity.table_2 import lacking_printed, measured_correlations, near_printed, one_sign, reliable
 from tests.compare.soundings import sounding
 
 RNG = np.random.default_rng(2)
@@ -110,13 +102,3 @@ def test_rows_of_table_1_need_the_whole_family() -> None:
     assert not lacking_rows(whole)
     means = table_1().loc["VGGs"].xs("mean", level=1)
     assert near_rows(whole).numbers["median"] == pytest.approx((means - 0.5).abs().median())
-
-
-def test_few_networks_decide_nothing_about_signs() -> None:
-    some = networks(like=0.5, names=["vgg11", "alexnet", "resnet18", "googlenet"])
-    assert lacking_signs(some) == "8 trained networks or more (here 4)"
-    many = networks(
-        like=0.5, names=["vgg11", "alexnet", "resnet18", "googlenet", "vgg13", "vgg16", "vgg19", "swin_t"]
-    )
-    assert not lacking_signs(many)
-    assert not measured_signs(many).holds

@@ -74,15 +74,10 @@ def test_small_takes_all_networks_with_random_weights(tmp_path: Path) -> None:
     found = plan_of(context(tmp_path, "small"))
     names = models_of(found)
     assert len(names) == 36
+    assert len(models_of(plan_of(context(tmp_path, "smoke")))) == 7
     assert {member.weights for family in found.families for member in family.members} == {"none"}
     assert found.data == {"noise": "random:32"}
     assert all(name.startswith("torchvision:") for name in names)
-
-
-def test_smoke_takes_few(tmp_path: Path) -> None:
-    names = models_of(plan_of(context(tmp_path, "smoke")))
-    assert "torchvision:resnet18" in names
-    assert len(names) == 7
 
 
 def test_paper_takes_the_papers_networks_or_the_users_plan(tmp_path: Path, plan: Path) -> None:
@@ -107,13 +102,6 @@ def test_other_data_for_the_same_networks(tmp_path: Path, plan: Path) -> None:
     assert plan_of(paper, "cifar10").data == {"cifar10": str(tmp_path / "cifar10_test.npz")}
     with pytest.raises(InputError, match="--cifar10: expected a path"):
         plan_of(context(tmp_path, plan=plan), "cifar10")
-
-
-def test_of_several_settings_and_seeds_the_first(tmp_path: Path, plan: Path) -> None:
-    plan.write_text("seeds = [3, 4]\n" + plan.read_text("utf-8"), "utf-8")
-    work = context(tmp_path, plan=plan)
-    assert plan_of(work).seeds == (3,)
-    assert "first of each" in work.notes[0]
 
 
 def test_each_network_is_measured_once(tmp_path: Path, plan: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fathometer.compare import signature_distances
 from papers.affinity import (
     figure_3,
     figure_4,
@@ -77,13 +76,6 @@ def test_figure_3_a_trend(as_said: Census, columns: tuple[str, ...]) -> None:
     ).holds
 
 
-def test_figure_3_needs_five_architectures(as_said: Census) -> None:
-    assert not figure_3.lacking_years(as_said)
-    some = as_said.only(["alexnet", "vgg11", "vgg16", "vit_b_16"])
-    assert figure_3.lacking_years(some).endswith("(here 2)")
-    assert figure_3.lacking_years(Census.of({})).endswith("(here 0)")
-
-
 def test_figure_3_early_convnets_vits_and_swins(as_said: Census) -> None:
     assert figure_3.early_spread(as_said).holds
     assert not figure_3.early_spread(changed(vgg11=np.linspace(0.3, 1, 9))).holds
@@ -137,24 +129,6 @@ def test_figure_4_spread_before_vit_and_the_median_after() -> None:
     assert not figure_4.shift(accuracies(lambda of: of.statistics["max"])).holds
 
 
-def test_figure_4_spread_and_depth() -> None:
-    def by_spread(of: Census) -> pd.Series[float]:
-        return of.statistics["spread"]
-
-    similar = accuracies(by_spread)
-    same = Census(similar.soundings, similar.facts.assign(depth=similar.statistics["spread"]))
-    assert figure_4.spread_like_depth(same).holds
-    assert not figure_4.spread_like_depth(similar).holds  # depth is the same in most
-
-
-def test_figure_4_needs_accuracies() -> None:
-    some = census(
-        {name: history()[name] for name in ("resnet18", "resnet34", "densenet121")}, accuracy={"resnet18": 70}
-    )
-    words = figure_4.needs_groups("Residual")(some)
-    assert words == "at least 4 trained networks of known accuracy among Residual (1)"
-
-
 def test_figure_4_random_weights_are_held_against_what_torchvision_states() -> None:
     random = census({"resnet18": [0.1, 0.2], "densenet121": [0.1, 0.2]}, weights="none")
     facts: Any = figure_4.with_accuracies(random).facts
@@ -204,14 +178,6 @@ def test_figure_5c_distributions(as_said: Census) -> None:
     assert not figure_5c.bimodal(changed(resnet50=np.linspace(0.4, 1, 30))).holds
     assert figure_5c.skewed(as_said).holds
     assert not figure_5c.skewed(changed(densenet121=0.3 + 0.1 * np.linspace(0, 1, 20) ** 3)).holds
-
-
-def test_figure_14_separation() -> None:
-    near = signature_distances({str(place): RNG.random(5) for place in range(9)})
-    assert figure_14.separation(near, list("aaaaaaaaa")) == 0.5
-    first, second = np.triu_indices(9, 1)
-    own = [i // 3 == j // 3 for i, j in zip(first, second, strict=True)]
-    assert figure_14.same_family(list("aaabbbccc")).tolist() == own
 
 
 def test_figure_14(as_said: Census) -> None:

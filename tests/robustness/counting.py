@@ -7,7 +7,7 @@ operators that reach a kernel, the memory of their tensors, and the Python frame
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -85,13 +85,6 @@ class Count(TorchDispatchMode):
         if tensor.layout != torch.strided or tensor.is_nested or not tensor.is_floating_point():
             return False
         return tensor.numel() > 0 and (tensor.ndim > 1 or tuple(tensor.shape) == (self._samples,))
-
-
-def count_calls(run: Callable[..., Any], *args: Any, **kwargs: Any) -> Count:
-    """Run once and count; the arguments are what the network is given."""
-    with Count(args, kwargs) as count:
-        run(*args, **kwargs)
-    return count
 
 
 def is_called_from(file: str) -> bool:

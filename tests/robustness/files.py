@@ -27,10 +27,9 @@ from papers import read_verdict
 from papers.item import Answer, Claim
 from papers.verdict import Verdict
 
-Make: TypeAlias = Callable[[Path], object]
 Read: TypeAlias = Callable[[Path], object]
 
-IMAGES = Inputs("image", (3, 8, 8))
+IMAGES, CIFAR = Inputs("image", (3, 8, 8)), Inputs("image", (3, 32, 32))
 TOKENS = Inputs("tokens", (8,), vocabulary=300, tokenize=lambda text: list(text.encode()))
 DESIGN = Design(2.0, 3, 5, teacher=Teacher((4, 2, 4)), samples=12, test_samples=4)
 RECIPE = Recipe((Phase("adam", 8),))
@@ -53,7 +52,7 @@ class Kind:
     name: str
     file: str
     form: str
-    make: Make
+    make: Read
     read: Read
     is_remade: bool = False
 
@@ -244,13 +243,8 @@ def _batches(name: str, inputs: Inputs) -> Read:
         json.dumps(found.description, allow_nan=False)
         assert len(found) < 10**7
         for batch, _ in zip(found, range(20), strict=False):
-            values = (
-                batch["input_ids"]
-                if isinstance(batch, dict)
-                else batch[0]
-                if isinstance(batch, tuple)
-                else batch
-            )
+            values = batch["input_ids"] if isinstance(batch, dict) else batch
+            values = values[0] if isinstance(values, tuple) else values
             assert isinstance(values, torch.Tensor)
             assert tuple(values.shape[1:]) == inputs.shape
         return len(found)
@@ -258,36 +252,23 @@ def _batches(name: str, inputs: Inputs) -> Read:
     return read
 
 
-def _array(folder: Path) -> None:
-    np.save(folder / "a.npy", np.random.default_rng(0).random((5, 3, 8, 8), np.float32))
-
-
-def _arrays(folder: Path) -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 3)).astype(np.uint8)
-    np.savez_compressed(folder / "a.npz", x=pixels, y=np.arange(5))
-
-
-def _tokens(folder: Path) -> None:
-    np.save(folder / "t.npy", np.random.default_rng(0).integers(0, 300, (5, 8)))
-
-
-def _cifar(folder: Path) -> None:
-    records = np.random.default_rng(0).integers(0, 256, (4, 3073)).astype(np.uint8)
-    records[:, 0] = range(4)
-    records.tofile(folder / "test_batch.bin")
-
-
-def _images(folder: Path) -> None:
+def _data(folder: Path) -> None:
+    """Write a file of every kind of data."""
     from PIL import Image
 
-    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (5, 8, 8, 3)).astype(np.uint8)
+    np.save(folder / "a.npy", random.random((5, 3, 8, 8), np.float32))
+    np.savez_compressed(folder / "a.npz", x=pixels, y=np.arange(5))
+    np.save(folder / "t.npy", random.integers(0, 300, (5, 8)))
+    records = random.integers(0, 256, (4, 3073)).astype(np.uint8)
+    records[:, 0] = range(4)
+    (folder / "cifar").mkdir()
+    records.tofile(folder / "cifar" / "test_batch.bin")
     (folder / "photos").mkdir()
     for name in ("a.jpg", "b.png"):
-        Image.fromarray(pixels).save(folder / "photos" / name)
+        Image.fromarray(pixels[0]).save(folder / "photos" / name)
     (folder / "photos" / "labels.csv").write_text("file,class_index\na.jpg,3\nb.png,1\n", "utf-8")
-
-
-def _text(folder: Path) -> None:
     (folder / "book.txt").write_text("Call me Ishmael. Some years ago – never mind how long …\n" * 3, "utf-8")
 
 
@@ -308,8 +289,8 @@ def _read_weights(name: str) -> Read:
 
 
 def _facts(folder: Path) -> None:
-    text = "network,family,accuracy,year\nalexnet,AlexNet,56.5,2012\nresnet18,ResNet,69.8,2015\n"
-    (folder / "networks.csv").write_text(text, "utf-8")
+    rows = "network,family,accuracy,year", "alexnet,AlexNet,56.5,2012", "resnet18,ResNet,69.8,2015"
+    (folder / "networks.csv").write_text("\n".join(rows) + "\n", "utf-8")
 
 
 def _onnx(folder: Path) -> None:
@@ -390,14 +371,14 @@ RESULTS = (
 
 INPUTS = (
     Kind("plan of a survey", "plan.toml", "toml", _plan, _read_plan),
-    Kind("array, .npy", "a.npy", "bytes", _array, _batches("a.npy", IMAGES)),
-    Kind("arrays, .npz", "a.npz", "bytes", _arrays, _batches("a.npz", IMAGES)),
-    Kind("token ids, .npy", "t.npy", "bytes", _tokens, _batches("t.npy", TOKENS)),
-    Kind("CIFAR-10, binary", "test_batch.bin", "bytes", _cifar, _batches("", Inputs("image", (3, 32, 32)))),
-    Kind("image, JPEG", "photos/a.jpg", "bytes", _images, _batches("photos", IMAGES)),
-    Kind("image, PNG", "photos/b.png", "bytes", _images, _batches("photos", IMAGES)),
-    Kind("labels.csv", "photos/labels.csv", "bytes", _images, _batches("photos", IMAGES)),
-    Kind("text", "book.txt", "bytes", _text, _batches("book.txt", TOKENS)),
+    Kind("array, .npy", "a.npy", "bytes", _data, _batches("a.npy", IMAGES)),
+    Kind("arrays, .npz", "a.npz", "bytes", _data, _batches("a.npz", IMAGES)),
+    Kind("token ids, .npy", "t.npy", "bytes", _data, _batches("t.npy", TOKENS)),
+    Kind("CIFAR-10, binary", "cifar/test_batch.bin", "bytes", _data, _batches("cifar", CIFAR)),
+    Kind("image, JPEG", "photos/a.jpg", "bytes", _data, _batches("photos", IMAGES)),
+    Kind("image, PNG", "photos/b.png", "bytes", _data, _batches("photos", IMAGES)),
+    Kind("labels.csv", "photos/labels.csv", "bytes", _data, _batches("photos", IMAGES)),
+    Kind("text", "book.txt", "bytes", _data, _batches("book.txt", TOKENS)),
     Kind("weights, torch.save", "w.pt", "bytes", _weights, _read_weights("w.pt")),
     Kind("weights, safetensors", "w.safetensors", "safetensors", _weights, _read_weights("w.safetensors")),
     Kind(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from typing import Any
 
 _GARBAGE = (
@@ -100,15 +99,7 @@ def _insert(content: bytes, draw: random.Random) -> bytes:
     return content[:place] + draw.choice(_GARBAGE) + content[place:]
 
 
-_BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    _flip,
-    _flip,
-    _set,
-    _cut,
-    _delete,
-    _repeat,
-    _insert,
-)
+_BYTES = (_flip, _flip, _set, _cut, _delete, _repeat, _insert)
 
 
 def _json(content: bytes, draw: random.Random) -> bytes:

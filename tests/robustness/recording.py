@@ -157,13 +157,9 @@ def _table(rows: Sequence[Mapping[str, str | int | float]]) -> str:
 
 
 def _cell(value: str | int | float) -> str:
-    return (
-        _escaped(value)
-        if isinstance(value, str)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:g}"
-    )
+    if isinstance(value, str):
+        return _escaped(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _escaped(text: str) -> str:

@@ -22,7 +22,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -44,9 +44,33 @@ from fathometer.results.sounding_file import from_json, to_json
 from fathometer.survey import read_plan, run_survey
 from papers import read_verdict
 from tests.robustness.files import DESIGN, IMAGES, RECIPE, TOKENS, network
-from tests.robustness.names import NAMES, PATHS
 from tests.robustness.recording import Row
 
+# Harmful names of networks, data and files: markup, terminal commands, paths.
+NAMES = (
+    "<script>window.pwned = 1</script>",
+    "</script><script>window.pwned = 1</script>",
+    '"><img src=x onerror="window.pwned=1">',
+    "' onmouseover='window.pwned=1",
+    "<!--",
+    "]]>",
+    "{{ 7 * 7 }}",
+    "${7*7}",
+    "datum['x']; window.pwned=1",
+    "a\u202egnp.exe",
+    "\x1b]0;owned\x07\x1b[2J\x1b[31m",
+    "\x9b31m",
+    "over\rwritten",
+    "[bold red]marked[/bold red]",
+    "[/nothing]",
+    "\u2028line\u2029",
+    "\ud800 half",
+    "nul\x00byte",
+)
+PATHS = (
+    *("../../x", "..", "/tmp/x", "~/x", "$HOME/x", "C:\\x", "\\\\host\\share", "CON", "aux.json", "a/b/c"),
+    *(".hidden", "x" * 300, "nul\x00byte", "line\nbreak", "-rf", "näme", "*"),
+)
 SOURCE = Path(fathometer.__file__).parent
 ALLOWED = {
     ("cli/app.py", "import_module"): "a command, by a name of a constant table",
@@ -129,13 +153,6 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
-class Pickled(NamedTuple):
-    """A file with a pickle in it: how it is written, and how it is read."""
-
-    write: Callable[[Path, Trap], object]
-    read: Callable[[Path], object]
-
-
 def _plain(name: str) -> Callable[[Path, Trap], object]:
     return lambda place, trap: (place / name).write_bytes(pickle.dumps(trap))
 
@@ -202,46 +219,47 @@ def _journal(place: Path) -> object:
     return measure(network(), torch.randn(40, 4), samples=40, journal=place / "s.journal")
 
 
-PICKLED = {
-    "weights.pt": Pickled(_saved("w.pt", True), _weights("w.pt")),
-    "weights.pth, the older format": Pickled(_saved("w.pth", False), _weights("w.pth")),
-    "weights.bin, a bare pickle": Pickled(_plain("w.bin"), _weights("w.bin")),
-    "weights.safetensors": Pickled(_plain("w.safetensors"), _weights("w.safetensors")),
-    "objects in .npy": Pickled(_objects, _images("a.npy")),
-    "objects in .npz": Pickled(_objects, _images("a.npz")),
-    "objects in .npz, for tokens": Pickled(_objects, _text("a.npz")),
-    "a pickle called .npy": Pickled(_plain("a.npy"), _images("a.npy")),
-    "data.pkl": Pickled(_plain("a.pkl"), _images("a.pkl")),
-    "data.pt": Pickled(_saved("a.pt", True), _images("a.pt")),
-    "a pickle called .txt": Pickled(_plain("a.txt"), _text("a.txt")),
-    "CIFAR in its Python version": Pickled(_cifar, _images("")),
-    "a batch of it": Pickled(_cifar, _images("data_batch_1")),
-    "a pickle called .png": Pickled(_plain("a.png"), _images("")),
-    "sounding.json": Pickled(_plain("s.json"), lambda place: load(place / "s.json")),
-    "sounding.parquet": Pickled(_plain("s.parquet"), lambda place: load(place / "s.parquet")),
-    "an extension type in Parquet": Pickled(_extension, lambda place: load(place / "s.parquet")),
-    "history.json": Pickled(_plain("h.json"), lambda place: load_history(place / "h.json")),
-    "journal": Pickled(_plain("s.journal"), _journal),
-    "plan.toml": Pickled(_plain("plan.toml"), lambda place: read_plan(place / "plan.toml")),
-    "results folder": Pickled(_plain("a-0123456789abcdef01234567.json"), atlas),
-    "verdict.json": Pickled(_plain("verdict.json"), lambda place: read_verdict(place / "verdict.json")),
-    "sweep.json": Pickled(_of_sweep("sweep.json"), _sweep),
-    "task-000.safetensors": Pickled(_of_sweep("task-000.safetensors"), _sweep),
-    "network-000.safetensors": Pickled(_of_sweep("network-000.safetensors"), _sweep),
+PICKLED: dict[str, tuple[Callable[[Path, Trap], object], Callable[[Path], object]]] = {
+    "weights.pt": (_saved("w.pt", True), _weights("w.pt")),
+    "weights.pth, the older format": (_saved("w.pth", False), _weights("w.pth")),
+    "weights.bin, a bare pickle": (_plain("w.bin"), _weights("w.bin")),
+    "weights.safetensors": (_plain("w.safetensors"), _weights("w.safetensors")),
+    "objects in .npy": (_objects, _images("a.npy")),
+    "objects in .npz": (_objects, _images("a.npz")),
+    "objects in .npz, for tokens": (_objects, _text("a.npz")),
+    "a pickle called .npy": (_plain("a.npy"), _images("a.npy")),
+    "data.pkl": (_plain("a.pkl"), _images("a.pkl")),
+    "data.pt": (_saved("a.pt", True), _images("a.pt")),
+    "a pickle called .txt": (_plain("a.txt"), _text("a.txt")),
+    "CIFAR in its Python version": (_cifar, _images("")),
+    "a batch of it": (_cifar, _images("data_batch_1")),
+    "a pickle called .png": (_plain("a.png"), _images("")),
+    "sounding.json": (_plain("s.json"), lambda place: load(place / "s.json")),
+    "sounding.parquet": (_plain("s.parquet"), lambda place: load(place / "s.parquet")),
+    "an extension type in Parquet": (_extension, lambda place: load(place / "s.parquet")),
+    "history.json": (_plain("h.json"), lambda place: load_history(place / "h.json")),
+    "journal": (_plain("s.journal"), _journal),
+    "plan.toml": (_plain("plan.toml"), lambda place: read_plan(place / "plan.toml")),
+    "results folder": (_plain("a-0123456789abcdef01234567.json"), atlas),
+    "verdict.json": (_plain("verdict.json"), lambda place: read_verdict(place / "verdict.json")),
+    "sweep.json": (_of_sweep("sweep.json"), _sweep),
+    "task-000.safetensors": (_of_sweep("task-000.safetensors"), _sweep),
+    "network-000.safetensors": (_of_sweep("network-000.safetensors"), _sweep),
 }
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PICKLED)
 def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
+    write, read = PICKLED[name]
     trap = Trap(tmp_path / "mark")
     pickle.loads(pickle.dumps(trap))
     trap.mark.rmdir()  # the trap works
     place = tmp_path / "place"
     place.mkdir()
-    PICKLED[name].write(place, trap)
+    write(place, trap)
     with suppress(FathometerError):
-        PICKLED[name].read(place)
+        read(place)
     assert not trap.mark.exists()
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
 import pytest
 
 from fathometer.errors import InputError
@@ -96,13 +93,6 @@ def test_the_momenta_of_path_of_are_those_of_the_solved_path() -> None:
 def test_a_path_without_momenta_is_refused() -> None:
     with pytest.raises(InputError, match="no momenta"):
         check_all(path_through(drawn(0, 3, 4, 5)))
-
-
-def test_statements_are_plain_data(trained: RepresentationPath) -> None:
-    for statement in check_all(trained):
-        assert json.loads(json.dumps(asdict(statement)))["name"] == statement.name
-        assert statement.how
-        assert statement.claim
 
 
 def test_verdicts() -> None:

@@ -7,15 +7,7 @@ import pandas as pd
 import pytest
 
 from fathometer import InputError
-from fathometer.cli.tables import mean_and_std
-from fathometer.compare import (
-    Distances,
-    best_predictors,
-    cluster,
-    family_table,
-    signature_distances,
-    signature_statistics,
-)
+from fathometer.compare import Distances, best_predictors, cluster, signature_distances, signature_statistics
 from fathometer.report.figures.networks import plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
@@ -36,18 +28,6 @@ def test_the_tree_stands_beside_its_matrix() -> None:
     assert colours["a"] == colours["c"] != colours[r"\$b_0\$"]
     assert branches.get_xlabel().startswith("average linkage\ncophenetic 0.")
     assert not figure.legends  # one family needs none
-
-
-def test_the_tree_is_drawn_merge_by_merge() -> None:
-    """a and b meet at 1, c joins them at 2.5: from the middle of a and b."""
-    tree = cluster(signature_distances({"a": np.array([0.0]), "b": np.array([1.0]), "c": np.array([3.0])}))
-    lines: Any = plot_dendrogram(tree).axes[0].collections[0]
-    place = {name: where for where, name in enumerate(tree.names)}
-    first, second = (np.sort(segment, axis=0).tolist() for segment in lines.get_segments())
-    a, b, c = (place[name] for name in "abc")
-    middle = (a + b) / 2
-    assert first == np.sort([[0, a], [1, a], [1, b], [0, b]], axis=0).tolist()
-    assert second == np.sort([[1, middle], [2.5, middle], [2.5, c], [0, c]], axis=0).tolist()
 
 
 def test_fourteen_families_look_their_own_way_and_have_a_legend() -> None:
@@ -90,25 +70,6 @@ def test_modes_are_marked_where_there_are_two() -> None:
         plot_distributions({})
 
 
-def test_a_picture_says_what_it_shows() -> None:
-    two = np.concatenate([RNG.normal(0.5, 0.02, 20), RNG.normal(0.9, 0.02, 20)])
-    numbers = pd.DataFrame({"two": signature_statistics(two)}).T
-    figure = plot_distributions({"two": two}, "affinity", numbers)
-    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("affinity score", "sites")
-    assert "two modes" in figure.legends[0].get_texts()[0].get_text()
-    assert not plot_distributions({"two": two}, "stable_rank_y").legends  # nothing is marked
-    tree = cluster(signature_distances({"a": np.zeros(3), "b": np.ones(3), "c": np.full(3, 0.1)}))
-    figure = plot_dendrogram(tree, returns=[1.0, 0.376])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["100", "38"]
-    assert "% of draws" in figure.axes[0].get_xlabel()
-
-
-def test_one_network_has_no_deviation() -> None:
-    values = pd.DataFrame({"cka": [0.5, 0.7, 0.9]}, index=["a", "b", "c"])
-    found = mean_and_std(family_table(values, {"a": "A", "b": "B", "c": "B"}))
-    assert found["cka"].to_dict() == {"A": "0.50", "B": "0.80 ± 0.10", "all": "0.70 ± 0.16"}
-
-
 def test_a_panel_for_each_family_and_kind() -> None:
     names = [f"{family}{i}" for family in "ab" for i in range(4)]
     numbers = pd.DataFrame.from_dict({n: signature_statistics(RNG.random(9)) for n in names}, orient="index")
@@ -127,22 +88,6 @@ def test_a_panel_for_each_family_and_kind() -> None:
     assert len(np.asarray(drawn.get_xdata())) == 3
 
 
-def test_a_clustering_draws_itself() -> None:
-    tree = cluster(signature_distances({name: RNG.random(9) for name in "abcdefgh"}))
-    families = dict(zip("abcdefgh", ("A", "B", "C", "C") * 2, strict=True))
-    for columns, numbers in ((1, 0), (2, 64)):
-        figure = tree.plot(families, columns=columns)  # type: ignore[arg-type]
-        assert len(figure.axes[1].texts) == numbers  # distances in the cells, where they fit
-        marks = [line for line in figure.axes[0].lines if line.get_xdata() == [0]]
-        assert len(marks) == 8
-        looks = {(mark.get_color(), mark.get_marker()) for mark in marks}
-        assert len(looks) == 3
-        (legend,) = figure.legends
-        assert [text.get_text() for text in legend.get_texts()] == list(
-            dict.fromkeys(families[name] for name in tree.names)
-        )
-
-
 def test_leaves_stand_at_the_rows_of_the_matrix() -> None:
     figure = cluster(signature_distances({name: RNG.random(9) for name in "abcdefgh"})).plot()
     figure.draw_without_rendering()
@@ -150,15 +95,3 @@ def test_leaves_stand_at_the_rows_of_the_matrix() -> None:
     for row in range(8):
         leaf = branches.transData.transform((0, row))[1]
         assert leaf == pytest.approx(matrix.transData.transform((0, row))[1], abs=1)
-
-
-def test_panels_of_families_stand_in_rows() -> None:
-    names = [f"{family}{i}" for family in "abc" for i in range(4)]
-    numbers = pd.DataFrame.from_dict({n: signature_statistics(RNG.random(9)) for n in names}, orient="index")
-    facts = pd.DataFrame({"accuracy": RNG.random(12), "depth": RNG.random(12)}, index=names)
-    families = {name: name[0] for name in names}
-    best = best_predictors(numbers, facts, families)
-    wide = plot_predictors(best, numbers, facts, families, columns=2)
-    assert [axes.get_visible() for axes in wide.axes] == [True] * 6 + [False] * 2
-    narrow = plot_predictors(best, numbers, facts, families, columns=1)
-    assert [axes.get_ylabel() for axes in narrow.axes[::2]] == [f"{family}\naccuracy" for family in "abc"]

@@ -12,10 +12,7 @@ from fathometer import InputError
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
 from fathometer.report.figures.kinds import KINDS, PlotOptions, draw_soundings, usual_kind
-from fathometer.report.figures.pairs import plot_history
-from fathometer.report.figures.style import SCALE
 from fathometer.report.tables import year_table
-from fathometer.results.history import History
 from tests.report.figures.drawn import fits, network, texts
 
 EVIL = "_a$x_1$ <script>alert(1)</script>\x07 and a name that does not come to an end at all, not yet"
@@ -104,18 +101,6 @@ def test_what_cannot_be_drawn_says_why(kind: str, count: int, words: str) -> Non
         draw_soundings(dict(list(MANY.items())[:count]), kind, PlotOptions())
 
 
-def test_years_hold_least_median_and_largest() -> None:
-    facts = FACTS.assign(year=[2015, None, 2012, 2012, *[np.nan] * 8])
-    table = year_table(MANY, facts)
-    assert table.index.to_list() == ["net2-a", "net3-b", "net0-a"]  # in order of year
-    assert table["year"].to_list() == [2012, 2012, 2015]
-    for name, row in table.iterrows():
-        values = MANY[str(name)].signature
-        assert (row["min"], row["median"], row["max"]) == (values.min(), values.median(), values.max())
-    with pytest.raises(InputError, match="expected the years in which networks were published"):
-        year_table(MANY, FACTS.drop(columns="year"))
-
-
 def test_the_picture_of_years_is_the_table() -> None:
     figure = draw_soundings(MANY, "years", PlotOptions(facts=FACTS))
     (axes,) = figure.axes
@@ -131,21 +116,3 @@ def test_the_picture_of_years_is_the_table() -> None:
     (steps,) = (patch for patch in axes.patches if hasattr(patch, "get_data"))
     assert np.asarray(steps.get_data().values)[:2].tolist() == [table["median"].iloc[:2].median()] * 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
-
-
-def test_predictors_are_named_by_the_gauge_they_are_of() -> None:
-    nets = {
-        name: network(name, 20, seed=seed, cka=np.linspace(0, 1, 20) ** seed)
-        for seed, name in enumerate(MANY)
-    }
-    for gauge, said in (("affinity", "affinity score"), ("cka", "cka")):
-        figure = draw_soundings(nets, "predictors", PlotOptions(gauge=gauge, facts=FACTS))
-        labels = [axes.get_xlabel() for axes in figure.axes if axes.get_visible()]
-        assert [label.endswith(f" {said}") for label in labels] == [True, False, True, False]
-
-
-def test_a_history_has_the_words_and_colours_of_the_others() -> None:
-    figure = plot_history(History((0, 5), (network("a"), network("a", seed=1))))
-    heat, lines, bar = figure.axes
-    assert lines.get_xlabel() == bar.get_ylabel() == "affinity score"
-    assert heat.collections[0].get_cmap().name == SCALE

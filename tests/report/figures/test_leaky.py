@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -24,7 +22,6 @@ from fathometer.leaky.schemes import (
 from fathometer.report import (
     depth_table,
     leaky_figures,
-    plot_affinity,
     plot_bounded,
     plot_dimensions,
     plot_energies,
@@ -36,7 +33,6 @@ from fathometer.report import (
 )
 from fathometer.report.figures.kinds import FIGURES, PICTURES, usual_picture
 from fathometer.report.figures.style import save_figure
-from fathometer.report.leaky_tables import bottleneck_stretches
 from tests.leaky.networks import SHORT, SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
@@ -106,13 +102,6 @@ def test_figure_1a_shows_the_summaries_by_depth(depths: LeakySweep) -> None:
     assert high > table["cost_of_identity"].max()
 
 
-def test_hollow_points_are_those_that_are_not_critical(depths: LeakySweep) -> None:
-    (axes,) = plot_dimensions(depths).axes
-    points = next(c for c in axes.collections if len(np.asarray(c.get_offsets())) == len(depths.runs))
-    white = (np.asarray(points.get_facecolor()) == 1).all(axis=1)
-    assert white.tolist() == (depths.table["crit"] > 0.1).to_list()
-
-
 def test_figure_3_shows_lengths_and_momenta(depths: LeakySweep) -> None:
     figure = plot_bounded(depths)
     table = depth_table(depths)
@@ -159,27 +148,6 @@ def test_figure_1c_shows_the_energies(depths: LeakySweep) -> None:
     assert list(found)[4:] == ["$k^* = 2$"]
     difference = found["potential (COI)"][:, 1] - found["kinetic"][:, 1]
     assert_allclose(difference, layers["hamiltonian_stable"])
-
-
-def test_affinity_joins_both_papers(depths: LeakySweep) -> None:
-    run = depths.runs[-1]
-    top, bottom = plot_affinity(run).axes
-    points = run.measures.points
-    assert_allclose(lines(top)["affinity score of relu"], points[["p", "affinity"]])
-    assert_allclose(lines(top)[r"$\|A_-\|/\|A\|$"], points[["p", "negative"]])
-    assert_allclose(lines(bottom)["cost of identity"], points[["p", "cost_of_identity"]])
-    assert bottom.get_yscale() == "log"
-    shaded = [(band.get_x(), band.get_x() + band.get_width()) for band in top.patches]  # type: ignore[attr-defined]
-    assert_allclose(shaded, bottleneck_stretches(points))
-
-
-def test_the_usual_run_is_the_deeper_of_two_equally_near_to_7(depths: LeakySweep) -> None:
-    def at(depth: float, seed: int) -> Any:
-        design = replace(SMALL, effective_depth=depth, layers=12, seed=seed)
-        return replace(depths.runs[0], design=design)
-
-    found = usual_run(replace(depths, runs=(at(6.0, 0), at(8.0, 1), at(8.0, 0))))
-    assert (found.design.effective_depth, found.design.seed) == (8.0, 0)
 
 
 def test_paired_differences_are_those_of_a_paired_t_test(schemes: LeakySweep) -> None:
@@ -301,14 +269,6 @@ def test_every_figure_is_drawn_or_says_why_not(
     assert all(figure.needs for figure in FIGURES.values())
 
 
-def test_a_plain_resnet_has_spectra_and_no_energies() -> None:
-    plain = measured_sweep([replace(SMALL, effective_depth=0.0)])
-    figures, reasons = leaky_figures(plain)
-    assert set(figures) == {"1b", "affinity"}
-    assert "no Hamiltonian" in reasons["1c"]
-    assert "got none" in reasons["1a"]
-
-
 def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: LeakySweep) -> None:
     with pytest.raises(InputError, match=r"several values of layers, scheme; keep one"):
         plot_dimensions(replace(depths, runs=(*depths.runs, *schemes.runs)))
@@ -317,15 +277,6 @@ def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: Leak
     assert not figures
     assert set(reasons) == set(FIGURES)
     assert "did not diverge" in reasons["1b"]
-
-
-def test_without_affinity_there_is_no_such_figure(depths: LeakySweep) -> None:
-    run = replace(depths.runs[0])
-    points = depths.runs[0].measures.points.assign(affinity=math.nan)
-    run.__dict__["measured"] = replace(depths.runs[0].measures, points=points)
-    assert isinstance(run.measures.points, pd.DataFrame)
-    with pytest.raises(InputError, match="affinity=True"):
-        plot_affinity(run)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -337,19 +288,6 @@ def test_every_picture_fits_its_columns(
     fits(several.plot(kind, columns=columns), columns)
     if PICTURES[kind].alone:
         fits(several.runs[0].plot(kind, columns=columns), columns)
-
-
-def test_ranks_along_the_path(depths: LeakySweep) -> None:
-    run = depths.runs[-1]
-    (axes,) = run.plot("ranks").axes
-    found = lines(axes)
-    assert_allclose(found["cost of identity"], run.measures.points[["p", "cost_of_identity"]])
-    assert_allclose(found["stable rank of $A_p$"], run.measures.points[["p", "stable_rank"]])
-    assert_allclose(found["stable rank of $W_p$"], run.measures.layers[["p", "weight_stable_rank"]])
-    assert_allclose(found["$k^* = 2$"][:, 1], 2)
-    low, high = axes.get_ylim()
-    shown = np.concatenate([points[:, 1] for points in found.values()])
-    assert low < shown.min() < shown.max() < high
 
 
 def test_training_curves_are_the_history(depths: LeakySweep) -> None:
@@ -366,18 +304,12 @@ def test_training_curves_are_the_history(depths: LeakySweep) -> None:
         replace(run, history=run.history.iloc[:0]).plot("training")
 
 
-def test_a_path_in_its_own_plane_is_coloured_by_p(depths: LeakySweep) -> None:
-    run = depths.runs[0]
-    axes = run.plot("projection").axes[0]
-    (dots,) = axes.collections
-    assert_allclose(np.asarray(dots.get_offsets()), project_paths([run]).paths[0])
-    assert_allclose(np.asarray(dots.get_array()), run.path.places)
-
-
 def test_what_a_sweep_shows_first_and_what_a_run_cannot(depths: LeakySweep, schemes: LeakySweep) -> None:
     assert usual_picture(depths) == "1a"
     assert usual_picture(schemes) == "2a"
     assert usual_picture(replace(depths, runs=depths.runs[:1])) == "1c"
+    (dots,) = depths.runs[0].plot("projection").axes[0].collections
+    assert_allclose(np.asarray(dots.get_offsets()), project_paths([depths.runs[0]]).paths[0])
     plain = replace(depths.runs[0], design=replace(SMALL, effective_depth=0.0))
     assert usual_picture(replace(depths, runs=(plain,))) == "1b"
     assert lines(depths.plot().axes[0]).keys() == lines(plot_dimensions(depths).axes[0]).keys()

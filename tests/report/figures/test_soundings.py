@@ -12,7 +12,7 @@ from fathometer.compare import dtw_path
 from fathometer.compare.distance import aligned
 from fathometer.report.blocks import blocks_of
 from fathometer.report.figures.pairs import plot_alignment, plot_difference
-from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_soundings, plot_strip
+from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import PALETTE
 from tests.report.figures.drawn import network
 
@@ -38,10 +38,7 @@ def test_one_sounding_shows_operators_blocks_and_errors(sounding: Sounding) -> N
     figure = plot_signature(sounding)
     (axes,) = figure.axes
     found = colours(axes)
-    assert found == {
-        "relu": (PALETTE[0], [0, 2, 4, 6, 8, 10]),
-        "gelu": (PALETTE[1], [1, 3, 5, 7, 9, 11]),
-    }
+    assert found == {"relu": (PALETTE[0], [0, 2, 4, 6, 8, 10]), "gelu": (PALETTE[1], [1, 3, 5, 7, 9, 11])}
     blocks = blocks_of(sounding.sites)
     assert [block.label for block in blocks][:2] == ["layer0.0", "layer0.1"]
     assert bands(axes) == [(block.start - 0.5, block.stop - 0.5) for block in blocks[1::2]]
@@ -54,11 +51,6 @@ def test_one_sounding_shows_operators_blocks_and_errors(sounding: Sounding) -> N
     assert axes.get_title("left") == "mine"
 
 
-def test_one_operator_needs_no_legend() -> None:
-    figure = plot_signature(network("mine", operators=["relu"]))
-    assert not figure.legends
-
-
 @pytest.mark.parametrize(
     ("count", "columns", "named"), [(24, 1, True), (40, 1, False), (60, 2, True), (70, 2, False)]
 )
@@ -67,21 +59,6 @@ def test_sites_are_named_where_they_fit_else_blocks(count: int, columns: Any, na
     sites = network("mine", count).sites
     expected = [site.name for site in sites] if named else [block.label for block in blocks_of(sites)]
     assert [label.get_text() for label in shown] == expected
-
-
-def test_a_flat_network_has_neither() -> None:
-    (axes,) = plot_signature(network("mine", 200, path=str)).axes
-    assert axes.get_xlabel() == "site, in order of depth"
-    assert not axes.patches
-
-
-def test_labels_of_small_blocks_give_way() -> None:
-    # A block of one site beside one of three, and of 197: there is no room for both names.
-    def path(i: int) -> str:
-        return f"one.{i}" if i < 3 else "two.0" if i == 3 else f"three.{i}" if i < 200 else f"four.{i}"
-
-    (axes,) = plot_signature(network("mine", 201, path=path), columns=1).axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["one", "three", "four"]
 
 
 def test_strip_and_distribution_stand_beside(sounding: Sounding) -> None:
@@ -96,13 +73,9 @@ def test_strip_and_distribution_stand_beside(sounding: Sounding) -> None:
 
 def test_two_modes_are_marked_in_the_distribution() -> None:
     values = np.r_[np.linspace(0.5, 0.54, 10), np.linspace(0.9, 0.94, 10)]
-    two = network("two", 20, two=values)
-    lines = plot_signature(two, "two", distribution=True).axes[1].lines
-    assert_allclose(
-        np.concatenate([np.asarray(line.get_ydata(), float) for line in lines]),
-        [0.52, 0.52, 0.92, 0.92],
-        atol=0.01,
-    )
+    lines = plot_signature(network("two", 20, two=values), "two", distribution=True).axes[1].lines
+    marked = [np.asarray(line.get_ydata(), float)[0] for line in lines]
+    assert marked == pytest.approx([0.52, 0.92], abs=0.01)
     one = network("one", 20, one=np.random.default_rng(0).normal(0.7, 0.02, 20))
     assert not plot_signature(one, "one", distribution=True).axes[1].lines
 
@@ -179,11 +152,6 @@ def test_an_overlay_by_dtw_puts_sites_where_they_answer() -> None:
     assert axes.get_xlabel() == "depth in a, by DTW"
 
 
-def test_two_of_one_name_are_told_apart() -> None:
-    figure = plot_soundings([network("a"), network("a", seed=1)])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "a #2"]
-
-
 def test_alignment_is_by_site_where_sites_are_the_same_else_by_dtw() -> None:
     first, again, other = network("a"), network("a", seed=1), network("b", 9, seed=2)
     x, y = first.signature.to_numpy(), again.signature.to_numpy()
@@ -236,15 +204,3 @@ def test_the_difference_is_the_second_less_the_first() -> None:
     bars = top.containers[1]
     line = bars.lines[0]
     assert_allclose(line.get_ydata(), again.signature)
-
-
-def test_blocks_of_a_difference_are_counted_in_steps_of_the_alignment() -> None:
-    first, other = network("a"), network("b", 30, seed=2)
-    alignment = aligned(first, other)
-    _, bottom = plot_difference([first, other]).axes
-    shaded = [patch for patch in bottom.patches if patch.get_zorder() < 0]
-    blocks = blocks_of(first.sites)[1::2]
-    for patch, block in zip(shaded, blocks, strict=True):
-        steps = [k for k, i in enumerate(alignment.pairs[:, 0]) if block.start <= i < block.stop]
-        reach = (patch.get_x(), patch.get_x() + patch.get_width())  # type: ignore[attr-defined]
-        assert reach == (steps[0] - 0.5, steps[-1] + 0.5)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from fathometer.report.figures.soundings import plot_overlay
 from fathometer.report.figures.style import (
     LINES,
     PALETTE,
-    PRINT,
     column_figure,
     legend_above,
     look,
@@ -24,7 +22,6 @@ from fathometer.report.figures.style import (
     plain,
     print_style,
     save_figure,
-    width_of,
 )
 from tests.report.figures.drawn import network, texts
 
@@ -67,12 +64,6 @@ def test_all_eyes_tell_the_colours_apart() -> None:
     # The measure is one that a palette can fail: matplotlib's own does.
     usual = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b"]
     assert nearest(pairwise(usual)) < 10
-
-
-def test_grey_is_grey_to_the_measure() -> None:
-    lightness, a, b = lab("#777777", EYES["usual"])
-    assert lightness == pytest.approx(50.03, abs=0.05)
-    assert (a, b) == pytest.approx((0, 0), abs=0.02)
 
 
 def test_no_two_of_35_rely_on_colour_alone() -> None:
@@ -155,11 +146,6 @@ def test_names_are_shown_plainly(name: str, shown: str, tmp_path: Path) -> None:
     assert "<script>" not in (tmp_path / "a.svg").read_text("utf-8")
 
 
-def test_long_names_lose_their_middle() -> None:
-    assert plain("abcdefghij", 5) == "ab…ij"
-    assert plain("abcde", 5) == "abcde"
-
-
 def test_a_legend_takes_the_columns_that_fit_and_makes_room() -> None:
     def legend(labels: list[str]) -> Any:
         with print_style():
@@ -178,22 +164,3 @@ def test_a_legend_takes_the_columns_that_fit_and_makes_room() -> None:
     assert wide.legends[0]._ncols == 3
     assert not legend([]).legends
     assert "_hidden" in legend(["_hidden", "b"]).legends[0].get_texts()[0].get_text()
-
-
-def test_the_width_of_a_text_is_nearly_right() -> None:
-    with print_style():
-        figure = new_figure(7, 2)
-        for text in (
-            "stable rank, cost of identity, speed",
-            r"$\tilde{L}$ = 7, equidistant steps",
-            r"the\$cost\$of\$identity",
-        ):
-            drawn = figure.text(0, 0, text, fontsize=7)
-            inches = drawn.get_window_extent().width / figure.dpi
-            assert width_of(text) == pytest.approx(inches, rel=0.15)
-
-
-def test_sizes_are_those_of_print() -> None:
-    sizes = [value for key, value in PRINT.items() if re.search("size$", key) and "font" not in key]
-    assert all(7 <= size <= 9 for size in sizes if size > 4)
-    assert PRINT["font.size"] == 8

@@ -69,16 +69,6 @@ def test_facts_and_families_come_along() -> None:
     assert "4 networks, 3 families" in atlas_page(named, facts).lead
 
 
-def test_words_are_those_of_the_first_gauge() -> None:
-    named = networks(2)
-    record = atlas_data(named, facts_beside(named))["networks"][1]
-    (words,) = record["words"].values()
-    assert (
-        f"The most linear of {len(named['net1'].sites)} sites is {named['net1'].signature.idxmax()}" in words
-    )
-    assert "batches" not in record
-
-
 def test_three_hundred_networks_fit_ten_megabytes() -> None:
     """Of 100 sites and 20 gauges. What one takes does not depend on the others, so 300 of one will do."""
     rng = np.random.default_rng(0)
@@ -101,12 +91,6 @@ def test_three_hundred_networks_fit_ten_megabytes() -> None:
     page = Page("Atlas", "", (Section("", (View("atlas", whole, atlas_charts()),)),))
     size = len(html(page).encode())
     assert 2 * 20 * 100 * 300 * 5 < size < 10e6, "five bytes for each value at least, or values are missing"
-
-
-def test_the_origin_of_each_network_comes_along() -> None:
-    named = networks(2)
-    record = atlas_data(named, facts_beside(named))["networks"][1]
-    assert record["origin"]["network: name"] == named["net1"].provenance.model["name"]
 
 
 def test_every_chart_compiles() -> None:

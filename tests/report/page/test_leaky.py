@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
-from fathometer.leaky import LeakySweep, grid, path_through
+from fathometer.leaky import LeakySweep, grid
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.schemes import paired_differences, project_paths
 from fathometer.leaky.theory import check_all
 from fathometer.report import bottleneck_stretches, depth_table
-from fathometer.report.leaky_tables import SWEEP_PANELS, sample_paths, statements_of
+from fathometer.report.leaky_tables import SWEEP_PANELS
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Chart, Page, View
-from fathometer.report.page.leaky import MAX_SAMPLES, MAX_SPECTRA, NUMBERS, leaky_page
+from fathometer.report.page.leaky import MAX_SAMPLES, MAX_SPECTRA, leaky_page
 from fathometer.report.page.leaky_charts import run_charts
-from fathometer.report.words import run_words, sweep_words
 from tests.leaky.networks import SMALL, measured_sweep
 from tests.report.page.test_several import unpacked
 
@@ -64,17 +62,7 @@ def numbers(values: Any) -> Any:
 
 
 def test_every_chart_compiles() -> None:
-    row = {
-        "x": 1,
-        "y": 1,
-        "p": 0.5,
-        "value": 1,
-        "low": 1,
-        "high": 2,
-        "series": "a",
-        "number": 0,
-        "leading": 1,
-    }
+    row = dict.fromkeys(("x", "y", "p", "value", "low", "high", "number", "leading"), 1) | {"series": "a"}
     for name, spec in run_charts().items():
         used = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer} or {spec["data"]["name"]}
         assert used <= {"rows", "bands", "marks", "critical", "others", "chosen", "ends"}, name
@@ -129,12 +117,8 @@ def test_statements_are_those_of_the_library(depths: LeakySweep, page: Page) -> 
     for (_, text, holds, left, _, slack), statement in zip(rows, statements, strict=True):
         assert data["texts"][text] == [statement.claim, statement.how, statement.note]
         assert holds == statement.holds
-        assert left == (
-            "∞" if math.isinf(statement.left) else pytest.approx(statement.left, rel=1e-4, abs=1e-9)
-        )
-        assert slack == (
-            "∞" if math.isinf(statement.slack) else pytest.approx(statement.slack, rel=1e-4, abs=1e-9)
-        )
+        for shown, value in ((left, statement.left), (slack, statement.slack)):
+            assert shown == ("∞" if math.isinf(value) else pytest.approx(value, rel=1e-4, abs=1e-9))
     for name, _, count, held, _ in data["statements"]:
         same = [row for each in data["runs"] for row in each["theory"] if row[0] == name]
         assert (len(same), sum(row[2] for row in same)) == (count, held)
@@ -172,40 +156,6 @@ def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:
     assert_allclose(shown["samples"]["explained"], values[:2] ** 2 / (values**2).sum(), rtol=1e-4)
 
 
-def test_a_narrow_network_has_a_plane_too() -> None:
-    x = torch.linspace(-1, 1, 9)[:, None].double()
-    plane = sample_paths(path_through(torch.stack([x.T * scale for scale in range(1, 8)])), range(3))
-    paths = np.array(plane.paths)
-    assert paths.shape == (3, 7, 2)
-    assert plane.explained == (1.0, 0.0)
-    assert not paths[..., 1].any()
-
-
-def test_words_tell_rank_place_and_conservation(depths: LeakySweep) -> None:
-    run = depths.runs[-1]
-    found, points = run.measures.summary, run.measures.points
-    words = run_words(run, statements_of(run))
-    assert f"The bottleneck rank is {found['rank']}" in words
-    assert f"in layer {found['rank_layer']} of {run.design.layers}" in words
-    least = points["cost_of_identity"].argmin()
-    assert f"lowest at p = {points['p'][least]:.2f} ({found['cost_of_identity']:.2f})" in words
-    assert f"standard deviation of {run.measures.layers['hamiltonian_averaged'].std(ddof=0):.2g}" in words
-    assert "statements of the paper hold" in words
-    assert "A plain ResNet" in run_words(depths.runs[0])
-
-
-def test_words_of_a_sweep_count(depths: LeakySweep) -> None:
-    table = depths.table
-    right = (table["rank"] == table["rank_of_task"]).sum()
-    words = sweep_words(table)
-    assert (
-        f"{right} of {table['rank'].notna().sum()} networks have the bottleneck rank of their task" in words
-    )
-    assert f"From L̃ = {min(DEPTHS):g} to {max(DEPTHS):g}" in words
-    diverged = table.assign(diverged=[True] + [False] * (len(table) - 1))
-    assert f"1 of {len(table)} networks diverged" in sweep_words(diverged)
-
-
 def test_a_network_that_diverged_is_shown_as_it_was(depths: LeakySweep) -> None:
     broken = replace(depths, runs=tuple(replace(run, diverged=17) for run in depths.runs[-2:]))
     data = view_of(leaky_page(broken)).data
@@ -237,13 +187,6 @@ def test_a_page_of_one_network(depths: LeakySweep) -> None:
     assert data["words"] == ""
     assert data["axes"] == []
     assert set(run_charts()) >= {panel["part"] for panels in data["panels"].values() for panel in panels}
-
-
-def test_names_in_a_sweep_tell_networks_apart(schemes: LeakySweep) -> None:
-    data = view_of(leaky_page(schemes)).data
-    assert data["varied"] == ["layers", "scheme", "seed"]
-    assert data["axes"] == ["layers"]
-    assert set(data["axes"]) <= set(NUMBERS)
 
 
 def test_forty_networks_stay_small(depths: LeakySweep) -> None:

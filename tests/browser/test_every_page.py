@@ -1,0 +1,82 @@
+"""What holds for every kind of page: names are text, it fits a phone, and it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fathometer import History, Sounding
+from fathometer.leaky import grid
+from fathometer.report.page.items import Page
+from fathometer.report.page.leaky import leaky_page
+from fathometer.report.page.networks import atlas_page, several_page
+from fathometer.report.page.sounding import history_page, sounding_page
+from fathometer.results.history import metrics_frame
+from tests.browser.conftest import OpenPage, overflow
+from tests.compare.soundings import sounding
+from tests.leaky.networks import SMALL, measured_sweep
+
+SCRIPT = "<script>alert(1)</script>"
+NAMES = (SCRIPT, '"];alert(1);["', "{gauge}", "<img src=x onerror=alert(1)>")
+
+
+def networks() -> dict[str, Sounding]:
+    """Networks whose names, sites, operators, data and gauges are hostile."""
+    rng = np.random.default_rng(1)
+    found = {}
+    for name in NAMES:
+        one = sounding(name, rng.random((12, 3)), data=SCRIPT, **{SCRIPT: rng.random((12, 3))})
+        sites = tuple(replace(site, module=f"{SCRIPT}.{site.order}", operator=SCRIPT) for site in one.sites)
+        names = {old.name: new.name for old, new in zip(one.sites, sites, strict=True)}
+        found[name] = replace(
+            one, sites=sites, records=one.records.assign(site=one.records["site"].map(names))
+        )
+    return found
+
+
+def facts() -> pd.DataFrame:
+    columns = {"family": SCRIPT, "accuracy": [0.7, 0.5, 0.6, 0.9], "depth": [1.0, 3.0, 2.0, 5.0]}
+    return pd.DataFrame({**columns, "year": [2012, 2014, 2014, 2020]}, index=list(NAMES))
+
+
+def history() -> Page:
+    first, second, *_ = networks().values()
+    metrics = metrics_frame({SCRIPT: [(0, 1.0), (5, 0.5)]})
+    return history_page(History((0, 5), (first, replace(second, sites=first.sites)), metrics))
+
+
+def leaky() -> Page:
+    (run,) = measured_sweep(grid(SMALL, effective_depth=[2.0])).runs
+    return leaky_page(replace(run, task=replace(run.task, description={SCRIPT: SCRIPT})), SCRIPT)
+
+
+PAGES: dict[str, Callable[[], Page]] = {
+    "sounding": lambda: sounding_page(networks()[SCRIPT]),
+    "several": lambda: several_page(networks(), facts()),
+    "atlas": lambda: atlas_page(networks(), facts()),
+    "history": history,
+    "leaky": leaky,
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_names_are_text_on_a_phone_and_on_paper(open_page: OpenPage, kind: str) -> None:
+    """A dialog, a message of the console or a request fails in `open_page`."""
+    tab = open_page(PAGES[kind](), viewport={"width": 400, "height": 800}, color_scheme="dark")
+    points = tab.locator("svg.marks .mark-symbol path")
+    points.first.wait_for(state="attached")
+    points.last.hover(force=True)
+    if kind == "atlas":
+        for i in (0, 1):
+            tab.locator(".atlas input").nth(i).check()
+        tab.wait_for_selector("[data-part=alignment][data-ready=true]")
+    assert SCRIPT in tab.locator("main").inner_text() + tab.locator("h1").inner_text()
+    assert tab.locator("main script, main img").count() == 0
+    assert overflow(tab) <= 0
+    tab.emulate_media(media="print")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert len(tab.pdf()) > 10_000
