@@ -108,7 +108,7 @@ def plot_distributions(
     figure, panels = panel_figure(columns, len(signatures), across, 0.85 if across > 1 else 1.6, 0.45)
     every = np.concatenate(list(signatures.values()))
     low, high = float(every.min()), float(every.max())
-    edges = np.linspace(low, high if high > low else low + 1, 21)
+    edges = np.linspace(low, high if high > low else low + 1, 21).tolist()
     for axes, (name, values) in zip(panels, signatures.items(), strict=True):
         axes.hist(values, edges, color=BLUE)
         axes.set_title(plain(name, 20), fontsize=NOTE_SIZE)
