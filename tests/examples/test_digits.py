@@ -83,18 +83,3 @@ def test_verdicts_follow_the_numbers() -> None:
         residual=[[0.7, 0.7, 0.8, 0.7, 0.8], [0.6, 0.7, 0.6, 0.7, 0.61]],
     )
     assert verdicts(the_contrary) == ["no[/], 0 of 1"] * 8
-
-
-def test_a_claim_that_holds_for_some_seeds() -> None:
-    plain, untrained = [0.5, 0.6, 0.7, 0.65, 0.75], [0.5, 0.6, 0.7, 0.65, 0.75]
-    first = trials_of([untrained, plain], [untrained, [0.5, 0.6, 0.7, 0.65, 0.8]])
-    second = trials_of([untrained, plain], [untrained, [0.5, 0.6, 0.7, 0.65, 0.71]])
-    both = {column: first[column] + second[column] for column in digits.COLUMNS}
-    assert verdicts(both)[0] == "[yellow]partly[/], 1 of 2"
-
-
-@pytest.mark.parametrize("option", ["--seeds", "--epochs"])
-def test_counts_start_at_one(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        digits.main([option, "0"])
-    assert "from 1" in capsys.readouterr().err

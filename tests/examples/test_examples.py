@@ -1,4 +1,4 @@
-"""The examples whose output is quoted in the documents run, and give the same numbers."""
+"""The examples run, and give the numbers that the documents quote."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
-from fathometer import load
+from fathometer import load, load_history
 from fathometer.leaky import Preset, Recipe, preset
 from fathometer.models import load_model
 
 ROOT = Path(__file__).parents[2]
-gauges = importlib.import_module("examples.gauges")  # scripts, not a package: mypy would see them twice
+# Scripts, not a package: mypy would see them twice.
+bottleneck = importlib.import_module("examples.bottleneck")
+film = importlib.import_module("examples.training_film")
+gauges = importlib.import_module("examples.gauges")
+leaky_tables = importlib.import_module("examples.leaky_tables")
 leaky_theory = importlib.import_module("examples.leaky_theory")
 real_networks = importlib.import_module("examples.real_networks")
 straightened = importlib.import_module("examples.straightened")
@@ -75,24 +80,13 @@ def test_straightened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "rank correlations" in capsys.readouterr().out
 
 
-def test_a_line_is_the_best_of_its_channel() -> None:
-    x = torch.randn(50, 3, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    line = straightened.Line(x)
-    left = (line(x) - x.relu()).transpose(0, 1).flatten(1)
-    channels = x.transpose(0, 1).flatten(1)
-    assert left.mean(1).abs().max() < 1e-12
-    assert (left * channels).mean(1).abs().max() < 1e-12
-
-
 def test_real_networks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     torch.manual_seed(0)
-    torch.save(
-        load_model("examples.pretrained:resnet20", "none").module.state_dict(),
-        tmp_path / "resnet20-random.th",
-    )
+    state = load_model("examples.pretrained:resnet20", "none").module.state_dict()
+    torch.save(state, tmp_path / "resnet20-random.th")
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, size=(500, 32, 32, 3), dtype=np.uint8)
     np.savez(tmp_path / "cifar.npz", x=images, y=rng.integers(0, 10, size=500))
@@ -117,3 +111,35 @@ def test_leaky_theory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     said = capsys.readouterr().out
     assert "flow: factor 2.0000" in said  # these two are of networks that are not trained, but solved for
     assert re.search(r"solved, L = 400: ρL̃ 0.005, .*factor 2.0000", said)
+
+
+@pytest.mark.filterwarnings("ignore:.*not at a critical point")
+def test_leaky_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leaky_tables.main(["centred", "schemes-small", "--smoke", "--out", str(tmp_path)])
+    assert "γ₀ = 0.001: COI" in capsys.readouterr().out
+    assert pd.read_csv(tmp_path / "centred.csv")["rank_of_task"].to_list() == [2, 3, 4]
+    assert pd.read_csv(tmp_path / "schemes-small.csv")["scheme"].to_list() == ["adaptive", "irregular"]
+    assert (tmp_path / "schemes-small-2a.png").exists()
+
+
+def test_bottleneck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(bottleneck, "RANKS", (2,))
+    bottleneck.main(["--out", str(tmp_path / "new" / "demo")])
+    assert re.search(r"k = 2\W+2\W+1\.9", capsys.readouterr().out)
+    assert (tmp_path / "new" / "demo" / "bottleneck.png").stat().st_size > 10_000
+
+
+def test_training_film(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    film.main(["--out", str(tmp_path), "--epochs", "1"])
+    history = load_history(tmp_path / "history.json")
+    loss = history.metric("loss")
+    assert (history.steps[0], history.steps[-1]) == (0, 20)
+    assert list(history.signature.columns) == [f"relu{i}" for i in range(1, 13)]
+    assert list(loss.index) == list(range(1, 21))
+    assert loss.iloc[-5:].mean() < loss.iloc[:5].mean()
+    with Image.open(tmp_path / "training.png") as picture:
+        assert picture.size[0] == 2160
+    assert f"measuring took {history.cost}" in " ".join(capsys.readouterr().out.split())
