@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,8 @@ def networks() -> dict[str, Sounding]:
     rng = np.random.default_rng(1)
     found = {}
     for name in NAMES:
-        one = sounding(name, rng.random((12, 3)), data=SCRIPT, **{SCRIPT: rng.random((12, 3))})
+        values: dict[str, Any] = {SCRIPT: rng.random((12, 3))}
+        one = sounding(name, rng.random((12, 3)), data=SCRIPT, **values)
         sites = tuple(replace(site, module=f"{SCRIPT}.{site.order}", operator=SCRIPT) for site in one.sites)
         names = {old.name: new.name for old, new in zip(one.sites, sites, strict=True)}
         found[name] = replace(

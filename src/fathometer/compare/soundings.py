@@ -16,7 +16,7 @@ from fathometer.results.sounding import Sounding
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
-Numbers: TypeAlias = Sequence[float] | Array
+Numbers: TypeAlias = Sequence[float] | NDArray[np.floating[Any]]
 
 ALIKE = ("data", "pooling", "samples")
 """Aspects that must agree, or else a difference in signature is no difference between networks."""

@@ -170,8 +170,8 @@ def test_paired_differences_are_those_of_a_paired_t_test(schemes: LeakySweep) ->
 def test_paired_differences_leave_out_seeds_without_a_partner(schemes: LeakySweep) -> None:
     first = replace(schemes.runs[0], diverged=3)  # equidistant, L = 4, seed 0
     table = paired_differences(replace(schemes, runs=(first, *schemes.runs[1:]))).set_index("layers")
-    assert set(table.loc[4, "seeds"]) == {SEEDS - 1}
-    assert set(table.loc[6, "seeds"]) == {SEEDS}
+    assert set(table.loc[[4], "seeds"]) == {SEEDS - 1}
+    assert set(table.loc[[6], "seeds"]) == {SEEDS}
     single = paired_differences(replace(schemes, runs=tuple(schemes.chosen(seed=1))))
     assert single["seeds"].eq(1).all()
     assert single["low"].isna().all()
