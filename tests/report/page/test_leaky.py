@@ -109,9 +109,9 @@ def test_statements_are_those_of_the_library(depths: LeakySweep, page: Page) -> 
     data = view_of(page).data
     number = next(i for i, run in enumerate(depths.runs) if run.design.effective_depth == 3)
     run, rows = depths.runs[number], data["runs"][number]["theory"]
-    kin = [other.path for other in depths.siblings(run)]
-    assert len(kin) == 2  # 1 and 5 of the same seed; a plain ResNet has no energies
-    statements = check_all(run.path, run.gamma0, kin)
+    siblings = [other.path for other in depths.siblings(run)]
+    assert len(siblings) == 2  # 1 and 5 of the same seed; a plain ResNet has no energies
+    statements = check_all(run.path, run.gamma0, siblings)
     assert [row[0] for row in rows] == [statement.name for statement in statements]
     assert "Proposition 5" in " ".join(row[0] for row in rows)
     for (_, text, holds, left, _, slack), statement in zip(rows, statements, strict=True):
