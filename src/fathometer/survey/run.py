@@ -1,4 +1,4 @@
-"""Take every sounding of a plan once: keep what is in the store, record failures and continue with the others.
+"""Take every sounding of a plan once: keep what is in the store, record failures, continue with the others.
 
 A survey makes passes over its tasks, in this process or on Ray, until no task is left that another survey is
 measuring. The backends differ only in where `take_soundings` runs.
