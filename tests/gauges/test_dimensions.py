@@ -107,9 +107,3 @@ def test_nonnegativity() -> None:
     for side, expected in ((np.zeros((4, 2)), 1), (np.ones((4, 2)), 1)):
         assert {value.item() for value in nonnegativity(side, side).values()} == {expected}
     assert {value.item() for value in nonnegativity(-np.ones((4, 2)), x[:1].repeat(4, 0)).values()} == {0}
-
-
-def test_the_number_of_threads_is_restored() -> None:
-    before = torch.get_num_threads()
-    stable_rank_of(correlated(20, 5))
-    assert torch.get_num_threads() == before

@@ -6,7 +6,6 @@ import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -38,6 +37,7 @@ from fathometer.gauges.gauge import (
 )
 from fathometer.gauges.linear_fits import compute_cka, compute_r2, compute_r2_heldout
 from fathometer.gauges.statistics import compute_entropy, compute_norm, compute_sparsity
+from fathometer.threads import pool_of_single_threads
 
 GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 """A name, a record, or a plain function of X and Y."""
@@ -206,13 +206,8 @@ def read_one_by_one(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str,
     """Read pairs as `read_gauges` does on a CPU: a thread for each."""
     if len(pairs) < 2:
         return [_read_pair(gauges, *item) for item in pairs.items()]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a pair for each core is faster than all cores for each pair
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda item: _read_pair(gauges, *item), pairs.items()))
-    finally:
-        torch.set_num_threads(threads)
+    with pool_of_single_threads() as pool:  # a pair for each core is faster than all cores for each pair
+        return list(pool.map(lambda item: _read_pair(gauges, *item), pairs.items()))
 
 
 def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:

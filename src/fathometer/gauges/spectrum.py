@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 
+from fathometer.threads import torch_threads
 from fathometer.transport.decompositions import eigh, polar_factor
 
-_SERIAL = 1024  # up to this size LAPACK's reduction to tridiagonal form is slower in several threads
-_LOCK = threading.Lock()
+_SERIAL = 1024  # up to this size LAPACK is slower with several threads: at 512, two take three times as long
 _SMALLEST = 1e-8  # of ‖A‖: singular values from here on count in full
 _DOUBLINGS = 24
 
@@ -58,8 +56,9 @@ def largest_eigenvalue(gram: Tensor) -> Tensor:
 
 def eigenvalues(gram: Tensor) -> Tensor:
     """Compute the eigenvalues of a Gram matrix, in rising order; those that are rounding are 0."""
+    serial = gram.device.type == "cpu" and gram.shape[-1] <= _SERIAL
     try:
-        with _one_thread(gram):
+        with torch_threads(1) if serial else nullcontext():
             values = torch.linalg.eigvalsh(gram)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         values = eigh(gram.reshape(-1, *gram.shape[-2:]))[0].reshape(gram.shape[:-1])
@@ -76,18 +75,3 @@ def to_unit(a: Tensor) -> tuple[Tensor, Tensor]:
 def squares(a: Tensor) -> Tensor:
     """Compute ‖A‖² of each item."""
     return a.square().sum((-2, -1))
-
-
-@contextmanager
-def _one_thread(matrix: Tensor) -> Iterator[None]:
-    """Use a single thread where that is faster: at size 512, two threads take three times as long."""
-    if matrix.device.type != "cpu" or matrix.shape[-1] > _SERIAL or torch.get_num_threads() == 1:
-        yield
-        return
-    with _LOCK:  # the setting is the whole process's
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.teacher import Task
 from fathometer.results.provenance import Provenance
+from fathometer.threads import pool_of_single_threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -207,7 +207,8 @@ def in_threads(
     """
     if threads is not None:
         threads = check_whole("threads", threads, 1)
-    with _one_torch_thread() as before, ThreadPoolExecutor(threads or before) as pool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with pool_of_single_threads(threads or max(torch.get_num_threads(), cores)) as pool:
         waiting = [pool.submit(work, item) for item in items]
         try:
             done, _ = wait(waiting, return_when=FIRST_EXCEPTION)
@@ -219,18 +220,6 @@ def in_threads(
             for one in waiting:
                 one.cancel()
             raise
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[int]:
-    """Let each thread compute alone; yield the number of torch's threads before, or of cores if greater."""
-    threads = torch.get_num_threads()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(1)
-    try:
-        yield max(threads, cores)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _row(run: LeakyRun) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -29,6 +29,7 @@ from fathometer.survey.identity import code_identity, data_identity, model_ident
 from fathometer.survey.members import Member
 from fathometer.survey.plan import Plan
 from fathometer.survey.settings import RunOptions, Settings
+from fathometer.threads import torch_threads
 
 VALUES_VERSION = 1
 """Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order
@@ -211,7 +212,7 @@ def measure_task(
     networks = networks or Networks()
     device = check_device(run.device)
     require_data(task.data)
-    with _threads(run.threads), torch.random.fork_rng(devices=[]):
+    with torch_threads(run.threads) if run.threads else nullcontext(), torch.random.fork_rng(devices=[]):
         model = networks.load(task)
         source = open_data(
             task.data,
@@ -260,14 +261,3 @@ def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Soundi
     return replace(
         sounding, provenance=replace(facts, model=model, settings={**facts.settings, "survey": labels})
     )
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Use that many threads of torch during the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
