@@ -113,13 +113,13 @@ class Gauge:
     function: GaugeFunction | None = None
 
     @classmethod
-    def from_function(cls, function: GaugeFunction) -> Gauge:
-        """Make a gauge from a plain function of X and Y.
+    def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
+        """Make a gauge from a plain function of X and Y; `range`, `infinite` and `batched` may be declared.
 
         The function gets copies, so that it cannot change what other gauges see.
         """
         name = getattr(function, "__name__", type(function).__name__)
-        return cls(name, partial(_call_on_copies, function), function=function)
+        return cls(name, partial(_call_on_copies, function), function=function, **declared)
 
     @torch.no_grad()
     def __call__(self, x: Array, y: Array) -> GaugeValue:

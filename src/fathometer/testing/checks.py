@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from unittest import SkipTest
 
 import torch
 from torch import Tensor
@@ -14,35 +13,32 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.gauges.gauge import Gauge, values_of
 from fathometer.gauges.registry import GaugeChoice, choose_gauges
-from fathometer.testing.subject import GaugeError, Promises, Sides, Subject, draw_samples
+from fathometer.testing.promises import GaugeError, Promises, Subject, draw_samples
 
 _SHAPES = ((40, 6), (10, 24))
+
+CHECKS: dict[str, Callable[[Subject], None]] = {}
+"""Every check by its name, in order; the last three only where something is promised."""
+
+
+def _check(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
+    CHECKS[function.__name__] = function
+    return function
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one gauge. Called, it raises a `GaugeError` if the gauge fails.
-
-    Attributes:
-        name: the name of the check.
-        demands: what it asks for, in words.
-    """
+    """One check of one gauge. Called, it raises a `GaugeError`, or what the gauge raised, if that fails."""
 
     name: str
-    demands: str
     subject: Subject
 
     def __str__(self) -> str:
         return self.name
 
     def __call__(self) -> None:
-        """Make the check; raise if it fails, or `unittest.SkipTest` if it cannot be made here."""
-        try:
-            CHECKS[self.name](self.subject)
-        except (GaugeError, SkipTest):
-            raise
-        except Exception as error:  # the user's code
-            raise GaugeError(f"it raised {error!r}") from error
+        """Make the check."""
+        CHECKS[self.name](self.subject)
 
 
 def gauge_checks(
@@ -53,32 +49,24 @@ def gauge_checks(
     With pytest: `@pytest.mark.parametrize("check", gauge_checks(mine), ids=str)`, and `check()` in the test.
 
     Args:
-        gauge: a function of X and Y, or the name of one of the package's.
-        promises: what it is held to; by default the range of a gauge of the package, nothing for another.
+        gauge: a function of X and Y, the name of a gauge of the package, or a `Gauge`, which has a range:
+            `Gauge.from_function(mine, range=(0, 1))`.
+        promises: what must not matter to it; by default nothing is promised.
         device: where the pairs are.
     """
     if isinstance(gauge, str):
         (record,) = choose_gauges(gauge).values()
     else:
         record = gauge if isinstance(gauge, Gauge) else Gauge.from_function(gauge)
-    if promises is None:
-        promises = Promises(range=record.range, infinite=record.infinite, batches=record.batched)
-    if not isinstance(promises, Promises):
-        raise InputError(f"expected Promises(…), got {type(promises).__name__}", parameter="promises")
-    subject = Subject(record, record if isinstance(gauge, str) else gauge, promises, torch.device(device))
-    promised = {
-        "shift": promises.shift != "neither",
-        "translate": promises.translate != "neither",
-        "scale": promises.scale != "neither",
-        "rotate": promises.rotate != "neither",
-        "batches": promises.batches,
+    promises = promises or Promises()
+    applies = {
+        "devices": torch.cuda.is_available(),
+        "batches": record.batched,
         "derivatives": promises.gradients,
+        "invariances": any(getattr(promises, change) != "neither" for change in _CHANGES),
     }
-    return [
-        Check(name, " ".join(str(check.__doc__).split()), subject)
-        for name, check in CHECKS.items()
-        if promised.get(name, True)
-    ]
+    subject = Subject(record, promises, torch.device(device))
+    return [Check(name, subject) for name in CHECKS if applies.get(name, True)]
 
 
 def check_gauge(
@@ -88,11 +76,12 @@ def check_gauge(
     skip: Collection[str] = (),
     device: str | torch.device = "cpu",
 ) -> list[str]:
-    """Try a gauge on pairs that break gauges, and hold it to its promises.
+    """Try a gauge on pairs that break gauges, and hold it to its range and its promises.
 
     Args:
-        gauge: a function of X and Y, or the name of one of the package's.
-        promises: what it is held to; by default the range of a gauge of the package, nothing for another.
+        gauge: a function of X and Y, the name of a gauge of the package, or a `Gauge`, which has a range:
+            `Gauge.from_function(mine, range=(0, 1))`.
+        promises: what must not matter to it; by default nothing is promised.
         skip: names of checks to leave out.
         device: where the pairs are.
 
@@ -107,36 +96,32 @@ def check_gauge(
         True
         >>> def share_of_zeros(x, y):
         ...     return (y == 0).float().mean()
-        >>> check_gauge(share_of_zeros, Promises(range=(0, 1)))
+        >>> check_gauge(Gauge.from_function(share_of_zeros, range=(0, 1)))
         Traceback (most recent call last):
             ...
-        fathometer.testing.subject.GaugeError: share_of_zeros fails 1 of 9 checks:
+        fathometer.testing.promises.GaugeError: share_of_zeros fails 1 of 9 checks:
           not_finite: nan in y: expected an InputError, got 0.717
     """
-    checks = gauge_checks(gauge, promises, device=device)
     if unknown := set(skip) - set(CHECKS):
         raise InputError(
             f"expected some of {', '.join(CHECKS)}; got {', '.join(sorted(unknown))}", parameter="skip"
         )
-    passed, failed = [], []
+    checks = [check for check in gauge_checks(gauge, promises, device=device) if check.name not in skip]
+    failed = {}
     for check in checks:
-        if check.name in skip:
-            continue
         try:
             check()
-        except SkipTest:
-            continue
         except GaugeError as error:
-            failed.append(f"  {check.name}: {error}")
-        else:
-            passed.append(check.name)
+            failed[check.name] = str(error)
+        except Exception as error:  # the user's code
+            failed[check.name] = f"it raised {error!r}"
     if failed:
-        name = checks[0].subject.gauge.name
-        made = len(passed) + len(failed)
-        raise GaugeError("\n".join([f"{name} fails {len(failed)} of {made} checks:", *failed]))
-    return passed
+        title = f"{checks[0].subject.gauge.name} fails {len(failed)} of {len(checks)} checks:"
+        raise GaugeError("\n".join([title, *(f"  {name}: {why}" for name, why in failed.items())]))
+    return [check.name for check in checks]
 
 
+@_check
 def usual(subject: Subject) -> None:
     """A usual pair of a ReLU, a Tanh, a square, an affine map or a copy gives numbers in the range."""
     for seed in range(3):
@@ -145,6 +130,7 @@ def usual(subject: Subject) -> None:
             subject.read(x, y)
 
 
+@_check
 def shapes(subject: Subject) -> None:
     """Few samples, one feature, as many samples as features: the same names, or a `FathometerError`."""
     expected = list(subject.read(*subject.pair()))
@@ -154,6 +140,7 @@ def shapes(subject: Subject) -> None:
             raise GaugeError(f"expected the names {expected} of a pair [{n}, {d}] too, got {list(found)}")
 
 
+@_check
 def degenerate(subject: Subject) -> None:
     """Constant features, repeated samples and samples on one line: numbers, or a `FathometerError`."""
     x, _ = subject.pair(12, 5)
@@ -171,6 +158,7 @@ def degenerate(subject: Subject) -> None:
         subject.read_unless_refused(*pair)
 
 
+@_check
 def not_finite(subject: Subject) -> None:
     """One NaN or inf on a side that it looks at gives an `InputError`, or NaN where that is promised."""
     for side in (0, 1):
@@ -197,6 +185,7 @@ def _looks_at(subject: Subject, side: int) -> bool:
     return any(subject.read_unless_refused(*pair) != expected for pair in changed)
 
 
+@_check
 def dtypes(subject: Subject) -> None:
     """A pair in float32, float16 or bfloat16 gives what the same numbers give in float64."""
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -208,10 +197,9 @@ def dtypes(subject: Subject) -> None:
             subject.require_same(found, expected, f"a pair [{n}, {d}] in {dtype}")
 
 
+@_check
 def devices(subject: Subject) -> None:
     """A GPU gives what a CPU gives."""
-    if not torch.cuda.is_available():
-        raise SkipTest("there is no CUDA device")
     for n, d in ((40, 6), (30, 1), (12, 12), (10, 24), (8, 40)):
         pair = subject.pair(n, d)
         here, there = ([side.to(device) for side in pair] for device in ("cpu", "cuda"))
@@ -219,6 +207,7 @@ def devices(subject: Subject) -> None:
         subject.require_same(found, expected, f"a pair [{n}, {d}] on a GPU")
 
 
+@_check
 def extreme_values(subject: Subject) -> None:
     """Values of 1e-20 and 1e20: numbers, or a `FathometerError`; if scale does not matter, the same."""
     sides = subject.promises.scale
@@ -235,6 +224,7 @@ def extreme_values(subject: Subject) -> None:
                     subject.read_unless_refused(*pair)
 
 
+@_check
 def order_of_samples(subject: Subject) -> None:
     """The samples in another order, the same on both sides, give the same."""
     for n, d in _SHAPES:
@@ -244,6 +234,7 @@ def order_of_samples(subject: Subject) -> None:
         subject.require_same(subject.read_unless_refused(x[order], y[order]), expected, "in another order")
 
 
+@_check
 def repeatable(subject: Subject) -> None:
     """Twice the same, to the last bit on a CPU, and no random number is drawn from torch's own state."""
     generators = [torch.default_generator]
@@ -264,6 +255,7 @@ def repeatable(subject: Subject) -> None:
     subject.require_same(readings[1], readings[0], "a second time", exact)
 
 
+@_check
 def threads(subject: Subject) -> None:
     """Called from several threads at once it gives what it gives alone."""
     shapes = 2 * ((40, 6), (40, 9), (10, 24), (30, 1))
@@ -275,48 +267,37 @@ def threads(subject: Subject) -> None:
         subject.require_same(mine, expected, "in threads")
 
 
-def shift(subject: Subject) -> None:
-    """One number, added to all entries, does not matter."""
-    _unchanged(subject, subject.promises.shift, lambda a, seed: a + (3.5, -0.7)[seed])
-
-
-def translate(subject: Subject) -> None:
-    """A number of its own, added to each feature, does not matter."""
-    _unchanged(subject, subject.promises.translate, lambda a, seed: a + 5 * _drawn(1, a, seed))
-
-
-def scale(subject: Subject) -> None:
-    """A factor above 0 does not matter."""
-    _unchanged(subject, subject.promises.scale, lambda a, seed: a * (1e-3, 70)[seed])
-
-
-def rotate(subject: Subject) -> None:
-    """A rotation of the features does not matter."""
-    _unchanged(
-        subject, subject.promises.rotate, lambda a, seed: a @ torch.linalg.qr(_drawn(a.shape[-1], a, seed))[0]
-    )
+@_check
+def invariances(subject: Subject) -> None:
+    """What is promised not to matter does not: shift, translation, scale, rotation."""
+    for change, function in _CHANGES.items():
+        sides = getattr(subject.promises, change)
+        for n, d in _SHAPES if sides != "neither" else ():
+            x, y = subject.pair(n, d)
+            changed = {"both sides": (function(x, 0), function(y, 0))}
+            if sides == "each":
+                changed["x"] = function(x, 0), y
+                changed["y"] = x, function(y, 0)
+                changed["each side"] = function(x, 0), function(y, 1)
+            expected = subject.read_unless_refused(x, y)
+            for which, pair in changed.items():
+                found = subject.read_unless_refused(*pair)
+                subject.require_same(found, expected, f"{change} of {which}")
 
 
 def _drawn(n: int, like: Tensor, seed: int) -> Tensor:
     return draw_samples(n, like.shape[-1], seed + 1).to(like.device)
 
 
-def _unchanged(subject: Subject, sides: Sides, change: Callable[[Tensor, int], Tensor]) -> None:
-    for n, d in _SHAPES:
-        x, y = subject.pair(n, d)
-        changed = {"both sides": (change(x, 0), change(y, 0))}
-        if sides == "each":
-            changed |= {
-                "x": (change(x, 0), y),
-                "y": (x, change(y, 0)),
-                "each side": (change(x, 0), change(y, 1)),
-            }
-        expected = subject.read_unless_refused(x, y)
-        for which, pair in changed.items():
-            subject.require_same(subject.read_unless_refused(*pair), expected, f"{which} changed")
+_CHANGES: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "shift": lambda a, seed: a + (3.5, -0.7)[seed],
+    "translate": lambda a, seed: a + 5 * _drawn(1, a, seed),
+    "scale": lambda a, seed: a * (1e-3, 70)[seed],
+    "rotate": lambda a, seed: a @ torch.linalg.qr(_drawn(a.shape[-1], a, seed))[0],
+}
 
 
-@torch.no_grad()
+@_check
 def batches(subject: Subject) -> None:
     """A batch `[batch, samples, features]`, in any order, gives what its items give alone."""
     for n, d in ((40, 6), (12, 12), (10, 24)):
@@ -330,20 +311,22 @@ def batches(subject: Subject) -> None:
                 continue
             columns = {
                 name: torch.as_tensor(column)
-                for name, column in values_of(subject.function(x[order], y[order])).items()
+                for name, column in values_of(subject.gauge(x[order], y[order])).items()
             }
             for column in columns.values():
                 if column.shape != (len(order),):
                     raise GaugeError(
                         f"expected a value for each of {len(order)} items, got shape {list(column.shape)}"
                     )
-            for place, item in enumerate(order):
-                row = {name: float(column[place]) for name, column in columns.items()}
+            for index, item in enumerate(order):
+                row = {name: float(column[index]) for name, column in columns.items()}
                 subject.require_same(row, alone[item], f"item {item} of a batch [{len(order)}, {n}, {d}]")
 
 
+@_check
 def derivatives(subject: Subject) -> None:
     """Gradients in X and Y are those of finite differences, in float64."""
+    function = subject.gauge.function or subject.gauge
     for n, d in ((12, 3), (9, 1), (4, 9)):
         x, y = subject.pair(n, d)
         y = y + 0.2 * subject.pair(n, d, seed=1)[0]
@@ -351,36 +334,9 @@ def derivatives(subject: Subject) -> None:
             continue
 
         def values(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-            numbers = list(values_of(subject.function(a, b)).values())
+            numbers = list(values_of(function(a, b)).values())
             if not all(isinstance(number, Tensor) and number.requires_grad for number in numbers):
                 raise GaugeError("expected tensors with gradients, got numbers without")
             return tuple(torch.as_tensor(number) for number in numbers)
 
-        try:
-            torch.autograd.gradcheck(values, (x.requires_grad_(), y.requires_grad_()))
-        except torch.autograd.gradcheck.GradcheckError as error:  # type: ignore[attr-defined]
-            raise GaugeError(f"a pair [{n}, {d}]: {error}") from error
-
-
-CHECKS: dict[str, Callable[[Subject], None]] = {
-    check.__name__: check
-    for check in (
-        usual,
-        shapes,
-        degenerate,
-        not_finite,
-        dtypes,
-        devices,
-        extreme_values,
-        order_of_samples,
-        repeatable,
-        threads,
-        shift,
-        translate,
-        scale,
-        rotate,
-        batches,
-        derivatives,
-    )
-}
-"""Every check by its name; the last six only where something is promised."""
+        torch.autograd.gradcheck(values, (x.requires_grad_(), y.requires_grad_()))

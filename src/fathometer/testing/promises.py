@@ -1,9 +1,9 @@
-"""A gauge under test: what it promises, pairs for it, and its values."""
+"""What a gauge promises, and its values on pairs that are made to break it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.gauge import Gauge, GaugeValue, Range, bounds_of, values_of
+from fathometer.gauges.gauge import Gauge, bounds_of, values_of
 
 Sides: TypeAlias = Literal["neither", "both", "each"]
 """Nothing is promised; the same change of both sides does not matter; nor does one of either alone."""
@@ -25,36 +25,29 @@ class GaugeError(FathometerError, AssertionError):
 
 @dataclass(frozen=True)
 class Promises:
-    """What a gauge is held to by `check_gauge`, beyond the checks that are made of every gauge.
+    """What must not change the value of a gauge. Its range is declared by its `Gauge`.
 
     Args:
-        range: the least and the largest value, or such a range for each name that the gauge gives. A bound is
-            a number or a function of n and d, e.g. `(0, lambda n, d: min(n, d))` for a rank.
-        infinite: whether it may give inf where no finite number is right.
-        missing: whether it may give NaN where there is no number. It may then also pass on a NaN of its
-            input, which it must otherwise refuse with an `InputError`.
         shift: whether one number, added to all entries, does not matter.
         translate: whether a number of its own, added to each feature, does not matter.
         scale: whether a factor above 0 does not matter.
         rotate: whether a rotation of the features does not matter.
-        batches: whether it also takes `[batch, samples, features]` and gives `[batch]`.
         gradients: whether it can be differentiated in X and Y.
+        missing: whether it may give NaN where there is no number. It may then also pass on a NaN of its
+            input, which it must otherwise refuse with an `InputError`.
         tolerance: by which two values that should be equal may differ, relative to the larger of them and 1.
 
     Example:
-        >>> Promises(range=(0, 1), scale="both").scale
+        >>> Promises(scale="both").scale
         'both'
     """
 
-    range: Range | Mapping[str, Range] = (-math.inf, math.inf)
-    infinite: bool = False
-    missing: bool = False
     shift: Sides = "neither"
     translate: Sides = "neither"
     scale: Sides = "neither"
     rotate: Sides = "neither"
-    batches: bool = False
     gradients: bool = False
+    missing: bool = False
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -64,19 +57,13 @@ class Promises:
                 raise InputError(
                     f"expected one of {', '.join(get_args(Sides))}, got {given!r}", parameter=change
                 )
-        for low, high in self.range.values() if isinstance(self.range, Mapping) else [self.range]:
-            if not callable(low) and not callable(high) and not low <= high:
-                raise InputError(
-                    f"expected the least value, then the largest, got {low}, {high}", parameter="range"
-                )
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A gauge, the function of X and Y that computes it, its promises, and the device to try it on."""
+    """A gauge under test, its promises, and the device to try it on."""
 
     gauge: Gauge
-    function: Callable[[Tensor, Tensor], GaugeValue]
     promises: Promises
     device: torch.device
 
@@ -85,14 +72,26 @@ class Subject:
         x = draw_samples(n, d, seed).to(self.device)
         return x, x.relu()
 
-    @torch.no_grad()
     def read(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Return the values by name, each as promised. The gauge gets copies, as in `measure`."""
-        values = values_of(self.function(x.clone(), y.clone()))
-        numbers = {name: _number(value, name) for name, value in values.items()}
+        """Return the values by name, each in its range."""
+        numbers = {name: float(value) for name, value in values_of(self.gauge(x, y)).items()}
         if not numbers:
             raise GaugeError("expected a number, or a mapping of them, got an empty one")
-        self._hold_to_promises(numbers, x)
+        declared = self.gauge.range
+        ranges = declared if isinstance(declared, Mapping) else dict.fromkeys(numbers, declared)
+        for name, number in numbers.items():
+            if name not in ranges:
+                raise GaugeError(f"expected values named {', '.join(ranges)}, got {name!r}")
+            if math.isnan(number) and self.promises.missing:
+                continue
+            low, high = bounds_of(ranges[name], *x.shape)
+            nearest = min(max(number, low), high)
+            fits = math.isclose(number, nearest, rel_tol=_ROUNDING, abs_tol=_ROUNDING)  # False for NaN
+            if not fits or (math.isinf(number) and not self.gauge.infinite):
+                raise GaugeError(
+                    f"a pair {list(x.shape)}: expected a finite number from {low:g} to {high:g}, "
+                    f"got {_named(name)}{number:.17g}"
+                )
         return numbers
 
     def read_unless_refused(self, x: Tensor, y: Tensor) -> dict[str, float] | None:
@@ -125,21 +124,6 @@ class Subject:
             if not equal and not abs(value - other) <= tolerance * max(1.0, abs(value), abs(other)):
                 raise GaugeError(f"{what}: expected {_named(name)}{value:.9g}, got {other:.9g}")
 
-    def _hold_to_promises(self, numbers: Mapping[str, float], x: Tensor) -> None:
-        n, d = x.shape
-        pair = f"of a pair [{n}, {d}]"
-        for name, number in numbers.items():
-            if math.isnan(number) and self.promises.missing:
-                continue
-            if math.isnan(number) or (math.isinf(number) and not self.promises.infinite):
-                raise GaugeError(f"expected a finite number {pair}, got {_named(name)}{number}")
-            ranges = self.promises.range
-            if isinstance(ranges, Mapping) and name not in ranges:
-                raise GaugeError(f"expected values named {', '.join(ranges)}, got {name!r}")
-            low, high = bounds_of(ranges[name] if isinstance(ranges, Mapping) else ranges, n, d)
-            if not low - _slack(low) <= number <= high + _slack(high):
-                raise GaugeError(f"expected {_named(name)}{low:g} to {high:g} {pair}, got {number:.17g}")
-
 
 def draw_samples(n: int, d: int, seed: int) -> Tensor:
     """Draw seeded float64 samples that look like activations, on the CPU."""
@@ -152,16 +136,5 @@ def draw_samples(n: int, d: int, seed: int) -> Tensor:
     return mixed + normal(d)
 
 
-def _number(value: object, name: str) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise GaugeError(f"expected {_named(name)}a number, got {value!r}") from error
-
-
 def _named(name: str) -> str:
     return f"{name} = " if name else ""
-
-
-def _slack(bound: float) -> float:
-    return _ROUNDING * max(1.0, abs(bound)) if math.isfinite(bound) else 0.0
