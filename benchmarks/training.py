@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 from fathometer.results.history import History
 from fathometer.results.provenance import weights_hash
 from fathometer.training import Probe

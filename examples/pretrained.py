@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fathometer.data import Inputs
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 from papers.images.networks import CifarResNet, CifarVGG16
 
 if TYPE_CHECKING:

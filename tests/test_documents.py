@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fathometer.cli.app import app
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 
 ensure_torchvision_operators()  # transformers needs them, also where torch and torchvision do not match
 

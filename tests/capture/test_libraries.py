@@ -32,7 +32,7 @@ def test_tables_of_positions_are_no_sites() -> None:
     ("kind", "operator"), [("gpt2", "newgelu"), ("llama", "silu"), ("bert", "gelu"), ("mixtral", "silu")]
 )
 def test_transformers_show_one_call_a_block(kind: str, operator: str) -> None:
-    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+    from fathometer.models import ensure_torchvision_operators
 
     ensure_torchvision_operators()
     transformers = pytest.importorskip("transformers")
@@ -60,7 +60,7 @@ def test_transformers_show_one_call_a_block(kind: str, operator: str) -> None:
 
 
 def test_timm_composites_count_once() -> None:
-    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+    from fathometer.models import ensure_torchvision_operators
 
     ensure_torchvision_operators()
     pytest.importorskip("timm")

@@ -21,7 +21,7 @@ from tests.cli.conftest import Command
 NETS = """
 import torch, time
 from torch import nn
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 def small():
     torch.manual_seed(0)

@@ -12,7 +12,7 @@ from tests.cli.conftest import Command
 NETS = """
 import torch
 from torch import nn
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 class Block(nn.Module):
     def __init__(self, before, after):

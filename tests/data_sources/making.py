@@ -10,8 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from fathometer.data import DataSource
-from fathometer.data.inputs import Inputs
+from fathometer.data import DataSource, Inputs
 
 
 def first_red(image: Image.Image) -> Tensor:

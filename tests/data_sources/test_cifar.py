@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from fathometer.data import open_data
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs, open_data
 from fathometer.errors import InputError
-from tests.data_sources.making import IMAGES, TOKENS, Bomb, cifar_records, labels, tensors, values
+from tests.data_sources.making import IMAGES, Bomb, cifar_records, labels, tensors, values
 
 RAW = Inputs("image", (3, 32, 32))
 
@@ -25,7 +24,7 @@ def ten(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_test_set_is_preferred(ten: Path) -> None:
+def test_cifar_10_prefers_the_test_set(ten: Path) -> None:
     source = open_data(ten, IMAGES, shuffle=False)
     assert values(source) == list(range(12))
     assert labels(source) == [*range(10), 0, 1]
@@ -33,15 +32,8 @@ def test_the_test_set_is_preferred(ten: Path) -> None:
     assert found == ["CIFAR-10", "test", "cifar-10-batches-bin"]
     assert len(open_data(ten.parent, IMAGES)) == 12
     assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
-
-
-def test_channels_come_first(ten: Path) -> None:
     (x,) = tensors(open_data(ten, RAW, shuffle=False))
-    assert x.shape == (12, 3, 32, 32)
-    torch.testing.assert_close(x[5, :, 8, 9] * 255, torch.tensor([5.0, 6.0, 7.0]))
-
-
-def test_training_set_is_used_without_a_test_set(ten: Path) -> None:
+    torch.testing.assert_close(x[5, :, 8, 9] * 255, torch.tensor([5.0, 6.0, 7.0]))  # channels come first
     (ten / "test_batch.bin").unlink()
     source = open_data(ten, IMAGES, shuffle=False)
     assert values(source) == [0, 1, 2] * 5
@@ -59,43 +51,32 @@ def test_the_fine_labels_of_cifar_100(tmp_path: Path) -> None:
     assert labels(open_data(tmp_path / "mine.bin", IMAGES, shuffle=False)) == [0, 1, 2, 3]
 
 
-def test_truncated_files_are_refused(ten: Path) -> None:
-    for content in (cifar_records(2)[:-1], b""):
-        (ten / "test_batch.bin").write_bytes(content)
-        with pytest.raises(InputError, match=r"records of 3073 bytes, got .*truncated, download it again"):
-            open_data(ten, IMAGES)
+def test_files_of_another_size_or_with_other_labels_are_refused(ten: Path) -> None:
     (ten / "other.bin").write_bytes(bytes(100))
     with pytest.raises(InputError, match=r"3073 \(CIFAR-10\) or 3074 \(CIFAR-100\) bytes, got 100 bytes"):
         open_data(ten / "other.bin", IMAGES)
-
-
-def test_labels_out_of_range_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "test_batch.bin").write_bytes(cifar_records(12, classes=11))
+    (ten / "test_batch.bin").write_bytes(cifar_records(2)[:-1])
+    with pytest.raises(InputError, match=r"records of 3073 bytes, got .*truncated, download it again"):
+        open_data(ten, IMAGES)
+    (ten / "test_batch.bin").write_bytes(cifar_records(12, classes=11))
     with pytest.raises(InputError, match="labels of CIFAR-10 below 10, got 10"):
-        open_data(tmp_path, IMAGES)
+        open_data(ten, IMAGES)
 
 
 def test_two_data_sets_in_one_folder_are_refused(ten: Path) -> None:
     hundred = ten.parent / "cifar-100-binary"
     hundred.mkdir()
     (hundred / "test.bin").write_bytes(cifar_records(1, fine=True))
-    with pytest.raises(
-        InputError, match=r"got cifar-10-batches-bin/test_batch\.bin and cifar-100-binary/test"
-    ):
+    with pytest.raises(InputError, match=r"10-batches-bin/test_batch\.bin and cifar-100-binary/test"):
         open_data(ten.parent, IMAGES)
 
 
-@pytest.mark.parametrize(
-    ("inside", "names"),
-    [("", ("data_batch_1", "batches.meta")), ("cifar-100-python", ("train", "test", "meta"))],
-)
-def test_the_pickled_version_is_never_opened(tmp_path: Path, names: tuple[str, ...], inside: str) -> None:
-    (tmp_path / inside).mkdir(exist_ok=True)
+@pytest.mark.parametrize("names", [("data_batch_1", "batches.meta"), ("train", "test", "meta")])
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_pickled_version_is_never_opened(tmp_path: Path, names: tuple[str, ...], inside: bool) -> None:
+    folder = tmp_path / ("cifar-10-batches-py" if "data_batch_1" in names else "cifar-100-python")
+    folder.mkdir()
     for name in names:
-        (tmp_path / inside / name).write_bytes(pickle.dumps(Bomb()))
-    for inputs in (IMAGES, RAW):
-        with pytest.raises(InputError, match=r"expected the binary version of CIFAR.*never opened; download"):
-            open_data(tmp_path, inputs)
-    if "data_batch_1" in names:
-        with pytest.raises(InputError, match="expected the binary version"):
-            open_data(tmp_path / inside / "data_batch_1", TOKENS)
+        (folder / name).write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(InputError, match=r"expected the binary version of CIFAR.*never opened; download"):
+        open_data(folder if inside else tmp_path, IMAGES)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fathometer.data import open_data
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs, open_data
 from fathometer.errors import InputError
-from tests.data_sources.making import IMAGES, TOKENS, cifar_records, class_folders, save_image
+from tests.data_sources.making import IMAGES, TOKENS, class_folders, save_image
 
 KNOWN = "expected a folder of images"
 
@@ -19,12 +18,9 @@ KNOWN = "expected a folder of images"
 def place(tmp_path: Path) -> Path:
     class_folders(tmp_path / "images", 4)
     save_image(tmp_path / "one.jpg", 1)
-    (tmp_path / "cifar").mkdir()
-    (tmp_path / "cifar" / "test_batch.bin").write_bytes(cifar_records(2))
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("some text")
-    for name in ("data.zip", "data.tar.gz", "weights.pt", "data.pkl", "noname", "table.parquet"):
-        (tmp_path / name).write_bytes(b"\x80\x02\xff")
+    (tmp_path / "noname").write_bytes(b"\x80\x02\xff")
     return tmp_path
 
 
@@ -32,18 +28,12 @@ def place(tmp_path: Path) -> Path:
     ("name", "inputs", "message"),
     [
         ("gone", IMAGES, f"no such file or folder; {KNOWN}"),
-        ("x" * 5000, IMAGES, "no such file or folder"),
         ("texts/a.txt", IMAGES, rf"takes images of shape \[3, 2, 2\]; {KNOWN}.* got a file of kind \.txt"),
         ("texts", IMAGES, "expected images .*found none"),
-        ("texts", TOKENS, "read as images, but this network takes tokens; expected a text file"),
-        ("images", TOKENS, "read as images, but this network takes tokens"),
-        ("cifar", TOKENS, "read as images, but this network takes tokens"),
-        ("one.jpg", IMAGES, "got a single image; give its folder"),
-        ("data.zip", IMAGES, f"{KNOWN}.*got an archive; unpack it first"),
-        ("weights.pt", IMAGES, f"{KNOWN}.*never opened"),
+        ("images", TOKENS, "read as images, but this network takes tokens; expected a text file"),
+        ("one.jpg", IMAGES, rf"{KNOWN}.*got a file of kind \.jpg"),
         ("noname", IMAGES, f"{KNOWN}.*got a file without a known ending"),
         ("noname", TOKENS, "expected a text in UTF-8, got other bytes"),
-        ("table.parquet", IMAGES, r"got a file of kind \.parquet"),
     ],
 )
 def test_data_that_cannot_be_opened_give_a_one_line_error(
@@ -68,8 +58,6 @@ def test_a_path_may_be_called_random(place: Path, monkeypatch: pytest.MonkeyPatc
     [
         ({"batch_size": 0}, "batch_size: expected a whole number from 1, got 0"),
         ({"workers": -1}, "workers: expected a whole number from 0, got -1"),
-        ({"seed": -1}, "seed: .* got -1"),
-        ({"length": 0}, "length: expected a whole number from 1, got 0"),
         ({"length": 5}, "length: expected none, because this network takes no tokens, got 5"),
     ],
 )

@@ -231,7 +231,7 @@ def test_networks_whose_blocks_are_not_found(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LANGUAGE)
 def test_blocks_of_language_models(kind: str) -> None:
-    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+    from fathometer.models import ensure_torchvision_operators
 
     ensure_torchvision_operators()
     transformers = pytest.importorskip("transformers")

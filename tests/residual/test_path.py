@@ -327,7 +327,7 @@ def test_channels_last_and_stages() -> None:
     ("kind", "activation"), [("gpt2", "newgelu"), ("llama", "silu"), ("bert", "gelu"), ("gemma2", "gelutanh")]
 )
 def test_language_models_match_their_hidden_states(kind: str, activation: str) -> None:
-    from fathometer.models.torchvision_operators import ensure_torchvision_operators
+    from fathometer.models import ensure_torchvision_operators
 
     ensure_torchvision_operators()
     transformers = pytest.importorskip("transformers")

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 MARKS, NODE = "ROBUSTNESS_MARKS", "ROBUSTNESS_NODE"
 _IMAGE = Inputs("image", (3, 8, 8))

@@ -75,8 +75,7 @@ SOURCE = Path(fathometer.__file__).parent
 ALLOWED = {
     ("cli/app.py", "import_module"): "a command, by a name of a constant table",
     ("models/user_code.py", "import_module"): "imports what a user names as package.module:name",
-    ("models/sources.py", "import_module"): "timm, torchvision, transformers, by constant names",
-    ("models/torchvision_operators.py", "import_module"): "torchvision, by its constant name",
+    ("models/sources.py", "import_module"): "optional libraries, by constant names",
     ("training/lightning.py", "import_module"): "lightning, by its constant names",
     ("report/page/document.py", "__import__"): "altair, jinja2, vl_convert, by constant names",
     ("models/weights.py", "import pickle"): "for the name of the error that torch.load raises",

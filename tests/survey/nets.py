@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 IMAGE = Inputs("image", (3, 8, 8))
 

@@ -20,7 +20,7 @@ from tests.survey.nets import small
 CODE = """
 import torch
 from torch import nn
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 
 class Mine(nn.Module):
     def forward(self, x):

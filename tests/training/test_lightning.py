@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import InputError, MissingExtraError
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 from tests.training.test_tensorboard import read
 from tests.training.training import WATCHED, Noisy, assert_equal
 
@@ -173,7 +173,7 @@ def test_two_callbacks_and_mistakes(tmp_path: Path) -> None:
 
 PYTORCH_LIGHTNING = """
 import warnings
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 ensure_torchvision_operators()
 import pytorch_lightning as pl
 import torch

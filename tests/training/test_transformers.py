@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fathometer import InputError, MissingExtraError
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models import ensure_torchvision_operators
 from tests.training.test_tensorboard import read
 from tests.training.training import assert_equal
 

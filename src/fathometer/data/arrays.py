@@ -11,10 +11,9 @@ import torch
 from numpy.lib.format import MAGIC_PREFIX
 
 from fathometer.data.images import Pixels, from_pixels, require_images
-from fathometer.data.inputs import Inputs
-from fathometer.data.source import Sample, Samples, Unreadable, in_one_line, own_name
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, own_name
 from fathometer.data.text import Tokens, check_ids
-from fathometer.errors import InputError
+from fathometer.errors import InputError, first_line
 
 SAMPLE_KEYS = ("x", "images", "data", "arr_0")
 LABEL_KEYS = ("y", "labels")
@@ -88,22 +87,17 @@ def load_arrays(path: Path) -> tuple[_Array, _Array | None]:
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 key, label_key = _keys(archive.files, path)
-                values, labels = archive[key], archive[label_key] if label_key else None
+                values = np.asarray(archive[key])
+                labels = np.asarray(archive[label_key]) if label_key else None
     except InputError:
         raise
-    except MemoryError as error:
-        raise InputError(
-            f"{path}: larger than the memory; save it as .npy, which is read piece by piece"
-        ) from error
     except Exception as error:  # broken files make NumPy and zipfile raise nearly anything
         pickled = "pickle" in str(error) or "Object arrays" in str(error)
-        reason = "no arrays, or Python objects, which are never opened" if pickled else in_one_line(error)
+        reason = "no arrays, or Python objects, which are never opened" if pickled else first_line(error)
         raise InputError(
             f"{path}: expected arrays of numbers as numpy.savez or numpy.save write them, "
             f"cannot read it ({reason})"
         ) from error
-    if not isinstance(values, np.ndarray) or not isinstance(labels, np.ndarray | None):
-        raise InputError(f"{path}: expected arrays under {key!r}, got something else; use numpy.savez")
     return values, labels
 
 

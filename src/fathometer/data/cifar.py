@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from fathometer.data.images import from_pixels, require_images
-from fathometer.data.inputs import Inputs
-from fathometer.data.source import Sample, Samples, Unreadable, in_one_line, own_name
-from fathometer.errors import InputError
+from fathometer.data.images import from_pixels
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, own_name
+from fathometer.errors import InputError, first_line
 
 _PIXELS = 3 * 32 * 32
 
@@ -35,6 +33,8 @@ _LAYOUTS = (
     ),
     _Layout("CIFAR-100", 2, 100, {"test": "test.bin", "train": "train.bin"}, "cifar-100-binary"),
 )
+# Files or folders that show the pickled version.
+_PICKLED = (("batches.meta",), ("cifar-10-batches-py",), ("cifar-100-python",), ("meta", "test"))
 
 
 class Cifar(Samples):
@@ -46,7 +46,6 @@ class Cifar(Samples):
     """
 
     def __init__(self, path: Path, inputs: Inputs) -> None:
-        require_images(inputs, path)
         layout, split, files = _in_folder(path) if path.is_dir() else _of_file(path)
         records = np.concatenate([_records(file, layout) for file in files])
         self.labels = records[:, layout.labels - 1]
@@ -74,28 +73,8 @@ class Cifar(Samples):
 
 
 def is_cifar(folder: Path) -> bool:
-    """Say whether a folder holds CIFAR, in any version."""
-    return bool(_found(folder)) or is_pickled_cifar(folder)
-
-
-def is_pickled_cifar(path: Path) -> bool:
-    """Say whether a folder or file is CIFAR in the Python version, by file names alone."""
-    if path.is_file():
-        return path.name in {"test_batch", "batches.meta"} or fnmatchcase(path.name, "data_batch_?")
-    return any(
-        (place / "batches.meta").is_file()
-        or (place / "data_batch_1").is_file()
-        or ((place / "meta").is_file() and (place / "test").is_file())
-        for place in (path, path / "cifar-10-batches-py", path / "cifar-100-python")
-    )
-
-
-def pickled_error(path: Path) -> InputError:
-    """Return the error for the Python version, which is not opened because a pickle can run any code."""
-    return InputError(
-        f"{path}: expected the binary version of CIFAR, got the Python one, which is pickled and never "
-        "opened; download cifar-10-binary.tar.gz or cifar-100-binary.tar.gz"
-    )
+    """Say whether a folder holds CIFAR, in the binary or in the pickled version."""
+    return bool(_found(folder)) or any(all((folder / name).exists() for name in names) for names in _PICKLED)
 
 
 def _found(folder: Path) -> list[tuple[_Layout, str, list[Path]]]:
@@ -111,7 +90,10 @@ def _found(folder: Path) -> list[tuple[_Layout, str, list[Path]]]:
 def _in_folder(folder: Path) -> tuple[_Layout, str, Sequence[Path]]:
     found = _found(folder)
     if not found:
-        raise pickled_error(folder)
+        raise InputError(
+            f"{folder}: expected the binary version of CIFAR, got the Python one, which is pickled and never "
+            "opened; download cifar-10-binary.tar.gz or cifar-100-binary.tar.gz"
+        )
     if len(found) > 1:
         names = " and ".join(f"{files[0].relative_to(folder)}" for _, _, files in found)
         raise InputError(f"{folder}: expected one data set, got {names}; give the folder or file of one")
@@ -137,7 +119,7 @@ def _records(file: Path, layout: _Layout) -> np.ndarray[tuple[int, int], np.dtyp
     try:
         content = np.fromfile(file, np.uint8)
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({in_one_line(error)})") from error
+        raise InputError(f"{file}: cannot be read ({first_line(error)})") from error
     if not len(content) or len(content) % layout.record:
         raise InputError(
             f"{file}: expected {layout.name} in whole records of {layout.record} bytes, "

@@ -7,18 +7,15 @@ import warnings
 import numpy as np
 import torch
 
-from fathometer.data.inputs import Inputs
-from fathometer.data.source import Sample, Samples
+from fathometer.data.source import Inputs, Sample, Samples
 from fathometer.errors import InputError
-
-_DEFAULT_COUNT = 50_000
 
 
 class Noise(Samples):
     """Floats from N(0, 1), or tokens uniform below the vocabulary; sample i depends on (seed, i) alone."""
 
-    def __init__(self, source: str, inputs: Inputs, seed: int, length: int | None = None) -> None:
-        self._count, self._seed = noise_count(source), seed
+    def __init__(self, count: int, inputs: Inputs, seed: int, length: int | None = None) -> None:
+        self._count, self._seed = count, seed
         self._vocabulary, self._shape = 0, inputs.shape
         if inputs.kind == "tokens":
             if not inputs.vocabulary:
@@ -34,12 +31,7 @@ class Noise(Samples):
                 "(module, Inputs('image', (channels, height, width), preprocess=...)) to set it",
                 stacklevel=3,
             )
-        self.description = {
-            "kind": "random",
-            "name": "random",
-            "labels": False,
-            "shape": list(self._shape),
-        }
+        self.description = {"kind": "random", "name": "random", "labels": False, "shape": list(self._shape)}
 
     def __len__(self) -> int:
         return self._count
@@ -52,20 +44,3 @@ class Noise(Samples):
             return Sample(f"noise {index}", torch.from_numpy(ids))
         values = generator.standard_normal(self._shape, dtype=np.float32)
         return Sample(f"noise {index}", torch.as_tensor(values))
-
-
-def is_noise(source: object) -> bool:
-    """Say whether a name means noise: `random` or `random:1000`. A file of that name is `./random`."""
-    return isinstance(source, str) and source.partition(":")[0] == "random"
-
-
-def noise_count(source: str) -> int:
-    """Return the number of samples that a name such as `random:1000` asks for."""
-    _, colon, text = source.partition(":")
-    if not colon:
-        return _DEFAULT_COUNT
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise InputError(
-            f"{source}: expected the number of samples after the colon, got {text!r}; e.g. random:1000"
-        )
-    return int(text)

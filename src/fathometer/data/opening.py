@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fathometer.data.arrays import open_arrays
-from fathometer.data.cifar import Cifar, is_cifar, is_pickled_cifar, pickled_error
+from fathometer.data.cifar import Cifar, is_cifar
 from fathometer.data.files import File, hash_files, list_files
-from fathometer.data.image_folder import IMAGE_SUFFIXES, ImageFolder
-from fathometer.data.images import require_images
-from fathometer.data.inputs import Inputs
-from fathometer.data.noise import Noise, is_noise, noise_count
-from fathometer.data.source import DataSource, Samples
+from fathometer.data.images import IMAGE_SUFFIXES, ImageFolder, require_images
+from fathometer.data.noise import Noise
+from fathometer.data.source import DataSource, Inputs, Samples
 from fathometer.data.text import open_text
 from fathometer.errors import InputError, check_whole
 
@@ -22,8 +20,7 @@ KNOWN_DATA = (
     "a text file (for tokens), or random (random:1000)"
 )
 
-_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
-_PICKLES = (".pkl", ".pickle", ".pt", ".pth")
+_NOISE_COUNT = 50_000  # samples of `random`
 
 
 def open_data(
@@ -67,10 +64,10 @@ def open_data(
     noise = is_noise(source)
     samples: Samples
     if noise:
-        samples = Noise(str(source), inputs, seed, length)
+        samples = Noise(noise_count(str(source)), inputs, seed, length)
     else:
         path = _path(source)
-        if path.is_dir():
+        if path.is_dir() or path.suffix.lower() == ".bin":
             require_images(inputs, path)  # before a large folder is listed
         files = list_files(path)
         samples = _samples(path, files, inputs, length)
@@ -110,6 +107,23 @@ def require_data(source: str | Path) -> None:
         _path(source)
 
 
+def is_noise(source: object) -> bool:
+    """Say whether a name means noise: `random` or `random:1000`. A file of that name is `./random`."""
+    return isinstance(source, str) and source.partition(":")[0] == "random"
+
+
+def noise_count(source: str) -> int:
+    """Return the number of samples that a name such as `random:1000` asks for."""
+    _, colon, text = source.partition(":")
+    if not colon:
+        return _NOISE_COUNT
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InputError(
+            f"{source}: expected the number of samples after the colon, got {text!r}; e.g. random:1000"
+        )
+    return int(text)
+
+
 def _path(source: str | Path) -> Path:
     path = Path(os.path.expanduser(source))
     if not str(source) or not os.path.exists(path):
@@ -123,17 +137,8 @@ def _samples(path: Path, files: Sequence[File], inputs: Inputs, length: int | No
         return Cifar(path, inputs) if is_cifar(path) else ImageFolder(path, inputs, files)
     if suffix in (".npz", ".npy"):
         return open_arrays(path, inputs, length)
-    if is_pickled_cifar(path):
-        raise pickled_error(path)
-    if suffix in _ARCHIVES:
-        raise InputError(f"{path}: expected {KNOWN_DATA}, got an archive; unpack it first")
-    if suffix in _PICKLES:
-        raise InputError(f"{path}: expected {KNOWN_DATA}, got a possible pickle, which is never opened")
     if suffix == ".bin":
         return Cifar(path, inputs)
-    if suffix in IMAGE_SUFFIXES:
-        require_images(inputs, path)
-        raise InputError(f"{path}: expected {KNOWN_DATA}, got a single image; give its folder")
     if inputs.kind == "tokens":
         return open_text(path, inputs, length)
     taken = f"{'images' if inputs.kind == 'image' else 'tensors'} of shape {list(inputs.shape)}"

@@ -1,25 +1,105 @@
-"""Batches of samples, in an order that depends only on the seed."""
+"""What a network takes in, and batches of it in an order that depends only on the seed."""
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from fathometer.data.inputs import Inputs
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, InputError, first_line
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+InputKind: TypeAlias = Literal["image", "tokens", "tensor"]
 
 Batch: TypeAlias = "Tensor | tuple[Tensor, Tensor] | dict[str, Tensor]"
 """Samples `[b, ...]`; with labels `[b]`; or `input_ids` and `attention_mask`, both `[b, t]`."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Describes one sample of a network's input, and how to make it from an image or a text.
+
+    Attributes:
+        kind: `image` (a float tensor `[channels, height, width]`), `tokens` (integers `[length]`), or
+            `tensor` (any other float tensor).
+        shape: shape of one sample, without the batch axis.
+        vocabulary: for tokens, the number of different ones.
+        preprocess: for images, a function from an RGB image to a tensor of `shape`.
+        tokenize: for tokens, a function from a text to its tokens.
+        positions: for tokens, the largest number that a sample may have.
+        flattens: for tensors, whether the network flattens its input, so that samples of any shape with as
+            many entries will do.
+        size_assumed: for images, whether height and width are a guess, because the network and its
+            preprocessing take several sizes. Noise is then made with a warning.
+    """
+
+    kind: InputKind
+    shape: tuple[int, ...]
+    vocabulary: int | None = None
+    preprocess: Callable[[Image], Tensor] | None = None
+    tokenize: Callable[[str], list[int]] | None = None
+    positions: int | None = None
+    flattens: bool = False
+    size_assumed: bool = False
+
+    @property
+    def preprocess_name(self) -> str:
+        """The preprocessing as text that is the same in every process, for the provenance.
+
+        Example:
+            >>> Inputs("image", (3, 8, 8), preprocess=abs).preprocess_name
+            'builtins.abs'
+        """
+        if self.preprocess is None:
+            return repr(self.kind)
+        name = getattr(self.preprocess, "__qualname__", None)
+        if name is not None:
+            return f"{self.preprocess.__module__}.{name}"
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self.preprocess))
+
+    def mismatch(self, shape: tuple[int, ...]) -> str | None:
+        """Say what is wrong with a float sample of this shape, or return none if it fits.
+
+        A tensor must have the network's shape; an image its number of axes and channels, because many
+        networks take images of any size.
+        """
+        if self.flattens:
+            fits, expected = math.prod(shape) == math.prod(self.shape), f"{math.prod(self.shape)} entries"
+        elif self.kind == "tensor":
+            fits, expected = shape == self.shape, str(list(self.shape))
+        else:
+            fits = len(shape) == len(self.shape) and shape[:1] == self.shape[:1]
+            expected = f"images [{self.shape[0]}, height, width]"
+        if fits:
+            return None
+        channels_last = len(shape) == 3 and shape[-1:] == self.shape[:1]
+        hint = "; move the channels to the front" if channels_last else ""
+        return f"expected {expected} for this network, got {list(shape)}{hint}"
+
+    def check_length(self, length: int | None) -> int:
+        """Return the number of tokens in a sample: `length`, or what the network prefers."""
+        found = length if length is not None else next(iter(self.shape), 0)
+        if found < 1:
+            raise InputError(f"expected at least one token, got {found}; give e.g. 128", parameter="length")
+        if self.positions is not None and found > self.positions:
+            raise InputError(
+                f"this network has {self.positions} positions, got {found}; give fewer", parameter="length"
+            )
+        return found
 
 
 class Sample(NamedTuple):
@@ -114,7 +194,7 @@ class DataSource:
                 continue
             first = first or collated
             if collated.shape != first.shape:
-                raise InputError(_differing(collated.first, collated.shape, first.first, first.shape))
+                raise InputError(_differing(collated.name, collated.shape, first.name, first.shape))
             yield collated.batch
         if first is None and unreadable:
             name, reason = unreadable[0]
@@ -132,7 +212,7 @@ class DataSource:
                     batch_size=self._batch_size,
                     sampler=self._order,
                     num_workers=self._workers,
-                    collate_fn=_Collate(self._inputs),
+                    collate_fn=partial(_collate, self._inputs),
                     generator=torch.Generator().manual_seed(self._seed),  # leaves the global one alone
                     # With fork a preprocessing need not be picklable.
                     multiprocessing_context="fork" if self._workers and sys.platform == "linux" else None,
@@ -142,7 +222,7 @@ class DataSource:
         except (RuntimeError, OSError) as error:
             if not self._workers:
                 raise
-            raise FathometerError(f"a worker stopped ({in_one_line(error)}); try workers=0") from error
+            raise FathometerError(f"a worker stopped ({first_line(error)}); try workers=0") from error
 
     def _skip(self, unreadable: Sequence[Unreadable]) -> None:
         for name, reason in unreadable:
@@ -154,56 +234,56 @@ class DataSource:
 
 
 class _Collated(NamedTuple):
-    """A batch, and what happened to the samples that are not in it."""
+    """A batch, the name and shape of its first sample, and what happened to the samples that are not in it.
 
-    batch: Batch | None
-    first: str  # name of the first sample
-    shape: tuple[int, ...]
+    A fault is a message, because an error that a worker raises comes with its traceback.
+    """
+
     unreadable: list[Unreadable]
-    fault: str | None = None  # a message, because an error that a worker raises comes with its traceback
+    fault: str | None = None
+    batch: Batch | None = None
+    name: str = ""
+    shape: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Collate:
-    """Turns samples into a batch."""
-
-    inputs: Inputs
-
-    def __call__(self, items: list[Sample | Unreadable]) -> _Collated:
-        unreadable = [item for item in items if isinstance(item, Unreadable)]
-        samples = [item for item in items if isinstance(item, Sample)]
-        if not samples:
-            return _Collated(None, "", (), unreadable)
-        fault = next(filter(None, (self._fault(sample, samples[0]) for sample in samples)), None)
+def _collate(inputs: Inputs, items: list[Sample | Unreadable]) -> _Collated:
+    unreadable = [item for item in items if isinstance(item, Unreadable)]
+    samples = [item for item in items if isinstance(item, Sample)]
+    if not samples:
+        return _Collated(unreadable)
+    first = samples[0]
+    for sample in samples:
+        fault = _fault(sample, first, inputs)
         if fault:
-            return _Collated(None, "", (), unreadable, fault)
-        values = torch.stack([sample.values for sample in samples])
-        return _Collated(self._batch(values, samples), samples[0].name, tuple(values.shape[1:]), unreadable)
+            return _Collated(unreadable, fault)
+    values = torch.stack([sample.values for sample in samples])
+    labels = [sample.label for sample in samples if sample.label is not None]
+    batch: Batch
+    if inputs.kind == "tokens":
+        masks = [torch.ones_like(s.values) if s.mask is None else s.mask for s in samples]
+        batch = {"input_ids": values, "attention_mask": torch.stack(masks)}
+    else:
+        batch = (values.float(), torch.tensor(labels)) if labels else values.float()
+    return _Collated(unreadable, None, batch, first.name, tuple(first.values.shape))
 
-    def _batch(self, values: Tensor, samples: list[Sample]) -> Batch:
-        if self.inputs.kind == "tokens":
-            masks = [torch.ones_like(s.values) if s.mask is None else s.mask for s in samples]
-            return {"input_ids": values, "attention_mask": torch.stack(masks)}
-        labels = [sample.label for sample in samples if sample.label is not None]
-        return (values.float(), torch.tensor(labels)) if labels else values.float()
 
-    def _fault(self, sample: Sample, first: Sample) -> str | None:
-        values: object = sample.values  # a preprocessing may return anything
-        if not isinstance(values, Tensor):
-            return f"{sample.name}: expected a tensor from preprocess, got {type(values).__name__}"
-        if self.inputs.kind == "tokens":
-            return None
-        if not values.is_floating_point():
-            return (
-                f"{sample.name}: expected a float tensor from preprocess, got {values.dtype}; "
-                "let it end in a conversion to float32"
-            )
-        mismatch = self.inputs.mismatch(tuple(values.shape))
-        if mismatch:
-            return f"{sample.name}: {mismatch}; resize it, or change the network's preprocess"
-        if values.shape != first.values.shape:
-            return _differing(sample.name, tuple(values.shape), first.name, tuple(first.values.shape))
+def _fault(sample: Sample, first: Sample, inputs: Inputs) -> str | None:
+    values: object = sample.values  # a preprocessing may return anything
+    if not isinstance(values, Tensor):
+        return f"{sample.name}: expected a tensor from preprocess, got {type(values).__name__}"
+    if inputs.kind == "tokens":
         return None
+    if not values.is_floating_point():
+        return (
+            f"{sample.name}: expected a float tensor from preprocess, got {values.dtype}; "
+            "let it end in a conversion to float32"
+        )
+    mismatch = inputs.mismatch(tuple(values.shape))
+    if mismatch:
+        return f"{sample.name}: {mismatch}; resize it, or change the network's preprocess"
+    if values.shape != first.values.shape:
+        return _differing(sample.name, tuple(values.shape), first.name, tuple(first.values.shape))
+    return None
 
 
 def _differing(name: str, shape: tuple[int, ...], other: str, expected: tuple[int, ...]) -> str:
@@ -216,10 +296,3 @@ def _differing(name: str, shape: tuple[int, ...], other: str, expected: tuple[in
 def own_name(path: Path) -> str:
     """Return the last part of a path, without where it lies; bytes that are not text become ?."""
     return path.resolve().name.encode("utf-8", "replace").decode()
-
-
-def in_one_line(error: BaseException) -> str:
-    """Return the class and the message of another library's error, at most 200 characters."""
-    text = " ".join(str(error).split())
-    text = text if len(text) <= 200 else text[:199] + "…"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

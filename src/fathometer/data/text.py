@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fathometer.data.inputs import Inputs
-from fathometer.data.source import Sample, Samples, in_one_line, own_name
-from fathometer.errors import InputError
+from fathometer.data.source import Inputs, Sample, Samples, own_name
+from fathometer.errors import InputError, first_line
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -55,12 +54,12 @@ def open_text(path: Path, inputs: Inputs, length: int | None) -> Tokens:
             f"(at {error.start}); convert it, or give an .npz or .npy file of token ids, or random"
         ) from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({in_one_line(error)})") from error
+        raise InputError(f"{path}: cannot be read ({first_line(error)})") from error
     try:
         ids = np.array(inputs.tokenize(text), np.int64).reshape(-1)
     except Exception as error:  # the user's function
         raise InputError(
-            f"{path}: the tokenizer failed ({in_one_line(error)}); expected a list of ids"
+            f"{path}: the tokenizer failed ({first_line(error)}); expected a list of ids"
         ) from error
     if len(ids) < 2:
         raise InputError(f"{path}: expected a text of at least 2 tokens, got {len(ids)}; give a longer one")

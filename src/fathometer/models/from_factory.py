@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError, first_line
 from fathometer.models.inputs import guess_inputs, inputs_after
-from fathometer.models.sources import Found, Source, ready
+from fathometer.models.sources import Found, ready
 from fathometer.models.user_code import current_folder_on_path, import_by_name
 
 
-def load(name: str, weights: str) -> Found:
+def load(name: str, weights: str | Path) -> Found:
     """Call the factory, which returns a network, alone or with `Inputs` or a preprocessing of images."""
     made = _make(name)
     module, description = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
@@ -24,14 +25,16 @@ def load(name: str, weights: str) -> Found:
         )
     module = ready(module)
     if isinstance(description, Inputs):
-        return module, weights, description
-    if callable(description):
-        return module, weights, inputs_after(module, description)
-    if description is not None:
+        inputs = description
+    elif callable(description):
+        inputs = inputs_after(module, description)
+    elif description is None:
+        inputs = guess_inputs(module, name)
+    else:
         raise InputError(
             f"{name}: expected Inputs or a preprocessing beside the network, got {type(description).__name__}"
         )
-    return module, weights, guess_inputs(module, name)
+    return module, str(weights), inputs
 
 
 def _make(name: str) -> Any:
@@ -43,6 +46,3 @@ def _make(name: str) -> Any:
             return factory()
     except Exception as error:  # the user's code
         raise InputError(f"{name}() failed: {type(error).__name__}: {first_line(error)}") from error
-
-
-SOURCE = Source(load)

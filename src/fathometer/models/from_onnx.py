@@ -5,27 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.inputs import Inputs
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.data import Inputs
+from fathometer.errors import InputError, first_line
 from fathometer.models.inputs import resize_and_normalise
-from fathometer.models.sources import Found, Source
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import Found, import_optional
 
 _SIDE, _LENGTH = 224, 128  # of images and of tokens, where the graph leaves the size open
 
 
-def load(name: str, weights: str) -> Found:
+def load(name: str, weights: str | Path) -> Found:
     """Load the network. Images get ImageNet's normalisation, because a graph does not say which it needs."""
     path = Path(name).expanduser()
     if weights == "none":
         raise InputError(f"onnx:{name}: an ONNX file holds its weights; use weights='default'")
     if not path.is_file():
         raise InputError(f"onnx:{name}: no such file")
-    onnx, convert = _libraries()
+    onnx, onnx2torch = (
+        import_optional(package, extra="onnx", purpose="an onnx: model") for package in ("onnx", "onnx2torch")
+    )
     try:
         graph = onnx.load(path)
         inputs = _inputs(onnx, graph.graph, name)
-        module = convert(graph)
+        module = onnx2torch.convert(graph)
     except InputError:
         raise
     except NotImplementedError as error:
@@ -63,16 +64,3 @@ def _vocabulary(graph: Any, tokens: str, name: str) -> int:
         if node.op_type == "Gather" and node.input[1] == tokens and node.input[0] in tables:
             return int(tables[node.input[0]])
     raise InputError(f"onnx:{name}: its input {tokens!r} takes whole numbers, but is used in no Gather")
-
-
-def _libraries() -> tuple[Any, Any]:
-    ensure_torchvision_operators()
-    try:
-        import onnx
-        from onnx2torch import convert
-    except ImportError as error:
-        raise MissingExtraError("onnx2torch", "onnx", "an onnx: model") from error
-    return onnx, convert
-
-
-SOURCE = Source(load)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from fathometer.data.inputs import Inputs
-from fathometer.models.sources import Found, Source, hub_or_cache, import_optional, no_weights, unknown_model
+from fathometer.data import Inputs
+from fathometer.models.sources import Found, hub_or_cache, import_optional, no_weights, unknown_model
 
 
-def load(name: str, weights: str) -> Found:
+def load(name: str, weights: str | Path) -> Found:
     """Make the model of that name, which may end in a tag: `resnet10t.c3_in1k`."""
     timm = _timm()
     architecture, _, tag = name.partition(".")
@@ -28,7 +29,7 @@ def load(name: str, weights: str) -> Found:
         module = timm.create_model(name, pretrained=False)
     settings = timm.data.resolve_model_data_config(module)
     preprocess = timm.data.create_transform(**settings, is_training=False)
-    return module, weights, Inputs("image", tuple(settings["input_size"]), preprocess=preprocess)
+    return module, str(weights), Inputs("image", tuple(settings["input_size"]), preprocess=preprocess)
 
 
 def names() -> list[str]:
@@ -38,6 +39,3 @@ def names() -> list[str]:
 
 def _timm() -> Any:
     return import_optional("timm", "data", extra="vision", purpose="a timm: model")
-
-
-SOURCE = Source(load, names)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError
-from fathometer.models.sources import FROM_A_FILE, Found, Source, import_optional, no_weights, unknown_model
+from fathometer.models.sources import Found, import_optional, no_weights, unknown_model
 
 _INCEPTIONS = ("googlenet", "inception_v3")
 
 
-def load(name: str, weights: str) -> Found:
+def load(name: str, weights: str | Path) -> Found:
     """Make the classifier of that name, with the preprocessing of its weights or of fitting ones."""
     models = _models()
     if name not in names():
         raise unknown_model("torchvision", name, names())
     entries = models.get_model_weights(name)
-    entry = None if weights in ("none", FROM_A_FILE) else _entry(name, entries, weights)
+    entry = _entry(name, entries, weights) if isinstance(weights, str) and weights != "none" else None
     options: dict[str, Any] = {}
     if name in _INCEPTIONS:
         # Torchvision's weights for these hold auxiliary heads and expect another normalisation.
@@ -30,6 +31,8 @@ def load(name: str, weights: str) -> Found:
         if entry is None:
             raise
         raise no_weights(f"torchvision:{name}", error) from error
+    if isinstance(weights, Path):
+        return module, weights.name, inputs_of_file(name, weights.name)
     return module, entry.name if entry else weights, _inputs(entry or _fitting(entries, module))
 
 
@@ -71,6 +74,3 @@ def _entry(name: str, entries: Any, weights: str) -> Any:
             f"or {' or '.join(e.name for e in entries)}"
         )
     return entries[weights]
-
-
-SOURCE = Source(load, names, names_weights=True, inputs_of_file=inputs_of_file)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.inputs import resize_and_normalise, shape_of
-from fathometer.models.sources import Found, Source, hub_or_cache, import_optional, unknown_model
+from fathometer.models.sources import Found, hub_or_cache, import_optional, unknown_model
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,31 +26,31 @@ _LENGTH = 128  # tokens in a sample, unless the model has fewer positions
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the files of a model are; `at` is none for a model type, which has no files."""
+    """Where the files of a model are, and options to read them; none for a model type, which has no files."""
 
-    name: str
-    at: str | None
+    path: str | None
     options: dict[str, Any]
 
     @property
     def is_local(self) -> bool:
-        return bool(self.options.get("local_files_only"))
+        return "local_files_only" in self.options
+
+    def read(self, kind: Any, **options: Any) -> Any:
+        return kind.from_pretrained(self.path, trust_remote_code=False, **self.options, **options)
 
 
-def load(name: str, weights: str) -> Found:
+def load(name: str, weights: str | Path) -> Found:
     """Make the model in that folder or file, of that name on the hub or, without weights, of that type."""
     transformers = _transformers()
     place = _place(name, weights)
-    with _one_line_errors(place), hub_or_cache(), _no_progress_bar(transformers):
-        if place.at is None:
+    with _one_line_errors(name, place), hub_or_cache(), _no_progress_bar(transformers):
+        if place.path is None:
             config = transformers.AutoConfig.for_model(name)
         else:
-            config = transformers.AutoConfig.from_pretrained(
-                place.at, trust_remote_code=False, **place.options
-            )
+            config = place.read(transformers.AutoConfig)
         kind = _model_class(transformers, config)
         if weights == "default":
-            module = _pretrained(kind, config, place)
+            module = _pretrained(name, kind, config, place)
             commit = getattr(config, "_commit_hash", None)
             weights = Path(name).absolute().name if place.is_local else (commit or weights)
         else:
@@ -59,7 +59,7 @@ def load(name: str, weights: str) -> Found:
         inputs = _inputs(transformers, config, place)
     if hasattr(module.config, "use_cache"):
         module.config.use_cache = False  # one pass needs no memory of keys and values
-    return module, weights, inputs
+    return module, str(weights), inputs
 
 
 def names() -> list[str]:
@@ -70,22 +70,19 @@ def names() -> list[str]:
     return [name for name in configured if any(name in head for head in heads)]
 
 
-def _place(name: str, weights: str) -> _Place:
+def _place(name: str, weights: str | Path) -> _Place:
     path = Path(name).expanduser()
     if path.is_dir():
-        return _Place(name, str(path), {"local_files_only": True})
+        return _Place(str(path), {"local_files_only": True})
     if path.suffix == ".gguf" and path.is_file():
         for package in ("gguf", "accelerate"):
-            try:
-                version(package)
-            except PackageNotFoundError as error:
-                raise MissingExtraError(package, "gguf", f"hf:{name}") from error
-        return _Place(name, str(path.parent), {"local_files_only": True, "gguf_file": path.name})
+            import_optional(package, extra="gguf", purpose=f"hf:{name}")
+        return _Place(str(path.parent), {"local_files_only": True, "gguf_file": path.name})
     if path.suffix == ".gguf" or name[:1] in "./~" or name.count("/") > 1:
         raise InputError(
             f"hf:{name}: no such folder or file; expected a folder with a config.json, or a .gguf file"
         )
-    return _Place(name, None if weights != "default" and name in names() else name, {})
+    return _Place(None if weights != "default" and name in names() else name, {})
 
 
 def _model_class(transformers: Any, config: Any) -> Any:
@@ -103,19 +100,12 @@ def _model_class(transformers: Any, config: Any) -> Any:
     return transformers.AutoModel
 
 
-def _pretrained(kind: Any, config: Any, place: _Place) -> Any:
-    module, report = kind.from_pretrained(
-        place.at,
-        config=config,
-        dtype=torch.float32,
-        trust_remote_code=False,
-        output_loading_info=True,
-        **place.options,
-    )
+def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
+    module, report = place.read(kind, config=config, dtype=torch.float32, output_loading_info=True)
     missing = sorted(map(str, report["missing_keys"]))
     if missing:
         raise InputError(
-            f"hf:{place.name}: {len(missing)} tensors of {type(module).__name__} are not in its files, "
+            f"hf:{name}: {len(missing)} tensors of {type(module).__name__} are not in its files, "
             f"e.g. {missing[0]}; correct `architectures` in its config.json"
         )
     return module
@@ -160,17 +150,17 @@ def _tokens(transformers: Any, config: Any, place: _Place) -> Inputs:
         "tokens",
         shape,
         vocabulary=int(config.vocab_size),
-        tokenize=None if tokenizer is None else _tokenize_with(tokenizer),
+        tokenize=None if tokenizer is None else partial(_tokenize, tokenizer),
         positions=positions,
     )
 
 
 def _if_available(kind: Any, place: _Place) -> Any:
     """Load a processor or tokenizer, or return none if the model has none."""
-    if place.at is None:
+    if place.path is None:
         return None
     try:
-        return kind.from_pretrained(place.at, trust_remote_code=False, **place.options)
+        return place.read(kind)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # each is how some version of transformers says that there are no files
 
@@ -189,32 +179,22 @@ class _Preprocess:
         return repr(self._processor)
 
 
-def _tokenize_with(tokenizer: Any) -> Callable[[str], list[int]]:
-    def tokenize(text: str) -> list[int]:
-        return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-
-    return tokenize
+def _tokenize(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
 
 @contextmanager
-def _one_line_errors(place: _Place) -> Iterator[None]:
+def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
     try:
         yield
     except (InputError, MissingExtraError):
         raise
     except Exception as error:  # broken folders make transformers raise nearly anything
         reason = first_line(error)
-        if place.is_local:
-            message = f"hf:{place.name}: could not be loaded ({reason})"
-        elif place.name in names():
-            message = (
-                f"hf:{place.name}: could not be loaded ({reason}); use weights='none' for random weights"
-            )
-        elif "/" not in place.name:
-            message = f"{unknown_model('hf', place.name, names())} ({reason})"
-        else:
-            message = f"hf:{place.name}: could not be loaded from the hub ({reason}); give a local folder"
-        raise InputError(message) from error
+        if not place.is_local and "/" not in name and name not in names():
+            raise InputError(f"{unknown_model('hf', name, names())} ({reason})") from error
+        advice = "" if place.is_local else "; give a local folder, or a model type with weights='none'"
+        raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error
 
 
 @contextmanager
@@ -232,6 +212,3 @@ def _no_progress_bar(transformers: Any) -> Iterator[None]:
 def _transformers() -> Any:
     submodules = (f"models.auto.{name}_auto" for name in ("configuration", "modeling"))
     return import_optional("transformers", *submodules, extra="language", purpose="an hf: model")
-
-
-SOURCE = Source(load, names)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:

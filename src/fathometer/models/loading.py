@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, did_you_mean
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
-from fathometer.models.sources import FROM_A_FILE, Source, ready
+from fathometer.models.sources import Found, ready
 from fathometer.models.user_code import import_by_name, is_module
 from fathometer.models.weights import load_weights
 
+
+class Source(NamedTuple):
+    """A library or a kind of file that networks come from.
+
+    Attributes:
+        load: makes a network from its name and its weights: `default`, `none`, a name, or the path of a file,
+            which is loaded afterwards.
+        names: lists the networks; raises `MissingExtraError` if the library is not installed.
+        names_weights: whether weights have names.
+    """
+
+    load: Callable[[str, str | Path], Found]
+    names: Callable[[], list[str]] = list
+    names_weights: bool = False
+
+
 SOURCES = {
-    "torchvision": from_torchvision.SOURCE,
-    "timm": from_timm.SOURCE,
-    "hf": from_transformers.SOURCE,
-    "onnx": from_onnx.SOURCE,
+    "torchvision": Source(from_torchvision.load, from_torchvision.names, names_weights=True),
+    "timm": Source(from_timm.load, from_timm.names),
+    "hf": Source(from_transformers.load, from_transformers.names),
+    "onnx": Source(from_onnx.load),
 }
+_USER_CODE = Source(from_factory.load)
 
 
 @dataclass(frozen=True)
@@ -58,16 +77,14 @@ def load_model(name: str, weights: str | Path = "default", *, seed: int | None =
     """
     source, rest = _source_of(name)
     file = _weights_file(weights, source)
-    if source is from_factory.SOURCE:
+    if source is _USER_CODE:
         import_by_name(rest, "a model")  # first, because importing may draw random numbers
     if seed is not None:
         torch.manual_seed(seed)
-    module, label, inputs = source.load(rest, FROM_A_FILE if file else str(weights))
+    module, label, inputs = source.load(rest, file or str(weights))
     if file:
         load_weights(module, file)
-        label = file.name
-        inputs = source.inputs_of_file(rest, label) if source.inputs_of_file else inputs
-    return LoadedModel(ready(module), name, label, inputs)
+    return LoadedModel(ready(module), name, file.name if file else label, inputs)
 
 
 def list_models(pattern: str = "*") -> list[str]:
@@ -99,7 +116,7 @@ def _source_of(name: str) -> tuple[Source, str]:
         return SOURCES[prefix], rest
     if colon and rest and prefix not in SOURCES:
         if is_module(prefix):
-            return from_factory.SOURCE, name
+            return _USER_CODE, name
         similar = did_you_mean(name, (f"{source}:{rest}" for source in SOURCES), most=1, cutoff=0.7)
         hint = similar or f"the sources are {', '.join(SOURCES)}"
         raise InputError(f"{name!r}: {prefix!r} is neither a source nor an importable module; {hint}")

@@ -1,43 +1,27 @@
-"""What every source of networks offers, and helpers that they share."""
+"""Helpers that the sources of networks share: imports of optional libraries, and their errors."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import socket
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+import torch
 from torch import nn
 
-from fathometer.data.inputs import Inputs
+from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
-
-FROM_A_FILE = "from a file"
 
 Found: TypeAlias = tuple[nn.Module, str, Inputs]
 """The network, the name of its weights, and what it takes in."""
 
-
-class Source(NamedTuple):
-    """A library or a kind of file that networks come from.
-
-    Attributes:
-        load: makes a network from its name and `default`, `none`, `FROM_A_FILE` (weights are loaded
-            afterwards) or a name of weights.
-        names: lists the networks; raises `MissingExtraError` if the library is not installed.
-        names_weights: whether weights have names.
-        inputs_of_file: returns the inputs that a file of weights expects, from the names of the network and
-            of the file, if they depend on the file.
-    """
-
-    load: Callable[[str, str], Found]
-    names: Callable[[], list[str]] = list
-    names_weights: bool = False
-    inputs_of_file: Callable[[str, str], Inputs] | None = None
+_kept_alive: list[torch.library.Library] = []  # a library that is collected takes its operators along
 
 
 def ready(module: nn.Module) -> nn.Module:
@@ -46,6 +30,29 @@ def ready(module: nn.Module) -> nn.Module:
         return module.cpu().eval()
     except NotImplementedError:  # from torch.export, which fixed the mode
         return module
+
+
+def ensure_torchvision_operators() -> None:
+    """Make `import torchvision` work where a CPU build of torch meets a CUDA build of torchvision.
+
+    There torchvision's compiled operators do not load, and the import fails with "operator torchvision::nms
+    does not exist". Nothing that fathometer measures calls them, so declaring their schemas is enough.
+    """
+    if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "operator torchvision::" not in str(error):
+            raise
+        for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]  # what the failed import left behind
+        operators = torch.library.Library("torchvision", "DEF")
+        _kept_alive.append(operators)
+        for name in ("nms", "qnms"):
+            if not hasattr(torch.ops.torchvision, name):
+                operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        importlib.import_module("torchvision")
 
 
 def import_optional(package: str, *submodules: str, extra: str, purpose: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from fathometer.data.files import contents_hash
 from fathometer.data.opening import inspect_data
 from fathometer.errors import InputError
+from fathometer.models.from_torchvision import inputs_of_file
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
 from fathometer.models.user_code import current_folder_on_path, import_by_name
@@ -36,8 +37,7 @@ def model_identity(member: Member) -> dict[str, Any]:
         return {**found, "weights": name or member.weights}
     file = Path(member.weights_source)
     found["weights"] = {"contents": contents_hash(str(file))}
-    inputs_of_file = SOURCES[source].inputs_of_file if source in SOURCES else None
-    if inputs_of_file is not None:  # torchvision's own file names say which preprocessing belongs to them
+    if source == "torchvision":  # its own file names say which preprocessing belongs to them
         found["preprocess"] = repr(inputs_of_file(rest, file.name).preprocess)
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fathometer.data.noise import is_noise, noise_count
+from fathometer.data.opening import is_noise, noise_count
 from fathometer.errors import InputError, did_you_mean
 from fathometer.survey.members import Member, find_members
 from fathometer.survey.settings import RunOptions, Settings, Whole, converted

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 
 from fathometer.data import open_data
-from fathometer.data.noise import is_noise
-from fathometer.data.opening import require_data
+from fathometer.data.opening import is_noise, require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
 from fathometer.models import LoadedModel, load_model

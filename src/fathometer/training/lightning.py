@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import MissingExtraError
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import ensure_torchvision_operators
 from fathometer.results.history import History
 from fathometer.results.history_file import from_json, to_json
 from fathometer.results.sounding import Sounding

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import FathometerError, MissingExtraError
-from fathometer.models.torchvision_operators import ensure_torchvision_operators
+from fathometer.models.sources import ensure_torchvision_operators
 from fathometer.results.history import History
 from fathometer.results.history_file import load
 from fathometer.results.sounding import Sounding
