@@ -65,7 +65,10 @@ def test_a_plan_is_a_product() -> None:
         ('weights = "nine"\n' + MODELS + DATA, "weights: 'nine' .*did you mean none"),
         (ALL + '[settings]\nguages = "cka"', r"\[settings\]: unknown key 'guages'; did you mean gauges"),
         (ALL + '[settings]\ngauges = ["cka",\n\n "afinity"]', r"\[settings\]: .*did you mean affinity"),
-        (ALL + "[settings]\nsamples = 1", r"plan, \[settings\]: samples: Expected `int` >= 2"),
+        (
+            ALL + "[settings]\nsamples = 1",
+            r"plan, \[settings\]: samples: expected a whole number from 2",
+        ),
         (ALL + '[settings]\nreduction = "maen"', r"\[settings\]: reduction: .*did you mean mean"),
         (ALL + "[settings]\nsamples = 8\n[settings.a]\n", r"samples stands beside \[settings.a\]"),
         (ALL + "[run]\ngpu = 1", r"\[run\]: unknown key 'gpu'; did you mean gpus"),

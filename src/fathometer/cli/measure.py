@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fathometer.cli import ResumableInterruptError
 from fathometer.cli.options import (
@@ -26,8 +26,9 @@ from fathometer.cli.outputs import check_writable, print_result, slug
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
+    from fathometer.data import DataSource
     from fathometer.measuring.options import MeasureOptions
-    from fathometer.measuring.subject import Subject
+    from fathometer.models import LoadedModel
     from fathometer.results.sounding import Sounding
 
 app = new_app()
@@ -72,7 +73,6 @@ def measure(
     """
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.measuring.options import MeasureOptions
-    from fathometer.measuring.subject import load_subject
     from fathometer.results.files import locked
 
     measuring, opening = split_options(options)
@@ -84,7 +84,7 @@ def measure(
             raise InputError(f"{out}: another process is measuring it; wait for it, or give another --out")
         check_writable(out, force or resume, (".json", ".parquet"))
         log.info("loading %s (weights: %s) and %s", model, weights, data)
-        subject = load_subject(
+        loaded = load_model_and_data(
             model,
             data,
             weights=weights,
@@ -94,15 +94,15 @@ def measure(
             workers=workers,
             **opening,
         )
-        finished = _finished(out, subject, chosen) if resume and not force and out.exists() else None
-        sounding = finished or _measured(out, subject, chosen, batch_size, force)
+        finished = _finished(out, loaded, chosen) if resume and not force and out.exists() else None
+        sounding = finished or _measured(out, loaded, chosen, batch_size, force)
     console = print_result(
         sounding_json(sounding), lambda console: sounding_view(sounding, sounding.gauges[0], console), as_json
     )
-    if subject.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
+    if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("a sample is the mean over a text; with --reduction tokens each token is one")
-    if subject.source.skipped:
-        console.say(skipped_line(subject.source.skipped))
+    if loaded.data.skipped:
+        console.say(skipped_line(loaded.data.skipped))
     console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}")
 
 
@@ -112,7 +112,44 @@ def skipped_line(skipped: list[str]) -> str:
     return f"skipped {len(skipped)} unreadable: {names}"
 
 
-def _measured(out: Path, subject: Subject, options: MeasureOptions, batch_size: int, force: bool) -> Sounding:
+class Loaded(NamedTuple):
+    """A network, its data, and the device to measure it on."""
+
+    model: LoadedModel
+    data: DataSource
+    device: str
+
+
+def load_model_and_data(
+    model: str,
+    data: str,
+    *,
+    weights: str,
+    device: str,
+    dtype: str | None,
+    seed: int,
+    batch_size: int,
+    workers: int,
+    **opening: Any,
+) -> Loaded:
+    """Load the network, on the CPU, and open its data; what can be checked quickly is checked first."""
+    import torch
+
+    from fathometer.data import open_data
+    from fathometer.data.opening import require_data
+    from fathometer.errors import check_device
+    from fathometer.models import load_model
+
+    device = check_device(device)
+    require_data(data)
+    loaded = load_model(model, weights, seed=seed)
+    if dtype:
+        loaded.module.to(getattr(torch, dtype))
+    source = open_data(data, loaded.inputs, batch_size=batch_size, seed=seed, workers=workers, **opening)
+    return Loaded(loaded, source, device)
+
+
+def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: int, force: bool) -> Sounding:
     """Measure and save; finished batches are kept in a journal beside the file until it is written."""
     from fathometer.measuring.measure import measure
     from fathometer.progress import progress_bar
@@ -120,15 +157,15 @@ def _measured(out: Path, subject: Subject, options: MeasureOptions, batch_size: 
     journal = _journal(out)
     if force:
         journal.unlink(missing_ok=True)
-    log.info("measuring on %s%s", subject.device, ", resuming" if journal.exists() else "")
+    log.info("measuring on %s%s", loaded.device, ", resuming" if journal.exists() else "")
     try:
         with progress_bar("measuring") as progress:
             sounding = measure(
-                subject.model,
-                subject.source,
+                loaded.model,
+                loaded.data,
                 options,
                 batch_size=batch_size,
-                device=subject.device,
+                device=loaded.device,
                 journal=journal,
                 progress=progress,
             )
@@ -141,13 +178,13 @@ def _measured(out: Path, subject: Subject, options: MeasureOptions, batch_size: 
     return sounding
 
 
-def _finished(out: Path, subject: Subject, options: MeasureOptions) -> Sounding:
+def _finished(out: Path, loaded: Loaded, options: MeasureOptions) -> Sounding:
     """Return the finished sounding if it is the one that was asked for."""
     from fathometer.measuring.measure import planned
     from fathometer.results.sounding_file import load
 
     found = load(out)
-    differences = found.provenance.differences(planned(subject.model, subject.source, options))
+    differences = found.provenance.differences(planned(loaded.model, loaded.data, options))
     if differences:
         raise InputError(
             f"{out} exists, with other {', '.join(differences)}; give another --out, or --force to replace it"

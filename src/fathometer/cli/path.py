@@ -88,9 +88,9 @@ def path(
 
     - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
     """
+    from fathometer.cli.measure import load_model_and_data
     from fathometer.cli.tables import sounding_json
     from fathometer.measuring.options import MeasureOptions
-    from fathometer.measuring.subject import load_subject
     from fathometer.progress import progress_bar
     from fathometer.residual import bottleneck, residual_path
 
@@ -98,7 +98,7 @@ def path(
     chosen = MeasureOptions.from_plain(measuring)
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
     check_writable(out, force, (".json", ".parquet"))
-    network, source, where = load_subject(
+    network, source, where = load_model_and_data(
         model,
         data,
         weights=weights,

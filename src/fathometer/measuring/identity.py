@@ -186,6 +186,8 @@ def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _parts((value.func, value.args, value.keywords), seen)
     elif isinstance(value, types.MethodType):
         yield from _parts((value.__func__, value.__self__), seen)
+    elif isinstance(value, nn.Module):
+        yield from (structure_hash(value), weights_hash(value.state_dict()))
     elif _is_of_a_library(value):
         yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
     elif isinstance(value, types.FunctionType):
@@ -203,18 +205,17 @@ def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _used_globals(function: types.FunctionType) -> dict[str, Any]:
-    """Return the constants, functions and classes of its own module that a function names."""
+    """Return the constants that a function names, and the functions and classes of its own module."""
     names = set(_names(function.__code__))
-    found = {name: value for name, value in function.__globals__.items() if name in names}
-    return {
-        name: value
-        for name, value in sorted(found.items())
-        if isinstance(value, (*_PLAIN, tuple, list))
-        or (
-            isinstance(value, types.FunctionType | type)
-            and getattr(value, "__module__", None) == function.__module__
-        )
-    }
+    found = {}
+    for name, value in sorted(function.__globals__.items()):
+        if isinstance(value, types.FunctionType | type):
+            is_used = name in names and value.__module__ == function.__module__
+        else:
+            is_used = name in names and (_is_hashed(value) or isinstance(value, Mapping))
+        if is_used:
+            found[name] = value
+    return found
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -241,7 +242,8 @@ def _library(module: str | None) -> str | None:
 
 def _is_hashed(entry: Any) -> bool:
     """Return whether an attribute of a callable object counts: objects of other classes do not."""
-    return isinstance(entry, (*_PLAIN, tuple, list, Tensor, types.FunctionType, functools.partial))
+    counted = (*_PLAIN, tuple, list, Tensor, nn.Module, types.FunctionType, functools.partial)
+    return isinstance(entry, counted)
 
 
 def _is_of_a_library(value: Any) -> bool:

@@ -56,9 +56,9 @@ class Journal:
     in one folder locks the sounding: the journal itself has no lock.
     """
 
-    def __init__(self, path: Path, plan: Provenance) -> None:
+    def __init__(self, path: Path, identity: Provenance) -> None:
         self._path = path
-        self._identity = {name: value for name, value in plan.identity().items() if name != "batches"}
+        self._identity = {name: value for name, value in identity.identity().items() if name != "batches"}
         self.batches: list[FinishedBatch] = []
         if not path.parent.is_dir():
             raise WriteError(f"{path}: cannot be written, there is no such folder")

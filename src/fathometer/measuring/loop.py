@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -18,7 +19,7 @@ from fathometer.errors import (
     first_line,
     is_out_of_memory,
 )
-from fathometer.gauges.registry import read_gauges
+from fathometer.gauges.registry import Pairs, read_gauges
 from fathometer.measuring.batches import Piece, first_nonfinite, run
 from fathometer.measuring.journal import FinishedBatch, Journal, Reading
 from fathometer.measuring.options import MeasureOptions
@@ -41,9 +42,11 @@ class Loop:
         options: MeasureOptions,
         device: torch.device,
         journal: Journal | None,
+        read: Callable[[Pairs], list[dict[str, float]]] | None = None,
     ) -> None:
         self._network, self._seen, self._options = network, seen, options
         self._device, self._journal = device, journal
+        self._read = read or partial(read_gauges, options.chosen_gauges)
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
             site = row.site
@@ -109,9 +112,7 @@ class Loop:
         try:
             # The watch sees every call of a torch function: those of the gauges need not pass it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
-                values = read_gauges(
-                    self._options.chosen_gauges, {site.name: pair for site, pair in pairs.items()}
-                )
+                values = self._read({site.name: pair for site, pair in pairs.items()})
         except InputError as error:
             sides: list[Tensor] = [side for pair in pairs.values() for side in pair]
             if self._first_nonfinite is None or all(bool(side.isfinite().all()) for side in sides):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,6 +17,7 @@ from torch import nn
 
 from fathometer.capture import Site, watch
 from fathometer.errors import TooFewSamplesError, check_whole
+from fathometer.gauges.registry import Pairs
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
@@ -69,18 +70,42 @@ def measure(
         >>> list(sounding.signature.index), sounding.table["affinity", "count"].to_list()
         (['1', '3'], [2, 2])
     """
+    return run_measurement(
+        model,
+        data,
+        with_changes(options, changes),
+        batch_size=batch_size,
+        device=device,
+        name=name,
+        journal=journal,
+        progress=progress,
+    )
+
+
+def run_measurement(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    options: MeasureOptions,
+    read: Callable[[Pairs], list[dict[str, float]]] | None = None,
+    *,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+) -> Sounding:
+    """Measure as `measure` does; `read` computes the values of all sites instead of the options' gauges."""
     started = time.perf_counter()
-    options = with_changes(options, changes)
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
     first, items = first_sample(batches_of(data, batch_size, options.seed))
-    plan = Provenance(model_facts, describe_data(data, first), options.describe())
+    identity = Provenance(model_facts, describe_data(data, first), options.describe())
     with ExitStack() as stack:
         where = stack.enter_context(placed(network, device))
         hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(hash_contents(network, data))
         log = None
         if journal is not None:
-            log = Journal(Path(journal), _with_hashes(plan, *hashing.result()))
+            log = Journal(Path(journal), _with_hashes(identity, *hashing.result()))
         show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
@@ -96,11 +121,11 @@ def measure(
             )
         )
         cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
-        loop = Loop(network, seen, options, where, log)
+        loop = Loop(network, seen, options, where, log, read)
         measured, left_over = loop.run(cut, total, show)
-        plan = _with_hashes(plan, *hashing.result())
+        identity = _with_hashes(identity, *hashing.result())
     for site, shapes in seen.unequal.items():
-        warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=2)
+        warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
     if not loop.finished:
         raise _too_few(options, measured + left_over)
     outcome = {
@@ -109,9 +134,9 @@ def measure(
         "skipped": len(getattr(data, "skipped", ())),
     }
     provenance = replace(
-        plan,
-        data={**plan.data, **outcome},
-        settings={**plan.settings, "batch_size": batch_size},
+        identity,
+        data={**identity.data, **outcome},
+        settings={**identity.settings, "batch_size": batch_size},
         versions=versions(),
         device=describe_device(where),
         date=now(),
@@ -135,12 +160,12 @@ def planned(
     options = with_changes(options, changes)
     network, model_facts = describe_network(model, name)
     first, _ = first_sample(batches_of(data, None, options.seed))
-    plan = Provenance(model_facts, describe_data(data, first), options.describe())
-    return _with_hashes(plan, *hash_contents(network, data)())
+    identity = Provenance(model_facts, describe_data(data, first), options.describe())
+    return _with_hashes(identity, *hash_contents(network, data)())
 
 
-def _with_hashes(plan: Provenance, weights: str, data: dict[str, Any]) -> Provenance:
-    return replace(plan, model={**plan.model, "sha256": weights}, data={**plan.data, **data})
+def _with_hashes(identity: Provenance, weights: str, data: dict[str, Any]) -> Provenance:
+    return replace(identity, model={**identity.model, "sha256": weights}, data={**identity.data, **data})
 
 
 def _total(data: Any, options: MeasureOptions) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ class Option(NamedTuple):
 
     Attributes:
         name: as in Python.
-        kind: `int`, `str` or `bool`.
+        kind: `int`, `str` or `bool`; None if only Python code can express its values.
         default: its value if it is left out.
         help: one sentence.
         many: whether it takes several values, as a tuple.
@@ -44,12 +44,31 @@ class Option(NamedTuple):
     """
 
     name: str
-    kind: type
+    kind: type | None
     default: Any
     help: str
     many: bool = False
     choices: tuple[str, ...] = ()
     least: int | None = None
+
+    def check(self, value: Any) -> Any:
+        """Return a value that the option allows, several texts as a tuple; refuse any other."""
+        if value is None and self.default is None:
+            return () if self.many else None
+        if self.many:
+            texts = [value] if isinstance(value, str) else value
+            if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
+                return tuple(texts)
+            raise InputError(f"expected text, or a list of texts, got {value!r}", parameter=self.name)
+        if self.choices and value not in self.choices:
+            hint = did_you_mean(str(value), self.choices)
+            expected = " or ".join(map(repr, self.choices))
+            raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=self.name)
+        if self.kind is int:
+            return check_whole(self.name, value, -MAX_SEED if self.least is None else self.least)
+        if self.kind is bool and not isinstance(value, bool):
+            raise InputError(f"expected true or false, got {value!r}", parameter=self.name)
+        return value
 
 
 def option(
@@ -68,11 +87,8 @@ def option(
 
 def options_of(kind: type) -> dict[str, Option]:
     """Return the options of a dataclass that text and numbers can express, by name."""
-    found = {}
-    for each in fields(kind):
-        if each.metadata.get("kind") is not None and each.default is not MISSING:
-            found[each.name] = Option(each.name, default=each.default, **each.metadata)
-    return found
+    every = [Option(each.name, default=each.default, **each.metadata) for each in fields(kind)]
+    return {each.name: each for each in every if each.kind is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,23 +151,19 @@ class MeasureOptions:
         from fathometer.capture import Reduction
 
         changed: dict[str, Any] = {
-            "samples": check_whole("samples", self.samples, 2),
-            "batches": None if self.batches is None else check_whole("batches", self.batches, 1),
-            "seed": check_whole("seed", self.seed, most=MAX_SEED),
             "gauges": tuple(_split(self.gauges)),
             "sites": None if self.sites is None else tuple(_listed(self.sites)),
             "activations": tuple(_listed(self.activations)),
         }
+        for each in fields(self):
+            if each.name in ("samples", "batches", "seed", "leftover", "widths"):
+                known = Option(each.name, default=each.default, **each.metadata)
+                changed[each.name] = known.check(getattr(self, each.name))
         given: Any = self.reduction
         if not isinstance(given, Reduction):
             changed["reduction"] = Reduction(given, seed=changed["seed"])
         for name, value in changed.items():
             object.__setattr__(self, name, value)
-        for name in ("leftover", "widths"):
-            allowed = self.__dataclass_fields__[name].metadata["choices"]
-            if getattr(self, name) not in allowed:
-                expected = " or ".join(map(repr, allowed))
-                raise InputError(f"expected {expected}, got {getattr(self, name)!r}", parameter=name)
         if self.call is not None and not callable(self.call):
             raise InputError(
                 f"expected a function of (model, item), got {type(self.call).__name__}", parameter="call"
@@ -187,12 +199,6 @@ class MeasureOptions:
         from fathometer.capture import Reduction
         from fathometer.models.user_code import import_by_name
 
-        unknown = [name for name in values if name not in plain_options()]
-        if unknown:
-            hint = (
-                did_you_mean(unknown[0], plain_options()) or f"expected some of {', '.join(plain_options())}"
-            )
-            raise InputError(f"unknown option; {hint}", parameter=unknown[0])
         given = dict(values)
         parts = {name: given.pop(name) for name in _REDUCTION_PARTS if name in given}
         seed = given.get("seed", 0)
@@ -204,7 +210,7 @@ class MeasureOptions:
                 ]
         given["reduction"] = Reduction(given.get("reduction", "mean"), seed=seed, **parts)
         given["sites"] = given.get("sites") or None  # in text, nothing stands for all
-        return cls(**given)
+        return with_changes(None, given)
 
     def describe(self) -> dict[str, Any]:
         """Return all options as plain values, as the provenance of a sounding has them.
@@ -221,7 +227,6 @@ class MeasureOptions:
             "leftover": self.leftover,
             "seed": self.seed,
             "batches": self.batches,
-            "first_batch": 0,  # part of the identity in files of earlier versions
         }
         if self.call is not None:
             found["call"] = _in_words(self.call)
@@ -242,8 +247,8 @@ class MeasureOptions:
             for name, gauge in self.chosen_gauges.items()
             if name not in GAUGES
         ]
-        for place, site in enumerate(() if self.sites is None else _listed(self.sites)):
-            own += [(f"site {place} {_in_words(site)}", site)] if callable(site) else []
+        for index, site in enumerate(() if self.sites is None else _listed(self.sites)):
+            own += [(f"site {index} {_in_words(site)}", site)] if callable(site) else []
         own += [(f"activation {_in_words(activation)}", activation) for activation in self.activations]
         own += [] if self.call is None else [("call", self.call)]
         return {name: code_hash(function) for name, function in own}

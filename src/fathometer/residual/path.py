@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from itertools import chain
@@ -16,13 +16,14 @@ from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
+from fathometer.gauges.registry import Pairs, choose_gauges, read_gauges
 from fathometer.measuring.batches import batches_of, pieces, run
 from fathometer.measuring.loop import Progress, evaluating
-from fathometer.measuring.measure import measure
+from fathometer.measuring.measure import run_measurement
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.models import LoadedModel
 from fathometer.residual.blocks import find_activation, find_blocks
-from fathometer.residual.gauges import PathGauges
+from fathometer.residual.gauges import path_gauges
 from fathometer.residual.trace import Activation, ModuleCall, traced
 from fathometer.results.sounding import Sounding
 
@@ -98,13 +99,12 @@ def residual_path(
     whole = [call for call in calls if not call.path]
     common = given_sigma or find_activation(found) or find_activation(whole)
     own = {} if common is None or given_sigma else _own_activations(calls, paths, common)
-    sigmas = {each.key: each for each in (common, *own.values()) if each}
-    gauges = PathGauges(list(sigmas.values()), gamma)
     sites = tuple(f"module:{escape(path)}" for path in paths)
-    sounding = measure(
+    sounding = run_measurement(
         model,
         data,
-        replace(options, gauges=tuple(gauges.every()), sites=sites, widths="any"),
+        replace(options, gauges=tuple(path_gauges(common, gamma)), sites=sites, widths="any"),
+        lambda pairs: _read(pairs, own, common, gamma),
         batch_size=batch_size,
         device=device,
         name=name,
@@ -117,20 +117,31 @@ def residual_path(
         "gamma": gamma,
     }
     settings = {**sounding.provenance.settings, "path": facts}
-    numbers = {site: list(sigmas).index(activation.key) for site, activation in own.items()}
-    return replace(
-        sounding,
-        records=gauges.choose(sounding.records, numbers),
-        provenance=replace(sounding.provenance, settings=settings),
-    )
+    return replace(sounding, provenance=replace(sounding.provenance, settings=settings))
+
+
+def _read(
+    pairs: Pairs, own: Mapping[str, Activation], common: Activation | None, gamma: float
+) -> list[dict[str, float]]:
+    """Read the gauges of all blocks, those with the same σ together."""
+    sigmas = {site: own.get(site, common) for site in pairs}
+    groups: dict[Any, dict[str, tuple[Tensor, Tensor]]] = {}
+    for site, pair in pairs.items():
+        sigma = sigmas[site]
+        groups.setdefault(sigma and sigma.key, {})[site] = pair
+    values: dict[str, dict[str, float]] = {}
+    for group in groups.values():
+        gauges = choose_gauges(path_gauges(sigmas[next(iter(group))], gamma))
+        values |= zip(group, read_gauges(gauges, group), strict=True)
+    return [values[site] for site in pairs]
 
 
 class Bottleneck(NamedTuple):
-    """The place where a path has the fewest dimensions.
+    """The block after which a path has the fewest dimensions.
 
     Attributes:
         site: the block after which the stable rank is smallest.
-        place: the number of that block, from 1.
+        number: the number of that block, from 1.
         blocks: the number of blocks.
         stable_rank: the stable rank there, the mean over batches.
         most: the largest possible one, the smaller of the numbers of features and of samples.
@@ -138,7 +149,7 @@ class Bottleneck(NamedTuple):
     """
 
     site: str
-    place: int
+    number: int
     blocks: int
     stable_rank: float
     most: int
@@ -147,10 +158,10 @@ class Bottleneck(NamedTuple):
     @property
     def is_inside(self) -> bool:
         """Whether the path has more dimensions before and after; otherwise it is no bottleneck, strictly."""
-        return self.stable_rank < self.start and self.place < self.blocks
+        return self.stable_rank < self.start and self.number < self.blocks
 
     def __str__(self) -> str:
-        where = ", the last block" if self.place == self.blocks else ""
+        where = ", the last block" if self.number == self.blocks else ""
         if self.stable_rank >= self.start:
             where = f", but the path begins with {self.start:.1f}"
         return f"{self.site} (stable rank {self.stable_rank:.1f} of {self.most}{where})"
@@ -170,8 +181,8 @@ def bottleneck(path: Sounding) -> Bottleneck:
     site = str(ranks.idxmin())
     rows = path.records[path.records["site"] == site]
     most = int(rows[["n", "d"]].min(axis=1).max())
-    place, start = list(ranks.index).index(site) + 1, float(path.mean("stable_rank_in").iloc[0])
-    return Bottleneck(site, place, len(ranks), float(ranks[site]), most, start)
+    number, start = list(ranks.index).index(site) + 1, float(path.mean("stable_rank_in").iloc[0])
+    return Bottleneck(site, number, len(ranks), float(ranks[site]), most, start)
 
 
 def _module_calls(network: nn.Module, few: Any, call: Call | None) -> list[ModuleCall]:

@@ -5,7 +5,6 @@ They are identified by their contents and not by where they are. The address of 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,11 @@ from typing import Any
 from fathometer.data.files import contents_hash
 from fathometer.data.opening import inspect_data
 from fathometer.errors import InputError
+from fathometer.measuring.identity import code_hash
 from fathometer.models.from_torchvision import inputs_of_file
 from fathometer.models.loading import SOURCES
 from fathometer.models.torchvision_facts import default_weights
-from fathometer.models.user_code import current_folder_on_path, import_by_name
+from fathometer.models.user_code import import_by_name
 from fathometer.survey.members import Member
 
 
@@ -42,15 +42,9 @@ def model_identity(member: Member) -> dict[str, Any]:
     return found
 
 
-def code_identity(names: Iterable[str]) -> dict[str, list[str]]:
-    """Hash the source of every `package.module:name`: its module, and the one that defines the object."""
-    found = {}
-    for name in names:
-        if ":" in name:
-            module = name.partition(":")[0].strip()
-            defined_in = str(getattr(import_by_name(name, "code"), "__module__", None) or module)
-            found[name] = [_code_hash(place) for place in dict.fromkeys((module, defined_in))]
-    return found
+def code_identity(names: Iterable[str]) -> dict[str, str]:
+    """Hash the code of every `package.module:name` (`code_hash`)."""
+    return {name: code_hash(import_by_name(name, "code")) for name in names if ":" in name}
 
 
 def data_identity(source: str) -> dict[str, str]:
@@ -70,15 +64,3 @@ def known_count(source: str) -> int | None:
         return inspect_data(source)[1]
     except InputError:  # it is reported when the data are opened
         return None
-
-
-def _code_hash(module: str) -> str:
-    """Hash the file of a user's module: other code may give other values."""
-    with current_folder_on_path():
-        try:
-            spec = importlib.util.find_spec(module)
-        except (ImportError, ValueError):  # a module without a file
-            return ""
-    if spec is None or not spec.origin or not Path(spec.origin).is_file():
-        return ""
-    return contents_hash(spec.origin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeVar
 
@@ -11,7 +11,7 @@ import torch
 
 from fathometer.errors import InputError, did_you_mean
 from fathometer.gauges.registry import choose_gauges
-from fathometer.measuring.options import MeasureOptions, OpenOptions, Option, options_of, plain_options
+from fathometer.measuring.options import MeasureOptions, OpenOptions, options_of, plain_options
 
 _T = TypeVar("_T")
 
@@ -36,19 +36,8 @@ class Settings:
     entries: tuple[tuple[str, Any], ...]
 
     def __init__(self, **given: Any) -> None:
-        values = converted(given, _Table)
-        found = {}
-        for name, option in _OPTIONS.items():
-            value = getattr(values, name)
-            if option.many:
-                value = (value,) if isinstance(value, str) else tuple(value or ())
-            if option.choices and value is not None and value not in option.choices:
-                hint = did_you_mean(value, option.choices)
-                raise InputError(
-                    f"expected {' or '.join(option.choices)}, got {value!r}{hint and f'; {hint}'}",
-                    parameter=name,
-                )
-            found[name] = value
+        _refuse_unknown(given, list(_OPTIONS))
+        found = {name: option.check(given.get(name, option.default)) for name, option in _OPTIONS.items()}
         found["gauges"] = tuple(dict.fromkeys(_gauges(found["gauges"])))
         object.__setattr__(self, "entries", tuple(found.items()))
         self.options(seed=0)  # refuses unknown gauges and code that cannot be imported
@@ -129,11 +118,7 @@ def converted(values: Mapping[str, Any], kind: type[_T], where: str = "", also: 
     `also` has keys of the same table that belong to another class, for the message.
     """
     own = list(getattr(kind, "__struct_fields__", ())) or [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    known = [*own, *also]
-    for key in values:
-        if key not in known:
-            hint = did_you_mean(key, known) or f"expected {', '.join(known)}"
-            raise InputError(f"{where}unknown key {key!r}; {hint}")
+    _refuse_unknown(values, [*own, *also], where)
     try:
         return msgspec.convert(dict(values), kind)
     except msgspec.ValidationError as error:  # "Expected `int` >= 2 - at `$.samples`"
@@ -141,15 +126,8 @@ def converted(values: Mapping[str, Any], kind: type[_T], where: str = "", also: 
         raise InputError(f"{where}{path and path.rstrip('`') + ': '}{message}") from error
 
 
-def _type_of(option: Option) -> Any:
-    kind: Any = option.kind
-    if option.least is not None:
-        kind = Annotated[kind, msgspec.Meta(ge=option.least, le=2**63 - 1)]
-    if option.many:
-        kind = str | list[str]
-    return kind | None if option.default is None else kind
-
-
-_Table: Any = msgspec.defstruct(
-    "Settings", [(name, _type_of(option), option.default) for name, option in _OPTIONS.items()], kw_only=True
-)
+def _refuse_unknown(keys: Iterable[str], known: Sequence[str], where: str = "") -> None:
+    for key in keys:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"expected {', '.join(known)}"
+            raise InputError(f"{where}unknown key {key!r}; {hint}")
