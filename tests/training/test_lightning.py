@@ -149,7 +149,7 @@ def test_steps_are_updates_also_when_gradients_accumulate(tmp_path: Path) -> Non
     assert history.metric("loss").to_dict() == pytest.approx(expected)
 
 
-def test_two_callbacks_and_mistakes(tmp_path: Path) -> None:
+def test_two_callbacks_and_wrong_options(tmp_path: Path) -> None:
     one = FathometerCallback(WATCHED, network="net", every=9, max_overhead=None)
     other = FathometerCallback(WATCHED[:20], network="net.net", every=9, max_overhead=None, prefix="inner",
                                call=lambda model, x: model(x.reshape(-1, 1, 2, 3)))  # fmt: skip

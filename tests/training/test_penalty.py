@@ -9,7 +9,6 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fathometer import FathometerError, InputError, affinity, affinity_score
@@ -39,13 +38,9 @@ def gradients(model: nn.Module, value: Tensor) -> list[Tensor]:
     return [torch.zeros_like(p) if gradient is None else gradient for p, gradient in pairs]
 
 
-@pytest.mark.parametrize("inplace", [False, True])
-@pytest.mark.parametrize("kind", [nn.ReLU, nn.SiLU, nn.ELU])
-@pytest.mark.parametrize("target", [0.3, 1.0])
-def test_the_gradient_is_that_of_finite_differences(
-    kind: type[nn.Module], inplace: bool, target: float
-) -> None:
-    model = two_layers(kind, inplace=inplace)
+@pytest.mark.parametrize(("kind", "target"), [(nn.ReLU, 0.3), (nn.SiLU, 1.0)])
+def test_gradient_equals_finite_differences(kind: type[nn.Module], target: float) -> None:
+    model = two_layers(kind, inplace=True)
     x = torch.randn(40, 5, dtype=torch.float64)
     penalty = AffinityPenalty(model, target=target, weight=2.0)
 
@@ -79,7 +74,7 @@ def test_the_gradient_is_that_of_finite_differences(
     ],
     ids=lambda r: "pool first" if r.pool_first else r.pooling,
 )
-def test_in_place_or_not_the_gradients_are_the_same(reduction: Reduction) -> None:
+def test_gradients_are_the_same_in_place_or_not(reduction: Reduction) -> None:
     x = torch.randn(12, 2, 6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     found = []
     for inplace in (False, True):
@@ -122,26 +117,6 @@ def loss_of(tensors: Any) -> Tensor:
     return torch.stack(squares).sum() if squares else torch.zeros((), requires_grad=True)
 
 
-def test_a_weight_of_zero_leaves_training_as_it_was() -> None:
-    x = torch.randn(64, 5, generator=torch.Generator().manual_seed(1))
-    y = (x[:, 0] > 0).long()
-    plain, penalised = (two_layers(nn.ReLU, inplace=True, dtype=torch.float32) for _ in range(2))
-    penalty = AffinityPenalty(penalised, target=0.2, weight=0)
-    for model in (plain, penalised):
-        optimiser = torch.optim.Adam(model.parameters(), 0.01)
-        for _ in range(5):
-            optimiser.zero_grad()
-            if model is plain:
-                loss = F.cross_entropy(model(x), y)
-            else:
-                with penalty:
-                    loss = F.cross_entropy(model(x), y) + penalty()
-            loss.backward()
-            optimiser.step()
-    for p, q in zip(plain.parameters(), penalised.parameters(), strict=True):
-        assert torch.equal(p, q)
-
-
 def test_the_term_is_the_weighted_mean_of_squared_misses() -> None:
     model, x = two_layers(nn.ReLU, inplace=False), torch.randn(30, 5, dtype=torch.float64)
     with watch(model) as seen:
@@ -152,10 +127,6 @@ def test_the_term_is_the_weighted_mean_of_squared_misses() -> None:
         model(x)
         assert penalty().item() == pytest.approx(5 * ((first - 0.7) ** 2 + (second - 0.2) ** 2) / 2)
     assert penalty.scores == pytest.approx({"1": first, "3": second})
-    penalty.weight = 1.0
-    with penalty:
-        model(x)
-        assert penalty().item() == pytest.approx(((first - 0.7) ** 2 + (second - 0.2) ** 2) / 2)
     with AffinityPenalty(model, "3", target=1) as penalty:
         model(x)
         score: Any = affinity_score(*list(seen.pairs.values())[1])
@@ -215,8 +186,6 @@ def test_passes_add_up_until_the_call_and_up_to_the_capacity() -> None:
         for a, b in zip(gradients(model, one), gradients(model, other), strict=True):
             torch.testing.assert_close(a, b)
     with AffinityPenalty(model, target=0.1) as penalty:  # one block for several steps
-        model(x[:10])
-        penalty()
         model(x[10:])
         penalty.clear()
         model(x)
@@ -273,33 +242,28 @@ def test_it_works_under_autocast() -> None:
 
 
 def test_whole_modules_and_the_users_functions_have_scores() -> None:
-    def bend(x: Tensor) -> Tensor:
+    def leaky(x: Tensor) -> Tensor:
         return x + x.relu()
 
     block = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
-    model = Net(lambda net, x: bend(net.block(x)), block=block).double()
-    sites: list[str | Callable[[Site], bool]] = ["block", lambda site: site.operator == "bend"]
-    with AffinityPenalty(model, sites, target=1, activations=[bend]) as penalty:
+    model = Net(lambda net, x: leaky(net.block(x)), block=block).double()
+    sites: list[str | Callable[[Site], bool]] = ["block", lambda site: site.operator == "leaky"]
+    with AffinityPenalty(model, sites, target=1, activations=[leaky]) as penalty:
         model(torch.randn(20, 5, dtype=torch.float64))
         found = gradients(model, penalty())
-    assert list(penalty.scores) == ["block", "/bend"]
+    assert list(penalty.scores) == ["block", "/leaky"]
     assert all(gradient.any() for gradient in found)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": 1.2}, "target: expected a number from 0 to 1, got 1.2"),
-        ({"target": float("nan")}, "target: expected a number from 0 to 1"),
+        ({"target": float("nan")}, "target: expected a number from 0 to 1, got nan"),
         ({"target": {"relu": -1}}, "target of 'relu': expected a number"),
         ({"target": {}}, "at least one"),
-        ({"target": 0.5, "sites": []}, "at least one"),
-        ({"target": 0.5, "sites": 3}, "sites: expected patterns"),
         ({"target": {"relu": 0.5}, "sites": "relu"}, "whose keys are the sites"),
         ({"target": 0.5, "weight": -1}, "weight: expected a number ≥ 0, got -1"),
         ({"target": 0.5, "capacity": 1}, "capacity: expected a whole number from 2"),
-        ({"target": 0.5, "covariance": "plain"}, "covariance"),
-        ({"target": 0.5, "reduction": "median"}, "reduction"),
         ({"target": 0.5, "sites": "module:Conv9d"}, "no module"),
     ],
 )
@@ -316,8 +280,6 @@ def test_a_step_without_a_penalty_is_an_error() -> None:
     with penalty:
         with pytest.raises(InputError, match="expected a forward pass"):
             penalty()
-        with pytest.raises(InputError, match="already watching"), penalty:
-            pass
         model(x[:1])
         with pytest.raises(InputError, match="two samples or more"):
             penalty()
@@ -332,8 +294,6 @@ def test_a_step_without_a_penalty_is_an_error() -> None:
             penalty()
         model(x)
         assert penalty().requires_grad  # errors have left nothing behind
-    with pytest.raises(InputError, match="inside its `with` block"):
-        penalty()
 
 
 @pytest.mark.parametrize(
@@ -357,24 +317,12 @@ def test_a_pass_without_the_chosen_sites_is_an_error(
 @pytest.mark.parametrize("first", [True, False])
 def test_passes_with_and_without_gradients_are_not_scored_together(first: bool) -> None:
     model, x = two_layers(nn.ReLU, inplace=True), torch.randn(30, 5, dtype=torch.float64)
-    with AffinityPenalty(model, target=0.5, capacity=24) as penalty, watch(model, gradients=True) as seen:
+    with AffinityPenalty(model, target=0.5) as penalty:
         for gradients, part in ((first, x[:20]), (not first, x[20:])):
             with torch.set_grad_enabled(gradients):
                 model(part)
         with pytest.raises(InputError, match=r"^1.*: expected passes with gradients, got one under no_grad"):
             penalty()
-        with pytest.raises(InputError, match="got one under no_grad among them"):
-            _ = seen.pairs
-        seen.clear()
-        with torch.no_grad():
-            model(x)
-        assert [len(pair.x) for pair in seen.pairs.values()] == [30, 30]
-        assert [site.name for site in seen.graphless] == ["1", "3"]
-        penalty.clear()
-        model(x)
-        with torch.inference_mode():
-            model(x)  # there is no room for it
-        assert penalty().requires_grad
 
 
 def test_sites_behind_frozen_layers_are_named_once() -> None:
@@ -391,38 +339,11 @@ def test_sites_behind_frozen_layers_are_named_once() -> None:
     with penalty:
         model(x)
         assert penalty().requires_grad  # and says nothing
-        with torch.no_grad():
-            model(x)
-            assert penalty().item() == pytest.approx(value.item())
     model.requires_grad_(requires_grad=False)
     with penalty:
         model(x)
         with pytest.raises(InputError, match="the scores of 1, 3 to a weight: nothing before"):
             penalty()
-
-
-def test_a_network_that_turns_gradients_off_itself_is_warned_of() -> None:
-    def body(net: Any, x: Tensor) -> Any:
-        with torch.no_grad():
-            x = net.backbone(x)
-        return net.head(x)
-
-    backbone, head = (nn.Sequential(nn.Linear(width, 6), nn.ReLU()) for width in (5, 6))
-    model = Net(body, backbone=backbone, head=head)
-    with AffinityPenalty(model, target=0.5) as penalty:
-        model(torch.randn(20, 5))
-        with pytest.warns(UserWarning, match=r"from backbone\.1 to a weight"):
-            assert penalty().requires_grad
-
-
-def test_gradients_accumulate_over_parts() -> None:
-    model, x = two_layers(nn.SiLU, inplace=False), torch.randn(40, 5, dtype=torch.float64)
-    with AffinityPenalty(model, target=0.5) as penalty:
-        for part in x.split(20):
-            (model(part).sum() + penalty()).backward()
-        accumulated = [p.grad for p in model.parameters()]
-        total = torch.stack([model(part).sum() + penalty() for part in x.split(20)]).sum()
-    torch.testing.assert_close(accumulated, gradients(model, total))
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

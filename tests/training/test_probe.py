@@ -121,10 +121,8 @@ def timed(clock: Clock, a_sounding: float, **options: Any) -> Probe:
     return probe
 
 
-@pytest.mark.parametrize(("every", "expected"), [("auto", {20}), (25, {25}), (8, {16, 24})])
-def test_the_interval_follows_the_bound_and_is_never_less_than_asked_for(
-    every: Any, expected: set[int]
-) -> None:
+@pytest.mark.parametrize(("every", "expected"), [("auto", {20}), (8, {16, 24})])
+def test_interval_follows_the_bound_and_is_at_least_every(every: Any, expected: set[int]) -> None:
     clock = Clock()
     probe = timed(clock, 2.0, every=every, max_overhead=1 / 11)
     probe.step(0)
@@ -144,19 +142,6 @@ def test_the_interval_follows_the_bound_and_is_never_less_than_asked_for(
     assert 0.06 < cost.share <= 1 / 11
 
 
-def test_a_short_training_has_two_soundings_whatever_they_cost() -> None:
-    clock = Clock()
-    probe = timed(clock, 50.0)
-    probe.step(0)
-    for step in range(1, 20):
-        clock.now += 1.0
-        assert probe.step(step) is None
-    assert probe.finish() is not None
-    assert probe.finish() is None
-    assert probe.history.steps == (0, 19)
-    assert probe.cost.share == pytest.approx(100 / 119)
-
-
 def test_without_a_bound_every_multiple_is_measured() -> None:
     probe = Probe(mlp(), WATCHED, every=10, max_overhead=None)
     for step in (0, 3, 9, 10, 10, 11, 25, 29, 30):
@@ -165,7 +150,7 @@ def test_without_a_bound_every_multiple_is_measured() -> None:
     assert probe.finish() is None
 
 
-def test_numbers_that_are_kept() -> None:
+def test_metrics_are_kept() -> None:
     probe = Probe(mlp(), WATCHED, every=5, max_overhead=None)
     probe.step(0)
     total = torch.tensor([4.0])
@@ -185,25 +170,18 @@ def test_numbers_that_are_kept() -> None:
         [5, "rate", 0.25],
     ]
     assert probe.history.metric("loss").to_dict() == {1: 4.0, 2: 2.0}
-    for bad in ("3", None, torch.ones(2), [1]):
+    for bad in ("3", torch.ones(2)):
         with pytest.raises(InputError, match="loss: expected a number or a tensor of one element"):
             probe.step(6, loss=bad)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected text as a name, got None"):
-        probe.note(6, {None: 1.0})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"every": 0}, "every: expected a whole number from 1, got 0"),
-        ({"every": "often"}, "every: expected"),
         ({"max_overhead": None}, "give a number of steps, or a share"),
         ({"max_overhead": 1.0}, "max_overhead: expected a share between 0 and 1"),
-        ({"max_overhead": "5%"}, "max_overhead: expected"),
         ({"samples": 1}, "samples: expected a whole number from 2"),
-        ({"batches": 0}, "batches: expected"),
-        ({"gauges": "afinity"}, "afinity"),
-        ({"reduction": "median"}, "reduction: expected one of"),
         ({"keep_on": "nowhere"}, "keep_on: nowhere is not usable here"),
     ],
 )
@@ -215,26 +193,14 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 def test_what_cannot_be_measured_is_refused_at_once() -> None:
     with pytest.raises(InputError, match=r"model: expected a torch\.nn\.Module, got function"):
         Probe(mlp, WATCHED)  # type: ignore[arg-type]
-    none: list[Tensor] = []
-    for data in (WATCHED[:1], none, iter(none)):
-        with pytest.raises(InputError, match="data: expected at least 2 samples"):
-            Probe(mlp(), data)
-    with pytest.raises(InputError, match="data: expected a DataLoader"):
-        Probe(mlp(), "photos/")
+    with pytest.raises(InputError, match="data: expected at least 2 samples"):
+        Probe(mlp(), WATCHED[:1])
     probe = Probe(nn.Linear(6, 2), WATCHED)
     with pytest.raises(InputError, match="no site to measure"):
         probe.step(0)
     with pytest.raises(InputError, match="nothing is measured yet"):
         _ = probe.history
     assert Probe(mlp(), WATCHED).finish() is None
-
-
-@pytest.mark.parametrize("step", [4, -1, 5.0, "6", True])
-def test_steps_only_grow(step: Any) -> None:
-    probe = Probe(mlp(), WATCHED)
-    probe.step(5)
-    with pytest.raises(InputError, match="step: expected a whole number from 5"):
-        probe.step(step)
 
 
 class ByName(nn.Module):
@@ -274,14 +240,6 @@ def test_all_kinds_of_data_give_the_same_batch(data: Callable[[Tensor], Any]) ->
         assert sounding.signature.to_list() == pytest.approx(expected.signature.to_list(), abs=1e-5)
 
 
-def test_several_batches_have_error_bars() -> None:
-    probe = Probe(mlp(), TensorDataset(WATCHED), samples=16, batches=3)
-    probe.step(0)
-    (sounding,) = probe.history.soundings
-    assert (sounding.table["affinity", "count"] == 3).all()
-    assert (sounding.std("affinity") > 0).all()
-
-
 def test_tokens_are_samples() -> None:
     model = nn.Sequential(nn.Embedding(30, 6), nn.Linear(6, 6), nn.GELU())
     ids = torch.arange(600).reshape(20, 30) % 30
@@ -315,10 +273,7 @@ def test_a_failed_sounding_is_a_warning_and_training_continues() -> None:
 @pytest.mark.parametrize(
     ("options", "data", "message"),
     [
-        ({"samples": 20}, WATCHED, "samples was 512 in the history and is 20 now"),
         ({"gauges": "cka"}, WATCHED, r'gauges was \["affinity"\] in the history and is \["cka"\] now'),
-        ({"reduction": "position"}, WATCHED, "reduction was"),
-        ({}, WATCHED[1:], "probe_inputs was 48 in the history and is 47 now"),
         ({}, WATCHED + 1, "probe_sha256 was"),
     ],
 )
@@ -341,16 +296,6 @@ def test_a_failed_log_is_a_warning_and_training_continues() -> None:
         assert probe.step(0) is not None
     assert probe.step(1) is not None  # a second warning would be an error
     assert [step for step, _ in probe.history.missed] == list(probe.history.steps) == [0, 1]
-
-
-def test_other_sites_are_another_network() -> None:
-    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
-    probe = Probe(model, WATCHED, every=1, max_overhead=None)
-    probe.step(0)
-    model.append(nn.Tanh())
-    with pytest.warns(UserWarning, match="not those of its first sounding"):
-        probe.step(1)
-    assert probe.history.steps == (0,)
 
 
 def test_a_history_continues_after_a_restart(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from torch import nn
@@ -15,54 +15,54 @@ from fathometer.results.history import History
 from fathometer.training.probe import Log, Probe, check_options
 
 
-class CallbackProbe:
-    """Makes the probe, and keeps its history over restarts.
+class ProbeCallback:
+    """Makes the probe, and keeps its history over restarts; the base of both callbacks."""
 
-    Args:
-        data: what to measure on (`Probe`).
-        network: path of the module to measure inside the one that is trained; empty for all of it.
-        options: of the probe.
-    """
-
-    def __init__(self, data: Any, network: str, options: Mapping[str, Any]) -> None:
-        bound = inspect.signature(Probe).bind(None, data, **options)  # wrong names fail now, not in training
+    def _prepare(self, data: Any, network: str, options: Mapping[str, Any]) -> None:
+        """Check the options now, before training begins."""
+        bound = inspect.signature(Probe).bind(None, data, **options)
         check_options(bound.arguments.get("options"), bound.arguments.get("changes", {}))
         log = options.get("log", ())
         self._logs: tuple[Log, ...] = (log,) if callable(log) else tuple(log)
         self._data, self._network, self._options = data, network, dict(options)
-        self.earlier: History | None = None  # from before a restart
-        self.probe: Probe | None = None
+        self._earlier: History | None = None  # from before a restart
+        self._probe: Probe | None = None
+
+    @property
+    def probe(self) -> Probe | None:
+        """The probe; None before training."""
+        return self._probe
 
     @property
     def history(self) -> History:
-        """All soundings so far."""
-        if self.probe is not None:
-            return self.probe.history
-        if self.earlier is None:
+        """All soundings so far; only the first process has them."""
+        if self._probe is not None:
+            return self._probe.history
+        if self._earlier is None:
             raise InputError("history: nothing is measured yet; training takes the first sounding")
-        return self.earlier
+        return self._earlier
 
-    def restore(self, read: Callable[[], History | None]) -> None:
+    def _restore(self, read: Callable[[], History | None]) -> None:
         """Continue the history of a checkpoint; one that cannot be read does not stop the training."""
-        self.earlier = None
+        self._earlier = None
         try:
-            self.earlier = read()
+            self._earlier = read()
         except InputError as error:
             warnings.warn(f"the history starts again: {error}", stacklevel=3)
 
-    def begin(
+    def _begin(
         self,
         trained: nn.Module,
         step: int,
         logs: Iterable[Log],
-        within: Callable[[], AbstractContextManager[Any]] | None = None,
-    ) -> Probe:
-        """Return a probe for this training, which continues an earlier history.
+        within: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        """Make the probe, continue an earlier history, and take the first sounding.
 
         Soundings are taken in the context that `within` returns.
         """
-        if self.earlier is None and step and self.probe is not None and self.probe.has_soundings:
-            self.earlier = self.probe.history
+        if self._earlier is None and step and self._probe is not None and self._probe.has_soundings:
+            self._earlier = self._probe.history
         try:
             network = trained.get_submodule(self._network)
         except AttributeError as error:
@@ -70,14 +70,12 @@ class CallbackProbe:
                 f"expected the path of a module of what is trained, got {self._network!r}",
                 parameter="network",
             ) from error
-        options = {**self._options, "log": (*logs, *self._logs)}
-        self.probe = Probe(network, self._data, **options)
-        if within is not None:
-            self.probe.within = within
-        if self.earlier is not None:
+        self._probe = Probe(network, self._data, **{**self._options, "log": (*logs, *self._logs)})
+        self._probe.within = within
+        if self._earlier is not None:
             try:
-                self.probe.resume(self.earlier, step)
+                self._probe.resume(self._earlier, step)
             except InputError as error:
                 warnings.warn(f"the history starts again: {error}", stacklevel=3)
-            self.earlier = None
-        return self.probe
+            self._earlier = None
+        self._probe.step(step)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from fathometer.errors import InputError, first_line
+from fathometer.errors import InputError, check_device
 from fathometer.measuring.batches import batches_of, pieces
 from fathometer.measuring.options import MeasureOptions
 from fathometer.results.provenance import weights_hash
@@ -32,10 +32,7 @@ def take_probe_batch(data: Any, options: MeasureOptions, device: str | torch.dev
     A tensor, a dict of tensors or a tuple `(inputs, labels)` is one batch; a list, a loader or a data set
     holds several.
     """
-    try:
-        place = torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:  # a build without CUDA asserts
-        raise InputError(f"{device} is not usable here ({first_line(error)})", parameter="keep_on") from error
+    place = check_device(device, "keep_on")
     whole = isinstance(data, Mapping | tuple)
     given = [data] if whole else batches_of(data, None, options.seed)
     items: list[Any] = []

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import MissingExtraError
 from fathometer.models.sources import ensure_torchvision_operators
-from fathometer.results.history import History
 from fathometer.results.history_file import from_json, to_json
 from fathometer.results.sounding import Sounding
-from fathometer.training.callbacks import CallbackProbe
+from fathometer.training.callbacks import ProbeCallback
 from fathometer.training.logs import scalars
-from fathometer.training.probe import Probe
 from fathometer.training.record import only_numbers
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ else:
         raise MissingExtraError("lightning", "lightning", "fathometer.training.lightning")
 
 
-class FathometerCallback(Callback):
+class FathometerCallback(ProbeCallback, Callback):
     """Measures the network at the start, from time to time, and at the end; logs to Lightning's loggers.
 
     Every logger gets `fathometer/<gauge>/<site>` for every site and `fathometer/<gauge>_min`, `_median` and
@@ -52,18 +50,9 @@ class FathometerCallback(Callback):
 
     def __init__(self, data: Any, *, network: str = "", prefix: str = "fathometer", **options: Any) -> None:
         super().__init__()
-        self._probes, self._prefix = CallbackProbe(data, network, options), prefix
+        self._prepare(data, network, options)
+        self._prefix = prefix
         self._step, self._losses = 0, list[Any]()  # losses of the micro-batches since the last update
-
-    @property
-    def history(self) -> History:
-        """All soundings so far; only the first process has them."""
-        return self._probes.history
-
-    @property
-    def probe(self) -> Probe | None:
-        """The probe; None before training."""
-        return self._probes.probe
 
     @property
     def state_key(self) -> str:
@@ -72,16 +61,16 @@ class FathometerCallback(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the history as text, for a checkpoint."""
-        probe, earlier = self._probes.probe, self._probes.earlier
+        probe = self._probe
         if probe is None or not probe.has_soundings:
-            return {"history": None if earlier is None else to_json(earlier)}
+            return {"history": None if self._earlier is None else to_json(self._earlier)}
         with probe.counted():
             return {"history": to_json(probe.history)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the history of a checkpoint."""
         text = state_dict.get("history")
-        self._probes.restore(lambda: None if text is None else from_json(text, "history in the checkpoint"))
+        self._restore(lambda: None if text is None else from_json(text, "history in the checkpoint"))
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Make the probe, and take the first sounding."""
@@ -93,14 +82,14 @@ class FathometerCallback(Callback):
 
         within = trainer.precision_plugin.forward_context  # measure in the precision of the training
         self._step, self._losses = trainer.global_step, []
-        self._probes.begin(pl_module, self._step, [log], within).step(self._step)
+        self._begin(pl_module, self._step, [log], within)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Take a sounding if there was an update and one is due."""
         del batch, batch_idx
-        probe = self._probes.probe
+        probe = self._probe
         if probe is None:
             return
         found = outputs.get("loss") if isinstance(outputs, dict) else outputs
@@ -119,11 +108,11 @@ class FathometerCallback(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep the metrics of the validation."""
         del pl_module
-        if self._probes.probe is not None and not trainer.sanity_checking:
-            self._probes.probe.note(trainer.global_step, only_numbers(trainer.callback_metrics))
+        if self._probe is not None and not trainer.sanity_checking:
+            self._probe.note(trainer.global_step, only_numbers(trainer.callback_metrics))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the last sounding."""
         del trainer, pl_module
-        if self._probes.probe is not None:
-            self._probes.probe.finish()
+        if self._probe is not None:
+            self._probe.finish()

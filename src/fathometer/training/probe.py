@@ -187,7 +187,7 @@ class Probe:
     def _take(self, step: int) -> Sounding | None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)  # work that is still queued belongs to training
-        with self._budget.measuring():
+        with self._budget.counted(is_sounding=True):
             self._metrics.fetch()
             try:
                 sounding = self._measured()

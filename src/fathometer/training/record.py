@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,23 +57,15 @@ class Budget:
             self._seconds += now - began
 
     @contextmanager
-    def measuring(self) -> Iterator[None]:
-        """Count the time of one sounding."""
-        before = self._seconds
-        try:
-            with self.counted():
-                yield
-        finally:
-            self._costs.append(self._seconds - before)
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count the time of the `with` block as spent on measuring."""
-        began = self.now()
+    def counted(self, *, is_sounding: bool = False) -> Iterator[None]:
+        """Count the time of the `with` block as spent on measuring, and maybe as the cost of a sounding."""
+        began, before = self.now(), self._seconds
         try:
             yield
         finally:
             self.spent(began)
+            if is_sounding:
+                self._costs.append(self._seconds - before)
 
     def allows(self) -> bool:
         """Return whether another sounding fits."""
@@ -89,55 +81,51 @@ class Budget:
         self._costs = deque(recent, maxlen=_RECENT)
 
 
-class _Pending:
-    """Stands for a number that is still on a GPU."""
-
-
 class Metrics:
     """Numbers by name and step, the last one of each; those on a GPU are fetched later, many at once."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, dict[int, float | _Pending]] = {}
-        self._single: list[tuple[str, int, _Pending, Tensor]] = []
-        self._stacked: list[tuple[list[tuple[str, int, _Pending]], Tensor]] = []
+        self._columns: dict[str, dict[int, float | Tensor]] = {}
+        self._on_gpu: list[tuple[str, int]] = []  # names and steps of numbers to fetch
+        self._stacked = 0  # so many of these share memory
 
     def add(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep numbers of a step; nothing waits for a GPU."""
         for name, value in values.items():
             number = _number(name, value)
+            self._columns.setdefault(name, {})[step] = number
             if isinstance(number, Tensor):
-                pending = _Pending()
-                self._single.append((name, step, pending, number))
-                self._columns.setdefault(name, {})[step] = pending
-                if len(self._single) >= _MANY:
-                    self._stack()
-            else:
-                self._columns.setdefault(name, {})[step] = number
+                self._on_gpu.append((name, step))
+        if len(self._on_gpu) - self._stacked >= _MANY:
+            for places, numbers in self._stacks(self._on_gpu[self._stacked :]):
+                self._put(places, numbers.unbind())
+            self._stacked = len(self._on_gpu)
 
     def restore(self, rows: Iterable[tuple[int, str, float]]) -> None:
         """Start with the numbers of an earlier process."""
-        self._columns, self._single, self._stacked = {}, [], []
+        self._columns, self._on_gpu, self._stacked = {}, [], 0
         for step, name, value in rows:
             self._columns.setdefault(name, {})[step] = value
 
     def fetch(self) -> dict[str, dict[int, float]]:
         """Return all numbers, also those that are still on a GPU."""
-        self._stack()
-        for places, numbers in self._stacked:
-            for (name, step, pending), number in zip(places, numbers.tolist(), strict=True):
-                if self._columns[name][step] is pending:
-                    self._columns[name][step] = float(number)
-        self._stacked = []
+        for places, numbers in self._stacks(self._on_gpu):
+            self._put(places, map(float, numbers.tolist()))
+        self._on_gpu, self._stacked = [], 0
         return self._columns  # type: ignore[return-value]
 
-    def _stack(self) -> None:
-        alike: dict[tuple[torch.device, torch.dtype], list[tuple[str, int, _Pending, Tensor]]] = {}
-        for entry in self._single:
-            alike.setdefault((entry[3].device, entry[3].dtype), []).append(entry)
-        self._single = []
-        for entries in alike.values():
-            places = [(name, step, pending) for name, step, pending, _ in entries]
-            self._stacked.append((places, torch.stack([number for *_, number in entries])))
+    def _stacks(self, places: Sequence[tuple[str, int]]) -> list[tuple[list[tuple[str, int]], Tensor]]:
+        """Stack the tensors at these places, those of each device and dtype together."""
+        alike: dict[tuple[torch.device, torch.dtype], dict[tuple[str, int], Tensor]] = {}
+        for name, step in places:
+            number = self._columns[name][step]
+            if isinstance(number, Tensor):  # it may have been replaced by a number
+                alike.setdefault((number.device, number.dtype), {})[name, step] = number
+        return [(list(found), torch.stack(list(found.values()))) for found in alike.values()]
+
+    def _put(self, places: Sequence[tuple[str, int]], numbers: Iterable[float | Tensor]) -> None:
+        for (name, step), number in zip(places, numbers, strict=True):
+            self._columns[name][step] = number
 
 
 def only_numbers(values: Mapping[str, Any]) -> dict[str, Any]:

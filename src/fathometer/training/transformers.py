@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import FathometerError, MissingExtraError
 from fathometer.models.sources import ensure_torchvision_operators
-from fathometer.results.history import History
 from fathometer.results.history_file import load
 from fathometer.results.sounding import Sounding
-from fathometer.training.callbacks import CallbackProbe
+from fathometer.training.callbacks import ProbeCallback
 from fathometer.training.logs import TensorBoardLog, summary_scalars
-from fathometer.training.probe import Log, Probe
+from fathometer.training.probe import Log
 from fathometer.training.record import only_numbers
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ HISTORY_FILE = "fathometer-history.json"
 """The history in each checkpoint folder."""
 
 
-class FathometerCallback(TrainerCallback):
+class FathometerCallback(ProbeCallback, TrainerCallback):
     """Measures the network at the start, from time to time, and at the end.
 
     Soundings go to TensorBoard if the Trainer reports to it (`report_to="tensorboard"`), into a folder
@@ -52,18 +51,9 @@ class FathometerCallback(TrainerCallback):
     def __init__(
         self, data: Any, *, network: str = "", log_dir: str | Path | None = None, **options: Any
     ) -> None:
-        self._probes, self._log_dir = CallbackProbe(data, network, options), log_dir
-        self._board: TensorBoardLog | None = None
-
-    @property
-    def history(self) -> History:
-        """All soundings so far; only the first process has them."""
-        return self._probes.history
-
-    @property
-    def probe(self) -> Probe | None:
-        """The probe; None before training."""
-        return self._probes.probe
+        self._prepare(data, network, options)
+        self._log_dir = log_dir
+        self._tensorboard: TensorBoardLog | None = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
@@ -81,35 +71,35 @@ class FathometerCallback(TrainerCallback):
         logs: list[Log] = [log]
         folder = self._folder(args)
         if folder is not None and state.is_world_process_zero:
-            self._board = TensorBoardLog(folder)
-            logs.append(self._board)
+            self._tensorboard = TensorBoardLog(folder)
+            logs.append(self._tensorboard)
         kept = _checkpoint(args, state) / HISTORY_FILE
         if state.global_step and kept.exists():
-            self._probes.restore(lambda: load(kept))
-        self._probes.begin(others["model"], state.global_step, logs).step(state.global_step)
+            self._restore(lambda: load(kept))
+        self._begin(others["model"], state.global_step, logs)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
         """Take a sounding if one is due."""
         del args, control, others
-        if self._probes.probe is not None:
-            self._probes.probe.step(state.global_step)
+        if self._probe is not None:
+            self._probe.step(state.global_step)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
         """Keep what the Trainer logs."""
         del args, control
-        if self._probes.probe is not None:
-            self._probes.probe.note(state.global_step, only_numbers(others.get("logs") or {}))
+        if self._probe is not None:
+            self._probe.note(state.global_step, only_numbers(others.get("logs") or {}))
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
         """Save the history in the checkpoint."""
         del control, others
-        folder, probe = _checkpoint(args, state), self._probes.probe
+        folder, probe = _checkpoint(args, state), self._probe
         if probe is not None and probe.has_soundings and folder.is_dir():
             with probe.counted():
                 try:
@@ -122,10 +112,10 @@ class FathometerCallback(TrainerCallback):
     ) -> None:
         """Take the last sounding."""
         del args, state, control, others
-        if self._probes.probe is not None:
-            self._probes.probe.finish()
-        if self._board is not None:
-            self._board.close()
+        if self._probe is not None:
+            self._probe.finish()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
 
     def _folder(self, args: TrainingArguments) -> Path | None:
         if self._log_dir is not None:
