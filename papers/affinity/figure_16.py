@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from fathometer import Sounding
-from fathometer.compare import Distances, cluster, distances, family_agreement, stability_of
+from fathometer.compare import Distances, cluster, distances, family_agreement, stability
 from fathometer.report import plot_dendrogram
 from papers.affinity.figure_5a import tree_agreement
 from papers.affinity.ways import LEVEL, kind_of, seeds_of, way_item, way_soundings
@@ -24,7 +24,7 @@ def run(context: RunContext) -> Answers:
     near = distances(ways)
     tree = cluster(near)
     draws = context.pick(smoke=10, small=100, paper=100)
-    stable = stability_of(tree, ways, clusters=len(set(methods.values())), draws=draws)
+    stable = stability(tree, ways, clusters=len(set(methods.values())), draws=draws)
     context.table("distances", near.frame.reset_index(names="network"))
     context.table("merges", stable.merges)
     context.figure(plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 
-from fathometer import Sounding
-from fathometer.compare import best_predictors, predictors, torchvision_facts
+from fathometer.compare import best_predictors, predictors
+from fathometer.models.torchvision_facts import torchvision_facts
 from fathometer.report import plot_predictors
 from papers.affinity.census import (
     Census,
@@ -66,18 +64,11 @@ def run(context: RunContext) -> Answers:
 def with_accuracies(census: Census) -> Census:
     """Give networks with random weights the accuracy of torchvision's default weights."""
     facts = census.facts.reindex(columns=list(dict.fromkeys([*census.facts.columns, "accuracy"])))
-    random = {name: each for name, each in census.soundings.items() if has_random_weights(each)}
-    if not random:
-        return Census(census.soundings, facts)
-    stated = torchvision_facts({name: _with_default_weights(name, each) for name, each in random.items()})
-    for name in random:
-        facts.loc[name, "accuracy"] = stated["accuracy"].get(name, float("nan"))
+    for name, sounding in census.soundings.items():
+        if has_random_weights(sounding):
+            stated = torchvision_facts(f"torchvision:{name}", "default")
+            facts.loc[name, "accuracy"] = stated.get("accuracy", float("nan"))
     return Census(census.soundings, facts)
-
-
-def _with_default_weights(name: str, sounding: Sounding) -> Sounding:
-    model = {**sounding.provenance.model, "name": f"torchvision:{name}", "weights": "default"}
-    return replace(sounding, provenance=replace(sounding.provenance, model=model))
 
 
 def groups_of(census: Census) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fathometer.compare import correlations, torchvision_facts
+from fathometer.compare import correlations
+from fathometer.models.torchvision_facts import torchvision_facts
 from papers.affinity.census import Census, judged, network_item, take_census
 from papers.affinity.network_figures import plot_correlations
 from papers.affinity.printed_tables import METRICS, table_2
@@ -118,7 +119,8 @@ def _shared(census: Census) -> list[str]:
 
 def has_published_weights(census: Census, name: str) -> bool:
     """Say whether it is torchvision's network with torchvision's own weights."""
-    return bool(torchvision_facts({name: census.soundings[name]})["accuracy"].notna().any())
+    model = census.soundings[name].provenance.model
+    return "accuracy" in torchvision_facts(str(model.get("name")), str(model.get("weights")))
 
 
 TABLE_2 = network_item(

@@ -14,10 +14,10 @@ from fathometer.compare import (
     Distances,
     adjusted_rand,
     cluster,
+    distances,
     family_agreement,
     signature_distances,
     stability,
-    stability_of,
 )
 from tests.compare.soundings import sounding
 
@@ -81,11 +81,15 @@ def test_each_network_has_a_nearest_neighbour_and_a_silhouette() -> None:
         family_agreement(signature_distances(LINE), {"a": "x", "b": "x"})
 
 
+def stability_of(soundings: Any, **options: Any) -> Any:
+    return stability(cluster(distances(soundings)), soundings, **options)
+
+
 def test_stability_finds_merges_that_are_noise() -> None:
     """Two networks far away, and three whose order is a matter of batches."""
     noisy = {n: sounding(n, 0.5 + 0.01 * RNG.standard_normal((6, 8))) for n in ("x", "y", "z")}
     sure = {n: sounding(n, v + 1e-6 * RNG.random((6, 8))) for n, v in (("far", 0.9), ("near", 0.91))}
-    found: Any = stability({**noisy, **sure}, draws=60, clusters=2)
+    found = stability_of({**noisy, **sure}, draws=60, clusters=2)
     returns = {
         frozenset(m.split(", ")): r
         for m, r in zip(found.merges["members"], found.merges["returns"], strict=True)
@@ -97,22 +101,22 @@ def test_stability_finds_merges_that_are_noise() -> None:
     assert found.pairs.loc["x", "y"] == 1
     assert found.pairs.loc["x", "far"] == 0
     assert found.unvaried == ()
-    again = stability({**noisy, **sure}, draws=60, clusters=2)
+    again = stability_of({**noisy, **sure}, draws=60, clusters=2)
     assert again.merges.equals(found.merges)
-    assert not stability({**noisy, **sure}, draws=60, seed=1).merges.equals(found.merges)
+    assert not stability_of({**noisy, **sure}, draws=60, seed=1).merges.equals(found.merges)
 
 
 def test_networks_with_one_batch_are_named_or_refused() -> None:
     a, b = sounding("a", [0.1, 0.2]), sounding("b", [0.3, 0.5])
     many = sounding("c", RNG.random((2, 3)))
-    assert stability([a, b, many], draws=3).unvaried == ("a", "b")
+    assert stability_of([a, b, many], draws=3).unvaried == ("a", "b")
     with pytest.raises(InputError, match="several batches"):
-        stability([a, b])
+        stability_of([a, b])
     with pytest.raises(InputError, match="draws"):
-        stability([a, many], draws=0)
+        stability_of([a, many], draws=0)
     tree = cluster(signature_distances({"a": np.zeros(1), "other": np.ones(1)}))
     with pytest.raises(InputError, match="expected the soundings of the tree, a, other; got a, c"):
-        stability_of(tree, [a, many])
+        stability(tree, [a, many])
 
 
 def test_networks_that_saw_the_same_batches_are_drawn_together() -> None:
@@ -120,23 +124,12 @@ def test_networks_that_saw_the_same_batches_are_drawn_together() -> None:
     batch = 0.2 * RNG.standard_normal((1, 8))
     levels = {"a": 0.1, "b": 0.2, "c": 0.35}
     paired = {n: sounding(n, np.full((4, 1), level) + batch) for n, level in levels.items()}
-    found: Any = stability(paired, draws=60)
+    found = stability_of(paired, draws=60)
     assert found.merges["returns"].to_list() == [1, 1]
-    assert found.together == (frozenset("abc"),)
     apart = {n: sounding(n, s.records.pivot(index="site", columns="batch", values="affinity"), seed=seed)
              for seed, (n, s) in enumerate(paired.items())}  # fmt: skip
-    found = stability(apart, draws=60)
+    found = stability_of(apart, draws=60)
     assert found.merges["returns"].iloc[0] < 0.9
-    assert found.together == ()
-    # As many batches of other data, of another size or number are no pairs either.
-    mixed = [
-        *paired.values(),
-        sounding("d", RNG.random((4, 8)), data="noise"),
-        sounding("e", RNG.random((4, 7))),
-        sounding("f", RNG.random((4, 8)), samples=7),
-    ]
-    with pytest.warns(UserWarning, match="compared although they differ"):
-        assert stability(mixed, draws=2, allow_mismatch=True).together == (frozenset("abc"),)
 
 
 def test_adjusted_rand_takes_any_labels() -> None:
@@ -149,5 +142,5 @@ def test_adjusted_rand_takes_any_labels() -> None:
 def test_a_site_missing_from_some_batches_is_resampled() -> None:
     holed = RNG.random((3, 4))
     holed[1, :3] = np.nan
-    found: Any = stability([sounding("a", holed), sounding("b", RNG.random((3, 4)))], draws=20)
+    found = stability_of([sounding("a", holed), sounding("b", RNG.random((3, 4)))], draws=20)
     assert found.merges["returns"].to_list() == [1.0]

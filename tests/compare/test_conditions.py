@@ -16,9 +16,7 @@ from fathometer.compare import (
     known_facts,
     read_facts,
     robustness,
-    signature_table,
-    torchvision_facts,
-    training_change,
+    signatures_over,
 )
 from fathometer.models.torchvision_facts import torchvision_year
 from tests.compare.soundings import sounding
@@ -69,7 +67,7 @@ def test_robustness_over_samples() -> None:
     assert row["largest"] == pytest.approx(0.2)
     assert row["batch_std"] == pytest.approx(np.std([0.1, 0.3], ddof=1) / 4)
     assert found.loc["b", "std"] == 0
-    table: Any = signature_table(some[:2], "samples")
+    table: Any = signatures_over(some[:2], "samples")
     assert table.to_dict() == {
         "10": {"relu0": pytest.approx(0.2), "relu1": 0.5},
         "20": {"relu0": pytest.approx(0.4), "relu1": 0.5},
@@ -96,27 +94,10 @@ def test_soundings_that_do_not_fit_are_refused() -> None:
         robustness([a, sounding("a", [1, 2, 3], seed=1)], "seed")
     with pytest.raises(InputError, match="1: 'affinity' has no finite value at relu1"):
         robustness([a, sounding("a", [1, np.nan], seed=1)], "seed")
-    with pytest.raises(InputError, match="1: 'affinity' has no finite value at relu1"):
-        signature_table([a, sounding("a", [1, np.inf], seed=1)], "seed")
     with pytest.raises(InputError, match="data: "):
         robustness([a, sounding("a", [1, 2], seed=1, data="noise")], "seed")
     with pytest.raises(InputError, match="one network, got a, b"):
-        signature_table([a, sounding("b", [1])], "seed")
-
-
-def test_change_by_training_at_each_site() -> None:
-    found: Any = training_change(sounding("a", [0.9, 1.0]), sounding("a", [0.5, 0.75], sha256="1"))
-    assert found["change"].to_list() == pytest.approx([-0.4, -0.25])
-    with pytest.raises(InputError, match="data: "):
-        training_change(sounding("a", [1]), sounding("a", [1], data="noise"))
-    with pytest.raises(InputError, match=r"one architecture.* before has 1, but after has 2 sites, first"):
-        training_change(sounding("a", [1]), sounding("b", [1, 2]))
-    with pytest.raises(InputError, match="after has 1 sites, first different at relu0"):
-        training_change(sounding("a", [1]), sounding("b", [1], operator="gelu"))
-    with pytest.raises(InputError, match="after: 'affinity' has no finite value"):
-        training_change(sounding("a", [1]), sounding("a", [np.nan]))
-    with pytest.warns(UserWarning, match="compared although they differ: data"):
-        training_change(sounding("a", [1]), sounding("a", [1], data="noise"), allow_mismatch=True)
+        signatures_over([sounding(name, [1], seed=seed) for name in "ab" for seed in (0, 1)], "seed")
 
 
 def test_criteria_over_trainings() -> None:
@@ -161,7 +142,7 @@ def test_noise_is_named_by_its_number_of_samples() -> None:
         return {"kind": "random", "name": "random", "sample_shape": [3, 8, 8], "count": count}
 
     some = [sounding("a", [0, 0], data=noise(96)), sounding("a", [3, 4], data=noise(192))]
-    table: Any = signature_table(some, "data")
+    table: Any = signatures_over(some, "data")
     assert table.columns.to_list() == ["random:96", "random:192"]
     found: Any = data_deviation(some, "random:192")
     assert found.loc["a"].to_dict() == {"random:96": 5}
@@ -179,7 +160,7 @@ def test_noise_is_named_by_its_number_of_samples() -> None:
 
 def test_random_weights_are_named_by_their_seed() -> None:
     drawn = [sounding("a", [s, 1], weights="none", sha256=f"h{s}", seed=s) for s in (0, 1)]
-    assert signature_table(drawn, "weights").columns.to_list() == ["seed 0", "seed 1"]
+    assert signatures_over(drawn, "weights").columns.to_list() == ["seed 0", "seed 1"]
     others = [sounding("b", [s, 1], weights="none", sha256=f"g{s}", seed=s) for s in (0, 1)]
     assert list(by_name([*drawn, *others])) == ["a, seed 0", "a, seed 1", "b, seed 0", "b, seed 1"]
     with pytest.raises(InputError, match="a: the seed also drew the weights; compare over weights"):
@@ -201,7 +182,7 @@ def test_facts_of_torchvisions_own_weights() -> None:
         "random": sounding("torchvision:resnet18", [1], weights="none"),
         "mine": sounding("my.module:resnet18", [1], weights="IMAGENET1K_V1"),
     }
-    found: Any = torchvision_facts(some)
+    found: Any = known_facts(some)
     assert found.index.to_list() == ["trained", "file", "random"]
     assert found["accuracy"].iloc[:2].to_list() == [69.758, 69.758]
     assert np.isnan(found.loc["random", "accuracy"])
@@ -253,7 +234,7 @@ def test_facts_from_a_file(tmp_path: Path) -> None:
         ("name,family\na,b\n", "expected a column 'network', got name"),
         ("network,accuracy\na,high\n", "column 'accuracy': expected numbers, got 'high'"),
         ("network,family\na,b\na,c\n", "'a' appears twice"),
-        ("network,family\na,b\n\n,c\n", "line 4: expected a name in the column 'network', got nothing"),
+        ("network,family\na,b\n\n,c\n", "expected a name in the column 'network' of every row"),
         ("", "not a CSV"),
         ("network\na,b,c\nd,e,f,g,h\n", "not a CSV"),
     ],

@@ -117,8 +117,8 @@ def test_chance_matches_all_permutations() -> None:
         max(pearsonr(x[:, k], y)[0] ** 2 for k in range(x.shape[1]))
         for y in map(np.array, permutations(facts["accuracy"]))
     ]
-    assert row["chance"] == pytest.approx(np.mean(np.array(reached) >= row["r2"] - 1e-9))
-    assert row["chance"] >= 1 / 24
+    assert row["p"] == pytest.approx(np.mean(np.array(reached) >= row["r2"] - 1e-9))
+    assert row["p"] >= 1 / 24
 
 
 def test_a_true_predictor_is_found_among_many_members() -> None:
@@ -128,7 +128,7 @@ def test_a_true_predictor_is_found_among_many_members() -> None:
     assert best["predictor"] == "min"
     assert best["slope"] == pytest.approx(-5, rel=0.05)
     assert best["r2_left_out"] > 0.99
-    assert best["chance"] < 0.01
+    assert best["p"] < 0.01
 
 
 def test_small_families_unknown_accuracies_and_constants() -> None:
@@ -149,7 +149,7 @@ def test_small_families_unknown_accuracies_and_constants() -> None:
     assert math.isnan(found.loc["gflops", "r2"])
     best: Any = best_predictors(numbers, facts, families).set_index("kind")
     assert best.loc["characteristic", "predictor"] == "depth"
-    assert best.loc["characteristic", "chance"] == 1
+    assert best.loc["characteristic", "p"] == 1
     with pytest.raises(InputError, match="at least 3 members"):
         predictors(numbers.iloc[:2], facts, families)
     with pytest.raises(InputError, match="expected a column 'accuracy', got depth"):
@@ -166,4 +166,4 @@ def test_chance_with_a_missing_value_matches_all_permutations() -> None:
         max(pearsonr(depth, y)[0] ** 2, pearsonr(gflops[there], y[there])[0] ** 2)
         for y in map(np.array, permutations(facts["accuracy"]))
     ]
-    assert best["chance"] == pytest.approx(np.mean(np.array(reached) >= best["r2"] - 1e-9))
+    assert best["p"] == pytest.approx(np.mean(np.array(reached) >= best["r2"] - 1e-9))

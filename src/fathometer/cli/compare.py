@@ -145,7 +145,7 @@ def conditions(
     - `fathometer compare conditions init.json trained.json --over weights` (Figure 9: before, after, change)
     """
     from fathometer.cli.results import default_gauge, read_soundings
-    from fathometer.compare import robustness, signature_table, training_change
+    from fathometer.compare import robustness, signatures_over
 
     named = read_soundings(files, strict=strict)
     gauge = gauge or default_gauge(named.values())
@@ -156,13 +156,13 @@ def conditions(
     if len(table) == 1:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="compared although they differ")  # said before
-            sites = signature_table(named, over, gauge, allow_mismatch=allow_mismatch)
+            sites = signatures_over(named, over, gauge, allow_mismatch=allow_mismatch)
             results.add("signatures", sites)
             if over == "weights" and len(named) == 2:
-                before, after = named.values()
-                change = training_change(before, after, gauge, allow_mismatch=allow_mismatch)
-                results.add("change", change)
                 first, second = sites.columns
+                change = sites.set_axis(["before", "after"], axis=1)
+                change["change"] = change["after"] - change["before"]
+                results.add("change", change)
                 note = f"before: {first}, after: {second}, in the order of the files"
                 results.show(change, f"{gauge} before and after training (Figure 9)", note)
             else:

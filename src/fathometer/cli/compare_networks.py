@@ -18,7 +18,7 @@ from fathometer.compare import (
     family_table,
     predictors,
     signatures,
-    stability_of,
+    stability,
     statistics,
 )
 from fathometer.compare.distance import varies
@@ -101,7 +101,7 @@ def _stability(
     results: ResultFolder,
 ) -> list[float]:
     """Return the share of draws in which each merge returns."""
-    found = stability_of(tree, named, clusters=count, draws=draws)
+    found = stability(tree, named, clusters=count, draws=draws)
     results.add("merges", found.merges.set_index("members"))
     results.add("pairs", found.pairs.rename_axis("network"))
     returns = found.merges["returns"]
@@ -173,7 +173,7 @@ def _predict(
         return
     results.add("predictors", lines.set_index("family"))
     results.add("best_predictors", best.set_index("family"))
-    note = "left out: for networks that the line has not seen; chance: as good with shuffled accuracies"
+    note = "left out: for networks that the line has not seen; p: how often shuffled accuracies do as well"
     title = "Best single predictor of accuracy (Figure 4)"
     results.show(best.set_index("family"), title, note)
     for row in lines[lines["r2"].isna()].itertuples():

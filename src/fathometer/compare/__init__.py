@@ -10,14 +10,12 @@ from fathometer.compare.clustering import (
     cluster,
     family_agreement,
     stability,
-    stability_of,
 )
 from fathometer.compare.conditions import (
     criteria_spread,
     data_deviation,
     robustness,
-    signature_table,
-    training_change,
+    signatures_over,
 )
 from fathometer.compare.distance import (
     Distances,
@@ -33,7 +31,6 @@ from fathometer.compare.facts import (
     family_table,
     known_facts,
     read_facts,
-    torchvision_facts,
     unknown_networks,
 )
 from fathometer.compare.predict import best_predictors, correlations, predictors
@@ -76,13 +73,10 @@ __all__ = [
     "robustness",
     "signature_distances",
     "signature_statistics",
-    "signature_table",
     "signatures",
+    "signatures_over",
     "stability",
-    "stability_of",
     "statistics",
-    "torchvision_facts",
-    "training_change",
     "two_modes",
     "unknown_networks",
 ]

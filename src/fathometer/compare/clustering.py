@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.distance import Distances, Metric, signature_distances, varies
-from fathometer.compare.soundings import Array, Soundings, aspects_of, by_name, comparable, signatures
+from fathometer.compare.distance import Distances, signature_distances, varies
+from fathometer.compare.soundings import Array, Soundings, aspects_of, by_name
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.results.sounding import Sounding
 
@@ -43,7 +43,7 @@ class Clustering:
     @property
     def names(self) -> tuple[str, ...]:
         """The networks in the order of the leaves."""
-        return tuple(self.distances.names[place] for place in self.order)
+        return tuple(self.distances.names[leaf] for leaf in self.order)
 
     @property
     def ordered(self) -> pd.DataFrame:
@@ -183,7 +183,6 @@ class Stability:
         clusters: number of clusters of that cut.
         draws: number of bootstrap draws.
         unvaried: soundings with one batch, whose signature is the same in every draw.
-        together: sets of soundings that saw the same batches and were resampled together.
     """
 
     clustering: Clustering
@@ -192,19 +191,10 @@ class Stability:
     clusters: int
     draws: int
     unvaried: tuple[str, ...]
-    together: tuple[frozenset[str], ...]
 
 
 def stability(
-    soundings: Soundings,
-    gauge: str = "affinity",
-    metric: Metric = "dtw",
-    *,
-    method: Method = "average",
-    clusters: int = 2,
-    draws: int = 100,
-    seed: int = 0,
-    allow_mismatch: bool = False,
+    tree: Clustering, soundings: Soundings, *, clusters: int = 2, draws: int = 100, seed: int = 0
 ) -> Stability:
     """Bootstrap the batches: draw them with replacement, cluster again, and count which clusters return.
 
@@ -216,24 +206,12 @@ def stability(
     different means), and it says nothing about other weights or data.
 
     Args:
-        soundings: by name, or a list; at least one must have two batches.
-        gauge: the gauge to compare.
-        metric: the distance between signatures.
-        method: the linkage of the clustering.
+        tree: the clustering of all batches: `cluster(distances(soundings))`.
+        soundings: those of the tree; at least one must have two batches.
         clusters: number of clusters of the cut for `pairs`.
         draws: number of bootstrap draws.
         seed: seed of the draws.
-        allow_mismatch: also compare soundings that differ in data, reduction or samples, with a warning.
     """
-    named = comparable(soundings, gauge, allow_mismatch=allow_mismatch)
-    tree = cluster(signature_distances(signatures(named, gauge), metric, gauge=gauge), method)
-    return stability_of(tree, named, clusters=clusters, draws=draws, seed=seed)
-
-
-def stability_of(
-    tree: Clustering, soundings: Soundings, *, clusters: int = 2, draws: int = 100, seed: int = 0
-) -> Stability:
-    """Bootstrap the batches as `stability` does, for an existing clustering of these soundings."""
     if draws < 1:
         raise InputError(f"expected at least 1, got {draws}", parameter="draws")
     named = by_name(soundings)
@@ -251,7 +229,7 @@ def stability_of(
     tree.cut(clusters)  # refuses a number of clusters that is too large
     groups = _same_batches(named, batches)
     merges = tree.merges
-    returns, together = np.zeros(len(merges)), np.zeros((len(names), len(names)))
+    returns, same_cluster = np.zeros(len(merges)), np.zeros((len(names), len(names)))
     generator = np.random.default_rng(seed)
     for _ in range(draws):
         drawn: dict[str, Array] = {}
@@ -265,7 +243,7 @@ def stability_of(
         found = set(again.merges)
         returns += [merge in found for merge in merges]
         label = again.cut(clusters).loc[names].to_numpy()
-        together += label[:, None] == label
+        same_cluster += label[:, None] == label
     table = pd.DataFrame(
         {
             "members": [", ".join(name for name in tree.names if name in merge) for merge in merges],
@@ -274,9 +252,8 @@ def stability_of(
             "returns": returns / draws,
         }
     )
-    pairs = pd.DataFrame(together / draws, index=names, columns=names)
-    shared = tuple(frozenset(members) for members in groups if len(members) > 1)
-    return Stability(tree, table, pairs, clusters, draws, unvaried, shared)
+    pairs = pd.DataFrame(same_cluster / draws, index=names, columns=names)
+    return Stability(tree, table, pairs, clusters, draws, unvaried)
 
 
 def _same_batches(named: dict[str, Sounding], batches: dict[str, Array]) -> list[list[str]]:

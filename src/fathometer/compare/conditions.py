@@ -19,12 +19,10 @@ from fathometer.compare.soundings import (
     aspects_of,
     by_name,
     comparable,
-    counted_name,
     has_random_weights,
     labels_of,
     short_name,
     signatures,
-    with_counts,
 )
 from fathometer.errors import InputError
 from fathometer.results.sounding import Sounding
@@ -51,33 +49,28 @@ def data_deviation(
         metric: `euclidean`, `dtw` or `wasserstein`.
         allow_mismatch: also compare soundings that differ in reduction or samples, with a warning.
     """
-    named = by_name(soundings)
-    words = dict(zip(named, aspects_of(list(named.values()), "data"), strict=True))
     rows: dict[str, dict[str, float]] = {}
-    for network, group in _networks(named, "data").items():
-        kept = comparable(group, gauge, alike=_others("data"), allow_mismatch=allow_mismatch)
-        labels = with_counts([words[name] for name in kept], list(kept.values()))
-        data = dict(zip(kept, labels, strict=True))
-        by_data = _by_value(network, kept, "data", data)
-        wanted = _known_data(reference, data, kept)
+    for network, by_data in _by_condition(soundings, "data", gauge, allow_mismatch).items():
+        wanted = _find_reference(reference, by_data)
         if wanted not in by_data:
             raise InputError(
                 f"{network}: expected a sounding on {reference!r}, got {', '.join(by_data)}",
                 parameter="reference",
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
-        row = found.matrix[found.names.index(wanted)]
-        rows[network] = {d: float(value) for d, value in zip(found.names, row, strict=True) if d != wanted}
+        rows[network] = found.frame.loc[wanted].drop(wanted).to_dict()
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     if not len(table.columns):
         raise InputError(f"expected soundings on other data besides {reference!r}; got none")
     return table
 
 
-def signature_table(
+def signatures_over(
     soundings: Soundings, over: str, gauge: str = "affinity", *, allow_mismatch: bool = False
 ) -> pd.DataFrame:
     """Return the signatures of one network side by side: site × value of what was changed (Figures 7 to 9).
+
+    For two soundings over `weights`, before and after a training, `.diff(axis=1)` is the change.
 
     Args:
         soundings: of one network.
@@ -85,11 +78,11 @@ def signature_table(
         gauge: the gauge to compare.
         allow_mismatch: also compare soundings that differ in other aspects, with a warning.
     """
-    groups = _networks(by_name(soundings), over)
-    if len(groups) != 1:
-        raise InputError(f"expected soundings of one network, got {', '.join(groups)}")
-    ((network, group),) = groups.items()
-    return _side_by_side(network, group, over, gauge, allow_mismatch)
+    tables = _tables(soundings, over, gauge, allow_mismatch)
+    if len(tables) != 1:
+        raise InputError(f"expected soundings of one network, got {', '.join(tables)}")
+    ((table, _),) = tables.values()
+    return table
 
 
 def robustness(
@@ -99,39 +92,18 @@ def robustness(
 
     A row for each network: `values` that were tried, `std` over these (population; the mean over sites),
     `largest` difference between two of them at one site, and `batch_std`, the standard deviation over batches
-    (the mean over sites and values), for comparison. `over` and `allow_mismatch` as in `signature_table`.
+    (the mean over sites and values), for comparison. `over` and `allow_mismatch` as in `signatures_over`.
     """
-    rows = {}
-    for network, group in _networks(by_name(soundings), over).items():
-        table = _side_by_side(network, group, over, gauge, allow_mismatch)
-        noise = [s.std(gauge).mean() for s in group.values() if gauge in s.gauges]
-        rows[network] = {
+    rows = {
+        network: {
             "values": len(table.columns),
             "std": float(table.std(axis=1, ddof=0).mean()),
             "largest": float((table.max(axis=1) - table.min(axis=1)).max()),
-            "batch_std": float(np.mean(noise)),
+            "batch_std": float(np.mean([sounding.std(gauge).mean() for sounding in by_value.values()])),
         }
+        for network, (table, by_value) in _tables(soundings, over, gauge, allow_mismatch).items()
+    }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
-
-
-def training_change(
-    before: Sounding, after: Sounding, gauge: str = "affinity", *, allow_mismatch: bool = False
-) -> pd.DataFrame:
-    """Compare a network at initialisation and after training, site by site (Figure 9).
-
-    Example:
-        >>> import torch
-        >>> from fathometer import measure
-        >>> net, data = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), torch.randn(50, 4)
-        >>> start = measure(net, data, samples=50)
-        >>> training_change(start, start).columns.to_list()
-        ['before', 'after', 'change']
-    """
-    named = comparable({"before": before, "after": after}, gauge, allow_mismatch=allow_mismatch)
-    if len(named) < 2:
-        raise InputError(f"{gauge!r} was measured in one of the two only; choose another gauge")
-    table = _by_site(named, gauge)
-    return table.assign(change=table["after"] - table["before"])
 
 
 def criteria_spread(
@@ -181,8 +153,6 @@ def criteria_spread(
 def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, Sounding]]:
     """Group soundings by network: the same name and, unless weights are compared, the same weights."""
     soundings = list(named.values())
-    if over not in ASPECTS:
-        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {over!r}", parameter="over")
     weights = [""] * len(soundings) if over == "weights" else aspects_of(soundings, "weights")
     networks: dict[str, dict[str, dict[str, Sounding]]] = {}
     for (name, sounding), digest in zip(named.items(), weights, strict=True):
@@ -208,43 +178,54 @@ def _check_seeds(network: str, trainings: Sequence[Mapping[str, Sounding]]) -> N
     raise InputError(f"{network}: {reason}; compare over weights instead", parameter="over")
 
 
-def _known_data(reference: str, data: Mapping[str, str], named: Mapping[str, Sounding]) -> str:
+def _find_reference(reference: str, by_data: Mapping[str, Sounding]) -> str:
     """Find the data meant by a name, the start of a hash, or a name with a count; else return the name."""
-    if reference in data.values():
+    if reference in by_data:
         return reference
-    fits = {
-        label
-        for name, label in data.items()
-        if reference in (label.split(" ")[0], label.split(" ")[-1], counted_name(named[name]))
-        or label.rpartition(":")[0] == reference
-    }
+    fits = []
+    for label, sounding in by_data.items():
+        data = sounding.provenance.data
+        parts = label.split(" ")[0], label.split(" ")[-1], label.rpartition(":")[0]
+        if reference in parts or reference == f"{data.get('name', '?')}:{data.get('count', '?')}":
+            fits.append(label)
     if len(fits) > 1:
         raise InputError(
             f"expected one of {', '.join(sorted(fits))}, got {reference!r}", parameter="reference"
         )
-    return fits.pop() if fits else reference
+    return fits[0] if fits else reference
 
 
-def _by_value(
-    network: str, group: Mapping[str, Sounding], over: str, values: Mapping[str, str]
-) -> dict[str, Sounding]:
-    found: dict[str, Sounding] = {}
-    for name, sounding in group.items():
-        value = values[name]
-        if value in found:
-            raise InputError(f"{network}: two soundings with {over} {value}; leave one of them out")
-        found[value] = sounding
+def _by_condition(
+    soundings: Soundings, over: str, gauge: str, allow_mismatch: bool
+) -> dict[str, dict[str, Sounding]]:
+    """Return the soundings of each network by the value of what was changed."""
+    if over not in ASPECTS:
+        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {over!r}", parameter="over")
+    named = by_name(soundings)
+    words = dict(zip(named, aspects_of(list(named.values()), over), strict=True))
+    alike = [aspect for aspect in ALIKE if aspect != over]
+    found: dict[str, dict[str, Sounding]] = {}
+    for network, group in _networks(named, over).items():
+        kept = comparable(group, gauge, alike=alike, allow_mismatch=allow_mismatch)
+        labels = labels_of(list(kept.values()), over, [words[name] for name in kept])
+        found[network] = by_value = {}
+        for value, sounding in zip(labels, kept.values(), strict=True):
+            if value in by_value:
+                raise InputError(f"{network}: two soundings with {over} {value}; leave one of them out")
+            by_value[value] = sounding
     return found
 
 
-def _side_by_side(
-    network: str, group: dict[str, Sounding], over: str, gauge: str, allow_mismatch: bool
-) -> pd.DataFrame:
-    kept = comparable(group, gauge, alike=_others(over), allow_mismatch=allow_mismatch)
-    if len(kept) < 2:
-        raise InputError(f"{network}: expected soundings that differ in {over}, got one")
-    values = dict(zip(kept, labels_of(list(kept.values()), over), strict=True))
-    return _by_site(_by_value(network, kept, over, values), gauge)
+def _tables(
+    soundings: Soundings, over: str, gauge: str, allow_mismatch: bool
+) -> dict[str, tuple[pd.DataFrame, dict[str, Sounding]]]:
+    """Return the table site × value of each network, with its soundings by value."""
+    found = {}
+    for network, by_value in _by_condition(soundings, over, gauge, allow_mismatch).items():
+        if len(by_value) < 2:
+            raise InputError(f"{network}: expected soundings that differ in {over}, got one")
+        found[network] = _by_site(by_value, gauge), by_value
+    return found
 
 
 def _by_site(named: Mapping[str, Sounding], gauge: str) -> pd.DataFrame:
@@ -268,7 +249,3 @@ def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:
             f"{'; '.join(odd[:8])}; leave out those of another"
         )
     return [name for name, _ in usual]
-
-
-def _others(over: str) -> tuple[str, ...]:
-    return tuple(aspect for aspect in ALIKE if aspect != over)

@@ -43,12 +43,12 @@ class Distances:
     def __post_init__(self) -> None:
         matrix = np.array(self.matrix, dtype=np.float64)
         count = len(self.names)
-        if matrix.shape != (count, count):
+        is_square = matrix.shape == (count, count)
+        if not is_square or not np.isfinite(matrix).all() or (matrix < 0).any():
             raise InputError(
-                f"expected {count} × {count} for {count} names, got {matrix.shape}", parameter="matrix"
+                f"expected {count} × {count} finite distances ≥ 0, a row per name; got shape {matrix.shape}",
+                parameter="matrix",
             )
-        if not np.isfinite(matrix).all() or (matrix < 0).any():
-            raise InputError("expected finite distances ≥ 0", parameter="matrix")
         if (matrix != matrix.T).any() or np.diagonal(matrix).any():
             raise InputError("expected a symmetric matrix with 0 on the diagonal", parameter="matrix")
         matrix.flags.writeable = False
@@ -121,10 +121,7 @@ def _euclidean(names: tuple[str, ...], arrays: list[Array]) -> Array:
                 parameter="metric",
             )
     stacked = np.array(arrays)
-    matrix = np.zeros((len(names), len(names)))
-    for place, row in enumerate(stacked):
-        matrix[place] = np.sqrt(((stacked - row) ** 2).sum(axis=1))
-    return matrix
+    return np.stack([np.sqrt(((stacked - row) ** 2).sum(axis=1)) for row in stacked])
 
 
 def _wasserstein(arrays: list[Array]) -> Array:
@@ -237,18 +234,18 @@ def dtw_matrix(series: Sequence[Numbers]) -> Array:
         >>> dtw_matrix([[0, 0], [3, 4], [0]]).tolist()
         [[0.0, 5.0, 0.0], [5.0, 0.0, 5.0], [0.0, 5.0, 0.0]]
     """
-    arrays = [as_series(values, f"series {place}") for place, values in enumerate(series)]
-    order = sorted(range(len(arrays)), key=lambda place: len(arrays[place]))
-    lengths = np.array([len(arrays[place]) for place in order])
+    arrays = [as_series(values, f"series {index}") for index, values in enumerate(series)]
+    order = sorted(range(len(arrays)), key=lambda index: len(arrays[index]))
+    lengths = np.array([len(arrays[index]) for index in order])
     padded = np.zeros((lengths.max(initial=0), len(order)))
-    for column, place in enumerate(order):
-        padded[: lengths[column], column] = arrays[place]
+    for column, index in enumerate(order):
+        padded[: lengths[column], column] = arrays[index]
     matrix = np.zeros((len(order), len(order)))
-    for column, place in enumerate(order):
+    for column, index in enumerate(order):
         for start in range(0, column, _PAIRS):
             others = slice(start, min(start + _PAIRS, column))
-            found = _one_against_many(arrays[place], padded[:, others], lengths[others])
-            matrix[place, order[others]] = matrix[order[others], place] = found
+            found = _one_against_many(arrays[index], padded[:, others], lengths[others])
+            matrix[index, order[others]] = matrix[order[others], index] = found
     return matrix
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,8 +12,7 @@ import pandas as pd
 
 from fathometer.compare.soundings import Soundings, by_name, short_name
 from fathometer.errors import InputError
-from fathometer.models.torchvision_facts import torchvision_facts as published_facts
-from fathometer.models.torchvision_facts import torchvision_family, torchvision_year
+from fathometer.models.torchvision_facts import torchvision_facts, torchvision_family, torchvision_year
 
 NUMBERS = ("accuracy", "depth", "parameters", "gflops", "year")
 _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan")
@@ -35,8 +33,7 @@ def read_facts(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path}: expected a column 'network', got {', '.join(map(str, table.columns))}")
     table["network"] = table["network"].str.strip()
     if (table["network"] == "").any():
-        line = _line(path, int((table["network"] == "").to_numpy().argmax()))
-        raise InputError(f"{path}, line {line}: expected a name in the column 'network', got nothing")
+        raise InputError(f"{path}: expected a name in the column 'network' of every row, got an empty one")
     doubled = table.loc[table["network"].duplicated(), "network"]
     if len(doubled):
         raise InputError(f"{path}: {doubled.iloc[0]!r} appears twice; keep one of its rows")
@@ -74,29 +71,13 @@ def unknown_networks(soundings: Soundings, table: pd.DataFrame) -> list[str]:
     return [str(network) for network in table.index if network not in used]
 
 
-def torchvision_facts(soundings: Soundings) -> pd.DataFrame:
-    """Return family, accuracy, parameters, GFLOPS and year of `torchvision:` networks, from its metadata.
-
-    Accuracy (top-1 on ImageNet, percent) is that of the measured weights, found by their name or the name of
-    their file; with other or random weights it is missing. Depth is not in the metadata. The year is the one
-    in which the architecture was published, from a table in this package. Networks unknown to torchvision
-    have no row; without the extra `vision` none has. Nothing is downloaded.
-    """
-    rows: dict[str, dict[str, Any]] = {}
-    for name, sounding in by_name(soundings).items():
-        model = str(sounding.provenance.model.get("name", ""))
-        family = torchvision_family(model)
-        if family is not None:
-            weights = str(sounding.provenance.model.get("weights", ""))
-            rows[name] = {"family": family, "year": torchvision_year(model)}
-            rows[name] |= published_facts(model, weights)
-    columns = ["family", "accuracy", "parameters", "gflops", "year"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("network")
-    return table.astype(dict.fromkeys(columns[1:], float))
-
-
 def known_facts(soundings: Soundings) -> pd.DataFrame:
     """Return facts recorded in the soundings (by a survey); missing cells come from torchvision's metadata.
+
+    The metadata have family, parameters and GFLOPS of `torchvision:` networks, and the accuracy (top-1 on
+    ImageNet, percent) of the measured weights, found by their name or the name of their file, but no depth.
+    The year in which the architecture was published is from a table in this package. Networks of which
+    nothing is known have no row. Nothing is downloaded.
 
     Example:
         >>> import torch
@@ -105,21 +86,32 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
         >>> len(known_facts([measure(net, torch.randn(50, 4), samples=50)]))
         0
     """
-    named = by_name(soundings)
-    published = torchvision_facts(named).to_dict("index")
     rows: dict[str, dict[str, Any]] = {}
-    for name, sounding in named.items():
+    for name, sounding in by_name(soundings).items():
         model = sounding.provenance.model
+        row = _published(str(model.get("name", "")), str(model.get("weights", "")))
+        if model.get("family"):
+            row["family"] = str(model["family"])
         recorded = model.get("facts")
-        own: dict[str, Any] = {"family": str(model["family"])} if model.get("family") else {}
         if isinstance(recorded, dict):
-            own |= {key: _number(recorded[key]) for key in NUMBERS if key in recorded}
-        row: dict[str, Any] = {str(key): value for key, value in published.get(name, {}).items()}
-        row |= {key: value for key, value in own.items() if value is not None}
+            numbers = {
+                key: pd.to_numeric(str(recorded[key]), errors="coerce") for key in NUMBERS if key in recorded
+            }
+            row |= {key: float(number) for key, number in numbers.items() if not pd.isna(number)}
         if row:
             rows[name] = row
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     return table.reindex(columns=[column for column in ("family", *NUMBERS) if column in table])
+
+
+def _published(model: str, weights: str) -> dict[str, Any]:
+    """Return what torchvision says about one of its networks; empty for others."""
+    family = torchvision_family(model)
+    if family is None:
+        return {}
+    year = torchvision_year(model)
+    numbers = torchvision_facts(model, weights) | ({} if year is None else {"year": year})
+    return {"family": family, **{key: float(number) for key, number in numbers.items()}}
 
 
 def families_by_pattern(names: Iterable[str], patterns: Mapping[str, str | Sequence[str]]) -> dict[str, str]:
@@ -179,16 +171,3 @@ def _rows(soundings: Soundings, table: pd.DataFrame) -> dict[str, str]:
         if key is not None:
             keys[name] = key
     return keys
-
-
-def _number(value: object) -> float | None:
-    number = float(pd.to_numeric(str(value), errors="coerce"))
-    return None if pd.isna(number) else number
-
-
-def _line(path: str | Path, row: int) -> int:
-    """Return the line of the file on which a row of the table ends; empty lines are no rows."""
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        lines = [reader.line_num for cells in reader if cells]
-    return lines[row + 1]

@@ -119,20 +119,20 @@ def best_predictors(
 ) -> pd.DataFrame:
     """Return each family's best statistic and best characteristic by R² in the sample (Figure 4).
 
-    The best of seven lines through four points fits well whatever the numbers: `chance` is the share of
+    The best of seven lines through four points fits well whatever the numbers: `p` is the share of
     permutations of the accuracies for which the best of its kind has as large an R². Four members have 24
-    permutations: `chance` is at least 1/24; with three it is at least 1/6, and nothing can be concluded.
+    permutations: `p` is at least 1/24; with three it is at least 1/6, and nothing can be concluded.
     """
     lines = predictors(statistics, facts, families, target).dropna(subset="r2")
     picked = lines.loc[lines.groupby(["family", "kind"], sort=False)["r2"].idxmax()].copy()
     table = _known(statistics, facts, target)
-    chances = []
+    shares = []
     for row in picked.to_dict("records"):
         rivals = lines[(lines["family"] == row["family"]) & (lines["kind"] == row["kind"])]["predictor"]
         members = _members(table, families, row["family"])
         x, y = members[list(rivals)].to_numpy(float), members[target].to_numpy(float)
-        chances.append(_chance(x, y, row["r2"]))
-    return picked.assign(chance=chances).reset_index(drop=True)
+        shares.append(_share_as_good(x, y, row["r2"]))
+    return picked.assign(p=shares).reset_index(drop=True)
 
 
 def _known(statistics: pd.DataFrame, facts: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -156,12 +156,12 @@ def _line(x: Array, y: Array) -> tuple[float, float, float]:
         return 0.0, 0.0, float("nan")
     slope, r2 = _fit(x, y)
     errors, plain = [], []
-    for place in range(len(y)):
-        others = np.arange(len(y)) != place
+    for left_out in range(len(y)):
+        others = np.arange(len(y)) != left_out
         mean = y[others].mean()
         line = _fit(x[others], y[others])[0] if varies(x[others]) else 0.0
-        errors.append(y[place] - mean - line * (x[place] - x[others].mean()))
-        plain.append(y[place] - mean)
+        errors.append(y[left_out] - mean - line * (x[left_out] - x[others].mean()))
+        plain.append(y[left_out] - mean)
     return slope, r2, 1 - float(np.square(errors).sum() / np.square(plain).sum())
 
 
@@ -171,7 +171,7 @@ def _fit(x: Array, y: Array) -> tuple[float, float]:
     return slope, float((a @ b) ** 2 / ((a @ a) * (b @ b))) if varies(y) else 0.0
 
 
-def _chance(x: Array, y: Array, reached: float) -> float:
+def _share_as_good(x: Array, y: Array, reached: float) -> float:
     """Return the share of permutations of y for which the best column of x fits as well."""
     count = len(y)
     if count <= _MAX_EXACT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -54,7 +54,7 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
             raise InputError(
-                f"{name}: {gauge!r} has no finite value at {_listed(bad, 5)}; measure with more samples, or "
+                f"{name}: {gauge!r} has no finite value at {listed(bad, 5)}; measure with more samples, or "
                 "without these sites"
             )
         found[name] = np.asarray(values, np.float64)
@@ -92,10 +92,11 @@ def comparable(
     if not kept:
         measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
         raise InputError(not_measured(gauge, list(measured)), parameter="gauge")
-    missing = [f"{gauge!r} was not measured in {_listed(without)}"] if without else []
+    missing = [f"{gauge!r} was not measured in {listed(without)}"] if without else []
     found = {aspect: aspects_of(list(kept.values()), aspect) for aspect in alike}
     found["pairs"] = [_pairs_of(sounding) for sounding in kept.values()]
-    differences = [text for aspect, values in found.items() if (text := _mismatched(aspect, kept, values))]
+    mismatches = [_mismatch(aspect, dict(zip(kept, values, strict=True))) for aspect, values in found.items()]
+    differences = [text for text in mismatches if text]
     if (missing or differences) and not allow_mismatch:
         raise InputError(
             f"needed to compare these soundings, which differ: {'; '.join(missing + differences)}. Or "
@@ -126,32 +127,10 @@ def short_name(sounding: Sounding) -> str:
     return str(sounding.provenance.model.get("name", "?")).rpartition(":")[2]
 
 
-def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
-    """Describe one aspect of each. Data of the same name get their shape, or hash, where it differs."""
-    return ASPECTS[aspect](soundings)
-
-
-def labels_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
-    """Return labels for one aspect: data with their count where it differs, random weights with their seed.
-
-    `random:96` and `random:192` are the same data, less and more of it: they agree in this aspect, and have
-    different labels.
-    """
-    words = aspects_of(soundings, aspect)
-    if aspect == "data":
-        return with_counts(words, soundings)
-    return _by_seed(words, soundings) if aspect == "weights" else words
-
-
-def with_counts(words: list[str], soundings: Sequence[Sounding]) -> list[str]:
-    """Add the number of samples where only this differs: `random:96`, `random:192`."""
-    return _distinguished(words, soundings, _count, ":")
-
-
-def counted_name(sounding: Sounding) -> str:
-    """Return the name of the data with their count, as the command takes it: `random:192`."""
-    data = sounding.provenance.data
-    return f"{data.get('name', '?')}:{data.get('count', '?')}"
+def plan_label(sounding: Sounding, what: str) -> str:
+    """Return what the plan of a survey calls the data or the settings; empty if no plan did."""
+    labels = sounding.provenance.settings.get("survey")
+    return str(labels.get(what) or "") if isinstance(labels, Mapping) else ""
 
 
 def has_random_weights(sounding: Sounding) -> bool:
@@ -159,142 +138,136 @@ def has_random_weights(sounding: Sounding) -> bool:
     return sounding.provenance.model.get("weights") == "none"
 
 
-def plan_label(sounding: Sounding, what: str) -> str:
-    """Return what the plan of a survey calls the data or the settings; empty if no plan did."""
-    labels = sounding.provenance.settings.get("survey")
-    return str(labels.get(what) or "") if isinstance(labels, Mapping) else ""
+def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
+    """Describe one aspect of each. Data of the same name get their shape, or hash, where it differs."""
+    words = [ASPECTS[aspect](sounding) for sounding in soundings]
+    if aspect == "data":
+        words = _add_detail(words, soundings, _shape, " ")
+        words = _add_detail(words, soundings, _content, " ")
+        seeds = [_setting(sounding, "seed") for sounding in soundings]  # which may decide the first sample
+        words = _add_detail(words, soundings, _first_sample, " ", list(zip(words, seeds, strict=True)))
+    return words
 
 
-def _plan_labels(what: str, soundings: Sequence[Sounding]) -> list[str]:
-    """Return what the plan calls them, if it has a name for each."""
-    found = [plan_label(sounding, what) for sounding in soundings]
-    return found if all(found) else [""] * len(found)
+def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] | None = None) -> list[str]:
+    """Return labels for one aspect: data with their count where it differs, random weights with their seed.
+
+    `random:96` and `random:192` are the same data, less and more of it: they agree in this aspect, and have
+    different labels. `words` are what `aspects_of` says, by default among these soundings.
+    """
+    words = aspects_of(soundings, aspect) if words is None else words
+    if aspect == "data":
+        return _add_detail(words, soundings, _count, ":")
+    return _with_seeds(words, soundings) if aspect == "weights" else list(words)
+
+
+def listed(names: Sequence[str], limit: int = 8) -> str:
+    """Join names with commas; of more than `limit` the rest is counted."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
     names = [short_name(sounding) for sounding in soundings]
     for what in ("data", "settings"):
-        names = _distinguished(names, soundings, partial(_plan_labels, what), ", ")
+        names = _add_detail(names, soundings, partial(plan_label, what=what), ", ")
     for aspect in ("data", "weights", "pooling", "samples", "seed"):
-        names = _distinguished(names, soundings, partial(labels_of, aspect=aspect), ", ")
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            names[place] = f"{name} #{seen[name]}"
+        for group in _equal(names):
+            labels = labels_of([soundings[index] for index in group], aspect)
+            if len(set(labels)) > 1:
+                for index, label in zip(group, labels, strict=True):
+                    names[index] += f", {label}"
+    for group in _equal(names):
+        for number, index in enumerate(group[1:], 2):
+            names[index] += f" #{number}"
     return names
 
 
-def _mismatched(aspect: str, names: Iterable[str], found: Sequence[str]) -> str:
+def _add_detail(
+    words: Sequence[str],
+    soundings: Sequence[Sounding],
+    detail: Callable[[Sounding], str],
+    between: str,
+    keys: Sequence[Hashable] | None = None,
+) -> list[str]:
+    """Append a detail to equal words (or equal keys) if it differs between them."""
+    groups, words = _equal(keys or words), list(words)
+    for group in groups:
+        details = {index: detail(soundings[index]) for index in group}
+        if len(set(details.values()) - {""}) > 1:
+            for index, text in details.items():
+                words[index] += text and f"{between}{text}"
+    return words
+
+
+def _equal(words: Sequence[Hashable]) -> list[list[int]]:
+    """Return the indices of equal words, group by group."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, word in enumerate(words):
+        groups.setdefault(word, []).append(index)
+    return list(groups.values())
+
+
+def _with_seeds(words: Sequence[str], soundings: Sequence[Sounding]) -> list[str]:
+    """Replace hashes of random weights by `seed 0`, `seed 1` if each seed drew its own weights."""
+    random = [index for index, sounding in enumerate(soundings) if has_random_weights(sounding)]
+    seeds = {index: f"seed {_setting(soundings[index], 'seed')}" for index in random}
+    drawn = {(words[index], seed) for index, seed in seeds.items()}
+    if not len(drawn) == len(set(seeds.values())) == len({words[index] for index in random}) > 1:
+        return list(words)
+    return [seeds.get(index, word) for index, word in enumerate(words)]
+
+
+def _mismatch(aspect: str, values: Mapping[str, str]) -> str:
     """Name those that differ from the majority in this aspect; empty if all agree."""
-    values = dict(zip(names, found, strict=True))
-    (usual, most), *others = Counter(values.values()).most_common()
+    (usual, count), *others = Counter(values.values()).most_common()
     if not others:
         return ""
-    if others[0][1] == most:  # no majority
-        return f"{aspect}: {_listed([f'{name}: {value}' for name, value in values.items()])}"
+    if others[0][1] == count:  # no majority
+        return f"{aspect}: {listed([f'{name}: {value}' for name, value in values.items()])}"
     odd = [f"{name} ({value})" for name, value in values.items() if value != usual]
-    return f"{aspect}: {usual} in most, but not in {_listed(odd)}"
+    return f"{aspect}: {usual} in most, but not in {listed(odd)}"
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _shape(sounding: Sounding) -> str:
+    """Return the shape of a sample; images, or noise like images, have the size that the network takes."""
+    data = sounding.provenance.data
+    shape = data.get("sample_shape", ())
+    return "" if "kind" in data and len(shape) == 3 else "×".join(map(str, shape))
 
 
-def _distinguished(
-    words: list[str],
-    soundings: Sequence[Sounding],
-    detail: Callable[[Sequence[Sounding]], list[str]],
-    between: str,
-) -> list[str]:
-    """Append a detail to equal words if it differs between them."""
-    words = list(words)
-    for group in _places_of(words).values():
-        found = detail([soundings[place] for place in group])
-        if len(set(found) - {""}) > 1:
-            for place, more in zip(group, found, strict=True):
-                words[place] += f"{between}{more}" if more else ""
-    return words
+def _content(sounding: Sounding) -> str:
+    """Return the start of the hash of all data; soundings of older versions have none."""
+    return str(sounding.provenance.data.get("sha256", ""))[:8]
 
 
-def _places_of(words: Sequence[str]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words):
-        places.setdefault(word, []).append(place)
-    return places
-
-
-def _data(soundings: Sequence[Sounding]) -> list[str]:
-    words = [str(sounding.provenance.data.get("name", "?")) for sounding in soundings]
-    for detail in (_shape, _content, _first_sample):
-        words = _distinguished(words, soundings, detail, " ")
-    return words
-
-
-def _shape(soundings: Sequence[Sounding]) -> list[str]:
-    facts = [sounding.provenance.data for sounding in soundings]
-    return ["" if _are_images(data) else "×".join(map(str, data.get("sample_shape", ()))) for data in facts]
-
-
-def _are_images(data: Mapping[str, Any]) -> bool:
-    """Return whether these are images, or noise like images, whose size the network decides."""
-    return "kind" in data and len(data.get("sample_shape", ())) == 3
-
-
-def _content(soundings: Sequence[Sounding]) -> list[str]:
-    """Return the start of the hash of files or of a folder; soundings of older versions have none."""
-    return [str(sounding.provenance.data.get("sha256", ""))[:8] for sounding in soundings]
-
-
-def _first_sample(soundings: Sequence[Sounding]) -> list[str]:
-    """Return the start of the hash of the first sample, for data without a name and with the same seed."""
-    seeds = {str(sounding.provenance.settings.get("seed")) for sounding in soundings}
-    facts = [sounding.provenance.data for sounding in soundings]
-    if len(seeds) > 1 or not all(_is_unnamed(data) for data in facts):
-        return [""] * len(facts)
-    return [str(data.get("first_sample_sha256", ""))[:8] for data in facts]
-
-
-def _is_unnamed(data: Mapping[str, Any]) -> bool:
-    """Return whether the name is only that of a class."""
+def _first_sample(sounding: Sounding) -> str:
+    """Return the start of the hash of the first sample, for data that have only the name of a class."""
+    data = sounding.provenance.data
     name = str(data.get("name", ""))
-    return "kind" not in data and name.isidentifier() and (name[0].isupper() or name in _CONTAINERS)
+    named = "kind" in data or not name.isidentifier() or not (name[0].isupper() or name in _CONTAINERS)
+    return "" if named else str(data.get("first_sample_sha256", ""))[:8]
 
 
-def _count(soundings: Sequence[Sounding]) -> list[str]:
-    return [str(sounding.provenance.data.get("count", "")) for sounding in soundings]
+def _count(sounding: Sounding) -> str:
+    return str(sounding.provenance.data.get("count", ""))
 
 
-def _pooling(soundings: Sequence[Sounding]) -> list[str]:
-    words = []
-    for sounding in soundings:
-        reduction = sounding.provenance.settings.get("reduction", {})
-        word = str(reduction.get("pooling", "?")) + (" before σ" if reduction.get("pool_first") else "")
-        axis = reduction.get("channel_axis")
-        words.append(word if axis is None else f"{word} channels on axis {axis}")
-    return words
+def _pooling(sounding: Sounding) -> str:
+    reduction = sounding.provenance.settings.get("reduction", {})
+    word = str(reduction.get("pooling", "?")) + (" before σ" if reduction.get("pool_first") else "")
+    axis = reduction.get("channel_axis")
+    return word if axis is None else f"{word} channels on axis {axis}"
 
 
-def _setting(name: str) -> Callable[[Sequence[Sounding]], list[str]]:
-    return lambda soundings: [str(s.provenance.settings.get(name, "?")) for s in soundings]
+def _setting(sounding: Sounding, name: str) -> str:
+    return str(sounding.provenance.settings.get(name, "?"))
 
 
-def _weights(soundings: Sequence[Sounding]) -> list[str]:
-    models = [sounding.provenance.model for sounding in soundings]
-    parts = [(str(model.get("weights") or ""), str(model.get("sha256", ""))[:8]) for model in models]
-    return [" ".join(filter(None, part)) or "?" for part in parts]
-
-
-def _by_seed(words: list[str], soundings: Sequence[Sounding]) -> list[str]:
-    """Replace hashes by `seed 0`, `seed 1` if each seed drew its own weights."""
-    random = [place for place, sounding in enumerate(soundings) if has_random_weights(sounding)]
-    seeds = _setting("seed")([soundings[place] for place in random])
-    drawn = set(zip((words[place] for place in random), seeds, strict=True))
-    if not len(drawn) == len(set(seeds)) == len({words[place] for place in random}) > 1:
-        return words
-    found = {place: f"seed {seed}" for place, seed in zip(random, seeds, strict=True)}
-    return [found.get(place, word) for place, word in enumerate(words)]
+def _weights(sounding: Sounding) -> str:
+    model = sounding.provenance.model
+    parts = str(model.get("weights") or ""), str(model.get("sha256", ""))[:8]
+    return " ".join(filter(None, parts)) or "?"
 
 
 def _pairs_of(sounding: Sounding) -> str:
@@ -306,11 +279,11 @@ def _pairs_of(sounding: Sounding) -> str:
     return f"residual path, σ {'of each block' if isinstance(sigma, Mapping) else sigma}"
 
 
-ASPECTS: dict[str, Callable[[Sequence[Sounding]], list[str]]] = {
-    "data": _data,
+ASPECTS: dict[str, Callable[[Sounding], str]] = {
+    "data": lambda sounding: str(sounding.provenance.data.get("name", "?")),
     "pooling": _pooling,
-    "samples": _setting("samples"),
-    "seed": _setting("seed"),
+    "samples": partial(_setting, name="samples"),
+    "seed": partial(_setting, name="seed"),
     "weights": _weights,
 }
-"""What can differ between two soundings of one network: name → descriptions of several soundings."""
+"""What can differ between two soundings of one network: name → description."""

@@ -236,7 +236,7 @@ def _fit(axes: Axes, table: pd.DataFrame, row: Mapping[str, Any]) -> None:
         side, shift = ("right", -2) if x > middle else ("left", 2)  # names stay inside
         axes.annotate(plain(str(name), 16), (x, y), xytext=(shift, 2), ha=side, **_BESIDE)
     axes.set_title(
-        f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}\nchance {row['chance']:.2f}",
+        f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}\np {row['p']:.2f}",
         fontsize=NOTE_SIZE,
     )
     axes.margins(0.08, 0.15)

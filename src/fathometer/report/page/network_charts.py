@@ -68,8 +68,7 @@ def predictor_chart(row: Mapping[str, Any], table: pd.DataFrame) -> Chart:
         .encode(x=x, y=alt.Y("target:Q", **y), tooltip=tips),
     )
     caption = (
-        f"R² {row['r2']:.2f}; left out {row['r2_left_out']:.2f}; chance {row['chance']:.2f}; "
-        f"{row['members']} networks"
+        f"R² {row['r2']:.2f}; left out {row['r2_left_out']:.2f}; p {row['p']:.2f}; {row['members']} networks"
     )
     text = f"Accuracy of the networks of {family} against {name}"
     return Chart(as_spec(chart, text, 170), {"networks": table.reset_index()}, caption, half=True)

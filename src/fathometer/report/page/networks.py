@@ -234,7 +234,7 @@ def _predictors(numbers: pd.DataFrame, facts: pd.DataFrame, members: Mapping[str
     words = Words(
         "For each family the best statistic of the signature and the best characteristic of the network, by "
         "R² of a line. Left out: R² for networks that were not used for the line, below 0 if worse than the "
-        "mean of the others. Chance: the share of permutations of the accuracies for which the best "
+        "mean of the others. p: the share of permutations of the accuracies for which the best "
         "predictor is as good."
     )
     charts = [predictor_chart(*each) for each in predictor_table(best, numbers, facts, members)]
