@@ -58,7 +58,10 @@ def data_deviation(
                 parameter="reference",
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
-        rows[network] = found.frame.loc[wanted].drop(wanted).to_dict()
+        row = found.matrix[found.names.index(wanted)]
+        rows[network] = {
+            data: float(value) for data, value in zip(by_data, row, strict=True) if data != wanted
+        }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     if not len(table.columns):
         raise InputError(f"expected soundings on other data besides {reference!r}; got none")
