@@ -125,7 +125,6 @@ def test_gauges_and_metrics_can_be_switched(open_page: OpenPage) -> None:
     tab.get_by_label("Gauge").select_option("stable_rank_x")
     tab.wait_for_function(f"document.querySelector('{FRAME} svg')?.textContent.includes('stable rank x')")
     change = found.change("stable_rank_x")
-    assert str(change["change"].abs().idxmax()) in tab.locator("[data-words]").inner_text()
     row = tab.locator("[data-part=change] tbody tr").first.inner_text()
     assert f"{change['change'].iloc[0]:.3f}" in row
     tab.get_by_label("Metric").select_option("accuracy")

@@ -62,10 +62,10 @@ def numbers(values: Any) -> Any:
 
 
 def test_every_chart_compiles() -> None:
-    row = dict.fromkeys(("x", "y", "p", "value", "low", "high", "number", "leading"), 1) | {"series": "a"}
+    row = dict.fromkeys(("x", "y", "p", "value", "number"), 1) | {"series": "others"}
     for name, spec in run_charts().items():
         used = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer} or {spec["data"]["name"]}
-        assert used <= {"rows", "bands", "marks", "critical", "others", "chosen", "ends"}, name
+        assert used <= {"rows", "bands", "marks", "ends"}, name
         assert spec["description"]
         vega = compiled(spec, {key: [{**row, "begin": 0, "end": 1, "name": "k*"}] for key in used})
         assert any(scale["name"] == "y" for scale in vega["scales"])
@@ -161,7 +161,7 @@ def test_a_network_that_diverged_is_shown_as_it_was(depths: LeakySweep) -> None:
     data = view_of(leaky_page(broken)).data
     assert data["first"] == 0
     assert data["table"]["diverged"] == [True, True]
-    assert "diverged at epoch 17" in data["runs"][0]["words"]
+    assert "diverged at epoch 17" in data["runs"][0]["warnings"]
     assert data["runs"][0]["theory"] == []
 
 
@@ -184,7 +184,6 @@ def test_a_page_of_one_network(depths: LeakySweep) -> None:
     assert found.title == "a title"
     assert "<h1>a title</h1>" in text
     data = view_of(found).data
-    assert data["words"] == ""
     assert data["axes"] == []
     assert set(run_charts()) >= {panel["part"] for panels in data["panels"].values() for panel in panels}
 

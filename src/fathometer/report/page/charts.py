@@ -17,8 +17,8 @@ FAINT, ACCENT, WARM = "var(--faint)", "var(--accent)", "var(--warm)"
 `page.js` puts in their values."""
 LEGIBLE = "#76838f"  # text on a canvas: legible on light and dark, and in print
 
-TEXT: Any = {"format": "", "formatType": "number"}
-"""For a tooltip: the value as `number` of `page.js` writes it."""
+TEXT: Any = {"format": "", "formatType": "readable"}
+"""For a tooltip: the value as `number` of `page.js` writes it, which Vega knows as `readable`."""
 PLAIN = ",.6~g"
 """A number as it is: 0.03, 1, 10,000."""
 WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
@@ -98,6 +98,7 @@ def sounding_charts() -> dict[str, dict[str, Any]]:
         y=alt.Y("count():Q", title="sites", axis=alt.Axis(labelExpr=WHOLE)),
         tooltip=[alt.Tooltip("count():Q", title="sites"), alt.Tooltip("value:Q", bin=bins, title="{gauge}")],
     )
+    modes = data("modes").mark_rule(color=WARM, strokeDash=[4, 3]).encode(x="value:Q")
     batches = data("batches").mark_point(filled=True, size=30, color=ACCENT).encode(
         x=alt.X("batch:Q", title="batch", axis=alt.Axis(labelExpr=WHOLE, grid=False)),
         y=alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False)),
@@ -105,7 +106,7 @@ def sounding_charts() -> dict[str, dict[str, Any]]:
     ) + data("batches").mark_rule(color=WARM, strokeDash=[4, 3]).encode(y="mean(value):Q")
     return {
         "signature": as_spec(signature, "{gauge} at every site in order of depth, with error bars", 280),
-        "distribution": as_spec(alt.layer(distribution), "How many sites have which {gauge}", 180),
+        "distribution": as_spec(alt.layer(distribution, modes), "How many sites have which {gauge}", 180),
         "batches": as_spec(batches, "{gauge} of each batch at the chosen site", 180),
     }
 

@@ -33,12 +33,14 @@ from fathometer.report.page.document import columns_of, packed, plain
 from fathometer.report.page.items import Facts, Page, Section, View
 from fathometer.report.page.leaky_charts import run_charts, scheme_items
 from fathometer.report.page.sounding import ORIGIN, provenance_facts
-from fathometer.report.words import name_of, run_words, sweep_words
 
 MAX_SPECTRA = 12
 """So many singular values are shown."""
 MAX_SAMPLES = 20
 """So many samples are followed through the plane."""
+
+CLEAR_GAP = 2.0
+"""Below, the singular values after the bottleneck rank are too near for a bottleneck."""
 
 NAMES = {
     "effective_depth": "effective depth L̃",
@@ -89,7 +91,6 @@ def _view_data(
         "runs": [run_data(run, found, texts) for run, found in zip(runs, statements, strict=True)],
         "first": first,
         "critical": CRITICAL,
-        "words": sweep_words(rows, statements) if len(runs) > 1 else "",
         "names": NAMES,
         "varied": varied,
         "axes": [name for name in varied if name in NUMBERS],
@@ -113,7 +114,7 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
     return {
         "name": name_of(run),
         "facts": _facts(run),
-        "words": run_words(run, statements),
+        "warnings": " ".join(_warnings(run)),
         "rank": run.task.rank,
         "depth": run.design.effective_depth or None,
         "bands": [{"begin": begin, "end": end} for begin, end in bottleneck_stretches(along)],
@@ -128,6 +129,28 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
             for each in statements
         ],
     }
+
+
+def name_of(run: LeakyRun) -> str:
+    """Name a network by L̃, k* where it is known, and seed."""
+    rank = "" if run.task.rank is None else f", k* = {run.task.rank}"
+    return f"L̃ = {run.design.effective_depth:g}{rank}, seed {run.design.seed}"
+
+
+def _warnings(run: LeakyRun) -> list[str]:
+    """Say what limits the meaning of the numbers of a network."""
+    found, summary = [], run.measure(warn=False).summary
+    if run.diverged is not None:
+        found.append(f"The training diverged at epoch {run.diverged}; this is its last state.")
+    if run.design.effective_depth <= 0:
+        found.append("A plain ResNet (L̃ = 0) has no Hamiltonian, and no L̃/2 to count a bottleneck rank from.")
+    elif summary["gap"] < CLEAR_GAP or summary["rank"] == run.design.width:
+        found.append("No bottleneck stands out: there is no clear gap after the singular values above L̃/2.")
+    if summary["crit"] > CRITICAL:
+        found.append(
+            f"The weights are not at a critical point (crit above {CRITICAL:g}): −2H/L̃ means little."
+        )
+    return found
 
 
 def _table_row(run: LeakyRun) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A view gives the data. Rows of `bands` are the bottleneck, of `marks` levels to 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
+from fathometer.leaky.measures import CRITICAL
 from fathometer.leaky.schemes import BASELINE, CONFIDENCE, paired_differences, seed_differences
 from fathometer.report.leaky_tables import (
     LINEAR,
@@ -38,19 +40,18 @@ _SHAPES = {
     "P": "cross",
 }
 _TICKS = [-1000, -100, -30, -10, -5, -2, 0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 300, 1000, 10_000]
-_KNOWN: Any = {"tooltip": alt.Tooltip("known:N"), "description": alt.Description("said:N")}
+_VALUE = alt.Tooltip("value:Q", **TEXT)
 _DASHED: Any = {"aria": False, "color": FAINT, "strokeDash": [5, 4], "strokeWidth": 1.2}
 
 
 @cache
 def run_charts() -> dict[str, dict[str, Any]]:
     """Return the charts of the view `runs`, by name: of every panel, of spectra, and of paths in a plane."""
+    path, samples = _path(60, 1.2, "cost_of_identity"), _path(18, 0.7, "sample")
     charts = {
         "spectra": as_spec(_spectra(), "Singular values along p, {y}", 260),
-        "path": as_spec(
-            _path(60, 1.2), "The path of all samples together, in the plane that shows most", 280
-        ),
-        "samples": as_spec(_path(18, 0.7), "The paths of some samples, in the plane that shows most", 280),
+        "path": as_spec(path, "The path of all samples together, in the plane that shows most", 280),
+        "samples": as_spec(samples, "The paths of some samples, in the plane that shows most", 280),
     }
     for panel in RUN_PANELS:
         charts[panel.part] = as_spec(_lines(panel), f"{panel.y} along {panel.x}", 230)
@@ -70,9 +71,24 @@ def _height(panel: Panel, field: str = "value:Q") -> alt.Y:
     return alt.Y(field, title=panel.y, **scales[panel.axis])
 
 
-def _along(title: str) -> alt.X:
+def _along(name: str) -> alt.X:
     scale = alt.Scale(nice=False, zero=False, padding=8)
-    return alt.X("x:Q", title=title, axis=alt.Axis(grid=False), scale=scale)
+    return alt.X(f"{name}:Q", title=name, axis=alt.Axis(grid=False), scale=scale)
+
+
+def _folded(panel: Panel) -> alt.Chart:
+    """Turn the columns of a panel into rows with `series` and `value`, and `low` and `high` for bars."""
+    shown = "isValid(datum.value) && datum.value > 0" if panel.axis == "log" else "isValid(datum.value)"
+    ends = {end: f"datum[datum.column + '_{name}']" for end, name in (("low", "min"), ("high", "max"))}
+    return (
+        data("rows")
+        .transform_fold(list(panel.series), as_=["column", "value"])
+        .transform_filter(shown)
+        .transform_calculate(
+            series=f"({json.dumps(dict(panel.series))})[datum.column]",
+            **{end: f"isValid({field}) ? {field} : datum.value" for end, field in ends.items()},
+        )
+    )
 
 
 def _series(panel: Panel) -> tuple[alt.Color, alt.Shape]:
@@ -105,8 +121,10 @@ def _marks(*, above: bool = True) -> list[alt.Chart]:
 
 def _lines(panel: Panel) -> alt.TopLevelMixin:
     colour, shape = _series(panel)
-    rows = data("rows").encode(x=_along(str(panel.x)), y=_height(panel), color=colour)
-    points = rows.mark_point(filled=True, size=34, opacity=1).encode(shape=shape, **_KNOWN)
+    x = str(panel.x)
+    rows = _folded(panel).encode(x=_along(x), y=_height(panel), color=colour)
+    tips = ["series:N", alt.Tooltip(f"{x}:Q", **TEXT), _VALUE]
+    points = rows.mark_point(filled=True, size=34, opacity=1).encode(shape=shape, tooltip=tips)
     return alt.layer(_bands(), *_marks(), rows.mark_line(aria=False, strokeWidth=1.6), points)
 
 
@@ -114,31 +132,35 @@ def _spectra() -> alt.TopLevelMixin:
     """Draw the first k* singular values in colour, the others grey, from `low` on."""
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("low"), nice=False, padding=5)
     legend = alt.Legend(title=None, orient="top")
-    colour = alt.Color("series:N", sort=None, scale=alt.Scale(range=[ACCENT, FAINT]), legend=legend)
-    rows = data("rows").encode(
-        x=_along("p"), y=alt.Y("value:Q", title="{y}", axis=powers(), scale=scale), color=colour
+    hues = alt.Scale(domain=["first k*", "others"], range=[ACCENT, FAINT])
+    leading = alt.when("datum.series === 'first k*'")
+    rows = data("rows").transform_filter("datum.value > 0")
+    rows = rows.encode(
+        x=_along("p"),
+        y=alt.Y("value:Q", title="{y}", axis=powers(), scale=scale),
+        color=alt.Color("series:N", scale=hues, legend=legend),
     )
-    thick, large = (alt.Scale(domain=[0, 1], range=sizes) for sizes in ([0.8, 2], [10, 34]))
     line = rows.mark_line(aria=False, clip=True).encode(
-        detail="number:N", strokeWidth=alt.StrokeWidth("leading:Q", scale=thick, legend=None)
+        detail="number:N", strokeWidth=leading.then(alt.value(2)).otherwise(alt.value(0.8))
     )
     points = rows.mark_point(filled=True, opacity=1, clip=True).encode(
-        size=alt.Size("leading:Q", scale=large, legend=None), **_KNOWN
+        size=leading.then(alt.value(34)).otherwise(alt.value(10)),
+        tooltip=["number:Q", alt.Tooltip("p:Q", **TEXT), _VALUE],
     )
     return alt.layer(_bands(), *_marks(above=False), line, points).add_params(
         alt.param(name="low", value=1e-12)
     )
 
 
-def _path(size: float, width: float) -> alt.TopLevelMixin:
-    """Draw paths in a plane, coloured by p."""
+def _path(size: float, width: float, also: str) -> alt.TopLevelMixin:
+    """Draw paths in a plane, coloured by p; `also` is a column for the tooltip."""
     legend = alt.Legend(title="p", orient="top", gradientLength=120)
     colour = alt.Color("p:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
     rows = data("rows").encode(**_plane("{x}", "{y}"))
-    points = rows.mark_point(filled=True, aria=False, size=size, opacity=1)
+    tips = [alt.Tooltip("p:Q", **TEXT), alt.Tooltip(f"{also}:Q", title=also.replace("_", " "), **TEXT)]
     return alt.layer(
         rows.mark_line(aria=False, color=FAINT, strokeWidth=width).encode(order="p:Q", detail="sample:N"),
-        points.encode(color=colour, tooltip=alt.Tooltip("known:N")),
+        rows.mark_point(filled=True, aria=False, size=size, opacity=1).encode(color=colour, tooltip=tips),
         data("ends").mark_text(aria=False, dy=-12, fontSize=12).encode(**_plane("{x}", "{y}"), text="end:N"),
     )
 
@@ -149,7 +171,10 @@ def _plane(x: str, y: str) -> dict[str, Any]:
 
 
 def _against(panel: Panel) -> alt.TopLevelMixin:
-    """Draw a point for each network, hollow if not critical; lines through medians; bars over p and seeds."""
+    """Draw a point for each network, hollow if not critical; lines through medians; bars over p and seeds.
+
+    The network `chosen`, a parameter, has a ring.
+    """
     colour, shape = _series(panel)
     where = alt.X(
         "x:Q",
@@ -157,28 +182,31 @@ def _against(panel: Panel) -> alt.TopLevelMixin:
         axis=alt.Axis(grid=False, values=alt.ExprRef("places"), format=PLAIN),
         scale=alt.Scale(zero=False, padding=12, nice=False),
     )
-    rows = data("rows").encode(x=where, color=colour)
-    look: dict[str, Any] = {"size": 48, "opacity": 1, "strokeWidth": 1.4, "cursor": "pointer"}
-    points = [
-        data(name)
-        .mark_point(filled=filled, **look)
-        .encode(x=where, y=_height(panel), color=colour, shape=shape, **_KNOWN)
-        for name, filled in (("critical", True), ("others", False))
-    ]
-    ring = data("chosen").mark_point(aria=False, size=200, strokeWidth=2, color=WARM)
-    name = data("marks").transform_filter("datum.name")
+    rows = _folded(panel).encode(x=where, color=colour)
+    networks = rows.encode(y=_height(panel))
+    points = networks.mark_point(size=48, opacity=1, strokeWidth=1.4, cursor="pointer").encode(
+        shape=shape,
+        fill=alt.Fill("series:N", scale=colour["scale"], legend=colour["legend"]),
+        fillOpacity=alt.when(f"datum.crit > {CRITICAL}").then(alt.value(0)).otherwise(alt.value(1)),
+        tooltip=["series:N", "network:N", _VALUE, alt.Tooltip("crit:Q", **TEXT)],
+        description="network:N",
+    )
+    ring = networks.mark_point(aria=False, size=200, strokeWidth=2).encode(
+        color=alt.value(WARM),
+        opacity=alt.when("datum.run === chosen").then(alt.value(1)).otherwise(alt.value(0)),
+    )
+    level = data("marks").encode(x="x:Q", y="value:Q")
+    name = level.mark_text(align="right", baseline="bottom", dy=-3, fontSize=11)
     return alt.layer(
-        data("marks").mark_line(**_DASHED).encode(x="x:Q", y="value:Q"),
+        level.mark_line(**_DASHED),
         rows.mark_rule(aria=False, opacity=0.35, strokeWidth=3).encode(
             y=_height(panel, "min(low):Q"), y2="max(high):Q"
         ),
         rows.mark_line(aria=False, strokeWidth=1.6).encode(y=_height(panel, "median(value):Q")),
-        ring.encode(x=where, y=_height(panel)),
-        *points,
-        name.mark_text(align="right", baseline="bottom", dy=-3, fontSize=11).encode(
-            x="x:Q", y="value:Q", text="name:N"
-        ),
-    ).add_params(alt.param(name="places", value=[]))
+        ring,
+        points,
+        name.transform_filter("datum.name").encode(text="name:N"),
+    ).add_params(alt.param(name="places", value=[]), alt.param(name="chosen", value=-1))
 
 
 def scheme_items(sweep: LeakySweep) -> list[Chart]:

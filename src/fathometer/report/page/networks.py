@@ -33,7 +33,6 @@ from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
 from fathometer.report.page.sounding import ORIGIN, data_name, provenance_facts, sounding_data
 from fathometer.report.tables import predictor_table, year_table
-from fathometer.report.words import what_stands_out
 from fathometer.results.sounding import Sounding
 
 _GAUGE = "affinity"
@@ -103,7 +102,6 @@ def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, 
             **network_data(sounding, name),
             "family": members.get(name),
             "data": data_name(sounding),
-            "words": {gauge: what_stands_out(sounding, gauge, groups=False) for gauge in sounding.gauges[:1]},
             "origin": dict(provenance_facts(sounding.provenance).pairs),
             "facts": {str(key): plain(value) for key, value in numbers.loc[name].items()},
         }

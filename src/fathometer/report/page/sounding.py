@@ -14,8 +14,7 @@ from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import packed, plain
 from fathometer.report.page.items import Facts, Page, Section, View, Words
-from fathometer.report.tables import site_table, step_edges
-from fathometer.report.words import cost_words, history_words, what_stands_out
+from fathometer.report.tables import clear_modes, site_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
@@ -42,7 +41,7 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     data |= {
         "mean": {gauge: packed(sounding.mean(gauge)) for gauge in sounding.gauges},
         "std": {gauge: packed(sounding.std(gauge)) for gauge in sounding.gauges},
-        "words": {gauge: what_stands_out(sounding, gauge) for gauge in sounding.gauges},
+        "modes": {gauge: _modes(sounding, gauge) for gauge in sounding.gauges},
         "batches": {gauge: _by_batch(sounding, gauge) for gauge in sounding.gauges},
     }
     view = View("sounding", data, sounding_charts())
@@ -90,9 +89,19 @@ def history_page(history: History, title: str | None = None) -> Page:
         f"{last.provenance.data.get('name', 'data')}"
     )
     view = View("film", film_data(history, name), film_charts())
-    cost = cost_words(history)
-    origin = ([Words(cost)] if cost else []) + [provenance_facts(last.provenance)]
-    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, tuple(origin))))
+    cost = [Words(text) for text in _cost(history)]
+    origin = (*cost, provenance_facts(last.provenance))
+    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, origin)))
+
+
+def _cost(history: History) -> list[str]:
+    """Say how long measuring took, and which soundings failed."""
+    found = [f"Measuring took {history.cost}."] if history.cost.total else []
+    if history.missed:
+        listed = "; ".join(f"step {step}: {reason}" for step, reason in history.missed[:3])
+        more = "; …" if len(history.missed) > 3 else ""
+        found.append(f"Soundings that failed: {len(history.missed)} ({listed}{more}).")
+    return found
 
 
 def film_data(history: History, name: str) -> dict[str, Any]:
@@ -103,7 +112,6 @@ def film_data(history: History, name: str) -> dict[str, Any]:
         "steps": steps,
         "edges": step_edges(steps).tolist(),
         "left_out": len(history.steps) - len(kept),
-        "words": {gauge: history_words(history, gauge) for gauge in history.gauges},
         "metrics": {
             str(metric): _metric(group, steps)
             for metric, group in history.metrics.groupby("name", sort=False)
@@ -146,6 +154,13 @@ def _metric(group: pd.DataFrame, steps: list[int]) -> dict[str, Any]:
     at = group.drop_duplicates("step", keep="last").set_index("step")["value"].reindex(steps)
     found = {"step": part["step"], "value": part["value"], "at": at}
     return {name: [plain(value) for value in values] for name, values in found.items()}
+
+
+def _modes(sounding: Sounding, gauge: str) -> list[float]:
+    """Return the two modes of the distribution over sites, if it has two."""
+    values = sounding.mean(gauge).to_numpy(float)
+    modes = clear_modes(values[np.isfinite(values)])
+    return [] if modes is None else [modes.low, modes.high]
 
 
 def _by_batch(sounding: Sounding, gauge: str) -> list[dict[str, str]]:

@@ -9,8 +9,7 @@ Views.film = class {
   }
 
   parts() {
-    const { gauges, steps, metrics } = this.data, names = Object.keys(metrics);
-    this.words = make("p", { "data-words": true });
+    const { gauges, steps, metrics, left_out } = this.data, names = Object.keys(metrics);
     [this.frame, this.map, this.logged] = ["frame", "map", "metric"].map(chartPlace);
     this.button = make("button", { type: "button", "aria-pressed": "false", onclick: () => this.toggle() }, "▶ Play");
     this.slider = make("input", { type: "range", min: 0, max: this.last, step: 1, "aria-label": "Step", oninput: () => this.seek(Number(this.slider.value)) });
@@ -26,7 +25,8 @@ Views.film = class {
     const options = gauges.map((name) => [name, label(name)]);
     return [
       make("div", { class: "controls" }, chooser("Gauge", options, this.gauge, (name) => this.show(name))),
-      this.words, this.stage,
+      left_out ? make("p", { class: "note" }, `${left_out} steps are left out here, evenly; the history has them.`) : null,
+      this.stage,
       ...(few ? [] : [make("h3", {}, "Every site at every step"),
         make("p", { class: "note" }, `A column is a sounding, ${steps.length} in total; the outlined one is shown above. Choose a column to see it.`),
         figureOf(this.map)]),
@@ -41,8 +41,7 @@ Views.film = class {
   /** Everything for one gauge. */
   async show(gauge) {
     this.gauge = gauge;
-    const { words, extent, left_out: out, sites } = this.data, name = label(gauge);
-    this.words.textContent = words[gauge] + (out ? ` ${out} steps between them are left out here, evenly; the history has them.` : "");
+    const { extent, sites } = this.data, name = label(gauge);
     this.tell();
     this.table();
     this.showMetric(this.metric);

@@ -25,20 +25,8 @@ class Network {
     const block = this.blocks.flatMap(([, begin, end, name]) => Array(end - begin).fill(name));
     return {
       name: this.name, gauges: this.gauges, sites: { ...this.sites, block }, blocks: this.blocks,
-      mean: each((gauge) => this.mean(gauge)), std: each((gauge) => this.std(gauge)), words: each((gauge) => this.words[gauge] ?? this.inWords(gauge)),
+      mean: each((gauge) => this.mean(gauge)), std: each((gauge) => this.std(gauge)),
     };
-  }
-
-  /** What stands out, as `words.py` says it; the page has the words of the first gauge only. */
-  inWords(gauge) {
-    const values = this.mean(gauge), places = [...values.keys()].filter((i) => values[i] !== null).sort((i, j) => values[i] - values[j]);
-    const name = label(gauge), said = name.charAt(0).toUpperCase() + name.slice(1), last = places.length - 1;
-    if (last < 0) return `${said} has no value at any site.`;
-    const at = (i) => `${this.sites.site[i]} (${number(values[i])})`, low = places[0], high = places[last];
-    const { median, spread } = this.summary(gauge);
-    const gap = last + 1 < this.count ? ` ${this.count - last - 1} of ${this.count} sites have no value.` : "";
-    return `${said} is highest at ${at(high)} and lowest at ${at(low)}, of ${last + 1} sites. `
-      + `The median is ${number(median)}, the spread ${number(spread)}.${gap}`;
   }
 
   said(gauge, i) { return withError(this.mean(gauge)[i], this.std(gauge)[i]); }

@@ -172,9 +172,10 @@ async function draw(element, spec, datasets, onclick = null) {
     config: chartConfig(),
     actions: { export: true, source: false, compiled: false, editor: false },
     tooltip: showTip,
-    expressionFunctions: { number },
+    expressionFunctions: { readable: number }, // "number" is a format of Vega-Lite itself
   };
-  const result = await vegaEmbed(element, { ...themed(spec), datasets }, options);
+  const full = themed(spec), layer = full.layer?.filter(({ data }) => !data || datasets[data.name]?.length); // Vega warns of empty ones
+  const result = await vegaEmbed(element, { ...full, ...(layer ? { layer } : {}), datasets }, options);
   if (drawn.get(element) === kept) kept.view = result.view;
   else result.view.finalize(); // something else was asked for in the meantime
   if (kept.view) for (const [name, value] of Object.entries(kept.signals)) kept.view.signal(name, value).runAsync();

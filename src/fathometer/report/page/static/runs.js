@@ -16,8 +16,8 @@ Views.runs = class {
   }
 
   sweep() {
-    const { panels, axes, names, words } = this.data;
-    const found = [make("p", { "data-words": "sweep" }, words)];
+    const { panels, axes, names, table } = this.data, found = [], diverged = table.diverged.filter(Boolean).length;
+    if (diverged) found.push(make("p", { class: "notice" }, `${diverged} of ${table.diverged.length} networks diverged; the charts leave them out.`));
     if (this.axis) {
       const [first, ...rest] = panels.sweep.map((panel) => panel.part);
       if (axes.length > 1) {
@@ -35,7 +35,7 @@ Views.runs = class {
   network() {
     const options = this.data.runs.map((run, i) => [String(i), run.name + this.rest(i)]);
     this.select = chooser("Network", options, String(this.chosen), (i) => this.choose(Number(i)));
-    this.words = make("p", { "data-words": "run" });
+    this.warnings = make("p", { class: "note", "data-warnings": true });
     this.facts = make("div", { class: "details" });
     this.statements = make("div", { "data-part": "theory" });
     this.layers = make("div", { "data-part": "points" });
@@ -45,7 +45,7 @@ Views.runs = class {
     return [
       this.many ? make("h2", {}, "One network") : null,
       this.many ? make("div", { class: "controls" }, this.select) : null,
-      this.words, this.facts,
+      this.warnings, this.facts,
       heading("Spectra along p"), note("The largest singular values. Those of W_p are at the p where their layer begins. Shaded: the bottleneck."),
       this.side("spectra", "weight_spectra"),
       heading("Energies and Hamiltonian"), this.side("energies", "hamiltonians"),
@@ -72,7 +72,7 @@ Views.runs = class {
     const run = this.data.runs[i];
     this.select.querySelector("select").value = String(i);
     if (this.many) for (const row of this.body.rows) current(row, Number(row.dataset.run) === i);
-    this.words.textContent = run.words;
+    this.warnings.textContent = run.warnings;
     this.facts.replaceChildren(make("strong", {}, run.name + this.rest(i)), listOf(run.facts.map(([name, value]) => [name, number(value)])));
     if (this.axis) this.against(this.axis);
     for (const panel of this.data.panels.run) this.lines(run, panel);
@@ -94,93 +94,54 @@ Views.runs = class {
 
   against(axis) {
     this.axis = axis;
-    const { names, table, panels, varied, runs } = this.data, siblings = this.siblings(axis);
+    const { names, table, panels, varied, runs } = this.data, siblings = this.siblings(axis), every = rowsOf(table);
     const same = varied.filter((name) => name !== axis && name !== "seed").map((name) => `${names[name]}: ${table[name][this.chosen]}`);
     const others = same.length ? ` with ${same.join(", ")}` : "";
     this.about.textContent = `${siblings.length} networks${others}. Lines join the medians over seeds, bars reach from the lowest to the `
       + "highest over p and seeds, hollow points are not critical. Choose a point to see its network.";
+    const rows = siblings.map((i) => ({ ...every[i], run: i, network: runs[i].name, x: table[axis][i] }));
+    const places = [...new Set(rows.map((row) => row.x))].sort((a, b) => a - b);
+    const { rank } = runs[this.chosen];
+    const levels = rank === null ? [] : places.map((x, k) => ({ x, value: axis === "rank_of_task" ? x : rank, name: k === places.length - 1 ? "k*" : "" }));
     for (const panel of panels.sweep) {
-      const rows = [];
-      for (const [column, series] of Object.entries(panel.series)) {
-        for (const i of siblings) {
-          const value = table[column][i];
-          if (value === null || (panel.axis === "log" && value <= 0)) continue;
-          rows.push({
-            x: table[axis][i], series, value, run: i,
-            low: table[`${column}_min`]?.[i] ?? value, high: table[`${column}_max`]?.[i] ?? value,
-            critical: table.crit[i] === null || table.crit[i] <= this.data.critical,
-            said: `${series} ${number(value)}, ${runs[i].name}`,
-            known: told(series, ["network", runs[i].name], ["value", number(value)], ["crit", number(table.crit[i])]),
-          });
-        }
-      }
-      const places = [...new Set(siblings.map((i) => table[axis][i]))].sort((a, b) => a - b);
-      const task = (x) => (axis === "rank_of_task" ? x : runs[this.chosen].rank);
-      const marks = panel.mark === "rank" && runs[this.chosen].rank !== null
-        ? places.map((x, k) => ({ x, value: task(x), name: k === places.length - 1 ? "k*" : "" })) : [];
-      this.draw(panel.part, this.charts[panel.part], { x: names[axis], y: panel.y }, {
-        rows, marks, critical: rows.filter((row) => row.critical), others: rows.filter((row) => !row.critical),
-        chosen: rows.filter((row) => row.run === this.chosen),
-      },
-        { places }, (row) => row.run !== undefined && this.choose(row.run));
+      this.draw(panel, this.charts[panel.part], { x: names[axis] }, { rows, marks: panel.mark === "rank" ? levels : [] },
+        { places, chosen: this.chosen }, (row) => row.run !== undefined && this.choose(row.run));
     }
   }
 
   lines(run, panel) {
-    const table = run[panel.x], rows = [];
-    for (const [column, series] of Object.entries(panel.series)) {
-      table[column].forEach((value, i) => {
-        if (value === null || (panel.axis === "log" && value <= 0)) return;
-        const x = table[panel.x][i];
-        rows.push({ x, series, value, said: `${series} ${number(value)} at ${panel.x} ${number(x)}`, known: told(series, [panel.x, number(x)], ["value", number(value)]) });
-      });
-    }
     const level = panel.mark === null ? null : panel.mark === "rank" ? run.rank : this.data.critical;
     const marks = level === null ? [] : [{ value: level, name: panel.mark === "rank" ? `k* = ${level}` : "limit" }];
-    this.draw(panel.part, this.charts[panel.part], { y: panel.y }, { rows, marks, bands: panel.x === "p" ? run.bands : [] });
+    this.draw(panel, this.charts[panel.part], {}, { rows: rowsOf(run[panel.x]), marks, bands: panel.x === "p" ? run.bands : [] });
   }
 
   spectra(part, run, spectra, y, marks) {
-    const { rank, p: { p } } = run, rows = [];
-    spectra?.values.forEach((values, k) => {
-      const leading = rank !== null && k < rank;
-      values.forEach((value, i) => {
-        if (value === null || value <= 0) return;
-        const series = leading ? `first k* = ${rank}` : rank === null ? "singular values" : "others";
-        rows.push({ x: p[i], number: k, value, series, leading: leading ? 1 : 0, said: `s${k + 1} ${number(value)} at p ${number(p[i])}`,
-          known: told(`s${k + 1}`, ["p", number(p[i])], ["value", number(value)]) });
-      });
-    });
-    this.draw(part, this.charts.spectra, { y }, { rows, marks, bands: run.bands }, { low: spectra?.low });
+    const series = (k) => (k < run.rank ? "first k*" : "others");
+    const rows = (spectra?.values ?? []).flatMap((line, k) => line.map((value, i) => ({ p: run.p.p[i], number: k + 1, value, series: series(k) })));
+    this.draw({ part, y, series: { value: y } }, this.charts.spectra, { y }, { rows, marks, bands: run.bands }, { low: spectra?.low });
   }
 
   plane(run) {
     const { p, cost_of_identity: cost } = run.p, last = p.length - 1;
     const axes = ({ explained: [first, second] }) => (
       { x: `first principal component (${Math.round(100 * first)} %)`, y: `second (${Math.round(100 * second)} %)` });
-    const path = p.map((place, i) => ({
-      p: place, x: run.path.x[0][i], y: run.path.y[0][i],
-      known: told(`p = ${number(place)}`, ["cost of identity", number(cost[i])]),
-    }));
-    const samples = run.samples.x.flatMap((line, sample) => line.map((x, i) => ({
-      sample, p: p[i], x, y: run.samples.y[sample][i], known: told(`sample ${sample + 1}`, ["p", number(p[i])]),
-    })));
+    const points = ({ x, y }, sample) => p.map((place, i) => ({ p: place, sample: sample + 1, x: x[sample][i], y: y[sample][i], cost_of_identity: cost[i] }));
+    const path = points(run.path, 0), samples = run.samples.x.flatMap((_, sample) => points(run.samples, sample));
     this.planes.textContent = "Left, each A_p as a whole is one point, and the plane is that of their first two principal components, as in "
       + `Figure 2c. Right, ${run.samples.x.length} samples, in the plane of the first two components of all samples at all p.`;
     const ends = [{ ...path[0], end: "p = 0" }, { ...path[last], end: "p = 1" }];
-    this.draw("path", this.charts.path, axes(run.path), { rows: path, ends });
-    this.draw("samples", this.charts.samples, axes(run.samples), { rows: samples, ends: [] });
+    this.draw({ part: "path", series: { x: "" } }, this.charts.path, axes(run.path), { rows: path, ends });
+    this.draw({ part: "samples", series: { x: "" } }, this.charts.samples, axes(run.samples), { rows: samples, ends: [] });
   }
 
   /** Draw a chart, or say that there is nothing to draw. */
-  draw(part, spec, words, datasets, params = {}, onclick = null) {
-    const place = this.parts[part];
-    if (datasets.rows.length) {
-      const layer = spec.layer.filter(({ data }) => !data || datasets[data.name].length); // Vega complains of empty ones
-      draw(place, withParams(filled({ ...spec, layer }, words), params), datasets, onclick);
+  draw({ part, y, series }, spec, words, datasets, params = {}, onclick = null) {
+    const place = this.parts[part], columns = Object.keys(series);
+    if (datasets.rows.some((row) => columns.some((column) => (row[column] ?? null) !== null))) {
+      draw(place, withParams(filled(spec, words), params), datasets, onclick);
       return;
     }
-    undraw(place, make("p", { class: "note" }, `${words.y}: nothing to show for this network.`));
+    undraw(place, make("p", { class: "note" }, `${y}: nothing to show for this network.`));
     place.dataset.ready = "true";
   }
 

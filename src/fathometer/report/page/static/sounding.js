@@ -19,7 +19,7 @@ function siteRows(sites, values, errors, known) {
 Views.sounding = class {
   constructor(element, data, charts) {
     Object.assign(this, { data, charts, gauge: data.gauges[0], chosen: null });
-    this.words = make("p", { "data-words": true });
+    this.missing = make("p", { class: "note", "data-missing": true });
     this.strip = make("div", { class: "strip", role: "listbox", tabindex: "0", "aria-label": "Sites in order of depth" });
     this.legend = make("div", { class: "legend" });
     this.details = make("div", { class: "details", "aria-live": "polite" });
@@ -27,7 +27,7 @@ Views.sounding = class {
     this.strip.addEventListener("keydown", (event) => this.walk(event));
     element.replaceChildren(
       make("div", { class: "controls" }, chooser("Gauge", data.gauges.map((name) => [name, label(name)]), this.gauge, (name) => this.show(name))),
-      this.words, figureOf(this.signature),
+      this.missing, figureOf(this.signature),
       make("h3", {}, "The network as a strip"), this.strip, this.legend, this.details,
       make("div", { class: "side" }, figureOf(this.distribution), figureOf(this.batches)),
       make("h3", {}, "All sites"), this.table(),
@@ -40,13 +40,14 @@ Views.sounding = class {
     this.gauge = gauge;
     this.values = this.data.mean[gauge] ?? [];
     this.finite = this.values.filter((value) => value !== null);
-    this.words.textContent = this.data.words[gauge] ?? "";
+    const missing = this.values.length - this.finite.length;
+    this.missing.textContent = missing ? `${missing} of ${this.values.length} sites have no finite value.` : "";
     this.paint();
     if (this.finite.length) {
       const sites = siteRows(this.data.sites, this.values, this.data.std[gauge], (i) => this.known(i)), words = { gauge: label(gauge) };
       const spec = withParams(nameSites(filled(this.charts.signature, words), this.data.sites.site), { chosen: this.chosen });
       draw(this.signature, spec, { sites, blocks: bandsOf(this.data.blocks) }, (row) => this.choose(row.order));
-      draw(this.distribution, filled(this.charts.distribution, words), { sites });
+      draw(this.distribution, filled(this.charts.distribution, words), { sites, modes: (this.data.modes?.[gauge] ?? []).map((value) => ({ value })) });
     } else {
       const none = gauge === undefined ? "There is nothing to show: no gauge." : `${label(gauge)} has no value at any site.`;
       undraw(this.signature, make("p", { class: "note" }, none));
