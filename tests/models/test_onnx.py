@@ -11,36 +11,14 @@ from torch.nn import functional
 
 from fathometer import InputError
 from fathometer.models import load_model
+from tests.models.files import KERNEL, convolution, node, save_onnx
 
-onnx: Any = pytest.importorskip("onnx")
-
-KERNEL = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
-
-
-def save(path: Path, nodes: list[Any], shape: list[Any], tensors: dict[str, Any], kind: str = "FLOAT") -> str:
-    helper = onnx.helper
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("x", getattr(onnx.TensorProto, kind), shape)],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-        [onnx.numpy_helper.from_array(v, k) for k, v in tensors.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return f"onnx:{path}"
-
-
-def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
-    return onnx.helper.make_node(kind, inputs, [output], name=output, **attributes)
-
-
-def convolution() -> list[Any]:
-    return [node("Conv", ["x", "w"], "c", kernel_shape=[3, 3]), node("Relu", ["c"], "y")]
+pytest.importorskip("onnx")
 
 
 @pytest.mark.parametrize(("sizes", "side"), [([1, 3, 20, 20], 20), (["n", 3, "h", "w"], 224)])
 def test_a_convnet(sizes: list[Any], side: int, tmp_path: Path) -> None:
-    model = load_model(save(tmp_path / "c.onnx", convolution(), sizes, {"w": KERNEL}))
+    model = load_model(save_onnx(tmp_path / "c.onnx", convolution(), sizes, {"w": KERNEL}))
     assert (model.weights, model.inputs.kind, model.inputs.shape) == ("c.onnx", "image", (3, side, side))
     assert model.inputs.preprocess is not None
     x = model.inputs.preprocess(Image.new("RGB", (50, 40), "navy"))[None]
@@ -50,25 +28,27 @@ def test_a_convnet(sizes: list[Any], side: int, tmp_path: Path) -> None:
 
 def test_other_tensors_and_tokens(tmp_path: Path) -> None:
     weight = np.ones((7, 2), np.float32)
-    flat = save(tmp_path / "f.onnx", [node("MatMul", ["x", "w"], "y")], ["n", 7], {"w": weight})
+    flat = save_onnx(tmp_path / "f.onnx", [node("MatMul", ["x", "w"], "y")], ["n", 7], {"w": weight})
     assert load_model(flat).inputs.kind == "tensor"
     assert load_model(flat).inputs.shape == (7,)
-    words = save(tmp_path / "t.onnx", [node("Gather", ["w", "x"], "y")], ["n", "t"], {"w": weight}, "INT64")
+    words = save_onnx(
+        tmp_path / "t.onnx", [node("Gather", ["w", "x"], "y")], ["n", "t"], {"w": weight}, "INT64"
+    )
     inputs = load_model(words).inputs
     assert (inputs.kind, inputs.shape, inputs.vocabulary) == ("tokens", (128,), 7)
 
 
 def test_unsuitable_files_are_refused(tmp_path: Path) -> None:
-    good = save(tmp_path / "c.onnx", convolution(), ["n", 3, 8, 8], {"w": KERNEL})
+    good = save_onnx(tmp_path / "c.onnx", convolution(), ["n", 3, 8, 8], {"w": KERNEL})
     with pytest.raises(InputError, match="holds its weights"):
         load_model(good, "none")
     (tmp_path / "g.onnx").write_bytes(b"garbage")
     with pytest.raises(InputError, match=r"not a readable ONNX file|expected one input, got 0"):
         load_model(f"onnx:{tmp_path / 'g.onnx'}")
-    strange = save(tmp_path / "s.onnx", [node("Det", ["x"], "y")], ["n", 3, 3], {})
+    strange = save_onnx(tmp_path / "s.onnx", [node("Det", ["x"], "y")], ["n", 3, 3], {})
     with pytest.raises(InputError, match="onnx2torch cannot convert it"):
         load_model(strange)
-    two = save(
+    two = save_onnx(
         tmp_path / "o.onnx", [node("MatMul", ["x", "w"], "y")], ["n", "m"], {"w": np.ones((7, 2), np.float32)}
     )
     with pytest.raises(InputError, match="open shape"):

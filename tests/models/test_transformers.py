@@ -11,7 +11,7 @@ from torch import nn
 
 from fathometer import InputError, MissingExtraError
 from fathometer.models import LoadedModel, ensure_torchvision_operators, load_model
-from tests.models.gguf_file import write_gguf
+from tests.models.files import write_gguf
 
 ensure_torchvision_operators()
 transformers: Any = pytest.importorskip("transformers")

@@ -22,24 +22,14 @@ from fathometer.results.provenance import weights_hash
 from fathometer.results.sounding_file import to_json
 from papers import read_verdict
 from tests.robustness.processes import Ended, Processes
+from tests.survey import making
 
 Units: TypeAlias = "Counter[str]"
 """Everything in a result, with its number of occurrences; dates and durations are left out."""
 
-PLAN = """
-weights = "none"
-[data]
-noise = "random:60"
-[settings]
-samples = 16
-gauges = ["affinity", "norm"]
-reduction = "position"
-[run]
-batch_size = 5
-threads = 1
-[families.Small]
-models = ["tests.robustness.nets:small", "tests.robustness.nets:other", "tests.robustness.nets:conditional"]
-"""
+PLAN = making.PLAN.format(
+    run="", models=", ".join(f'"tests.robustness.nets:{name}"' for name in ("small", "other", "conditional"))
+)
 _EARLIER = "earlier.json"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from fathometer.survey import parse_plan, read_plan, run_survey, tasks_of
 from papers import read_verdict
 from papers.item import Answer, Claim
 from papers.verdict import Verdict
+from tests.models.files import KERNEL, convolution, save_onnx
 
 Read: TypeAlias = Callable[[Path], object]
 
@@ -108,20 +108,19 @@ def _measure(place: Path, stop: int = 1000) -> Sounding:
             raise KeyboardInterrupt
 
     data = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    journal = place / "s.journal"
     return measure(
-        network(),
-        data,
-        samples=15,
-        batch_size=15,
-        name="net",
-        journal=place / "s.journal",
-        progress=interrupt,
+        network(), data, samples=15, batch_size=15, name="net", journal=journal, progress=interrupt
     )
 
 
 def _journal(folder: Path) -> None:
     with suppress(KeyboardInterrupt):
         _measure(folder, stop=45)
+
+
+def _read_journal(place: Path) -> object:
+    return _measure(place).records.to_csv()
 
 
 PLAN = """\
@@ -294,22 +293,7 @@ def _facts(folder: Path) -> None:
 
 
 def _onnx(folder: Path) -> None:
-    import onnx
-
-    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
-    kernel = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w"], ["c"], name="c", kernel_shape=[3, 3]),
-            helper.make_node("Relu", ["c"], ["y"], name="y"),
-        ],
-        "small",
-        [helper.make_tensor_value_info("x", floats, ["n", 3, 8, 8])],
-        [helper.make_tensor_value_info("y", floats, None)],
-        [onnx.numpy_helper.from_array(kernel, "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, folder / "net.onnx")
+    save_onnx(folder / "net.onnx", convolution(), ["n", 3, 8, 8], {"w": KERNEL})
 
 
 def _read_onnx(place: Path) -> object:
@@ -318,53 +302,26 @@ def _read_onnx(place: Path) -> object:
     return checked(measure(model.module, noise, samples=8, gauges=["norm"], batch_size=4), place)
 
 
-def quiet(read: Read) -> Read:
-    """Read without warnings, of which a broken file gives many."""
-
-    def read_quietly(place: Path) -> object:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return read(place)
-
-    return read_quietly
+def _sounding(name: str) -> tuple[Read, Read]:
+    return lambda f: sounding().save(f / name), lambda f: checked(load(f / name), f)
 
 
+def _read_facts(place: Path) -> object:
+    return read_facts(place / "networks.csv").to_csv()
+
+
+_CHECKPOINT = "run/checkpoint-000.safetensors"
 RESULTS = (
-    Kind(
-        "sounding, JSON",
-        "s.json",
-        "json",
-        lambda f: sounding().save(f / "s.json"),
-        lambda f: checked(load(f / "s.json"), f),
-    ),
-    Kind(
-        "sounding, Parquet",
-        "s.parquet",
-        "bytes",
-        lambda f: sounding().save(f / "s.parquet"),
-        lambda f: checked(load(f / "s.parquet"), f),
-    ),
+    Kind("sounding, JSON", "s.json", "json", *_sounding("s.json")),
+    Kind("sounding, Parquet", "s.parquet", "bytes", *_sounding("s.parquet")),
     Kind("history of a training", "h.json", "json", _history, _read_history),
-    Kind(
-        "journal of a measurement",
-        "s.journal",
-        "jsonl",
-        _journal,
-        lambda f: _measure(f).records.to_csv(),
-        True,
-    ),
+    Kind("journal of a measurement", "s.journal", "jsonl", _journal, _read_journal, True),
     Kind("sounding of a survey", "out/*.json", "json", _survey, _read_survey, True),
     Kind("failure of a survey", "out/failed/*.json", "json", _survey, _read_survey, True),
     Kind("plan of a leaky sweep", "run/sweep.json", "json", _leaky, _read_leaky),
     Kind("task of a leaky sweep", "run/task-000.safetensors", "safetensors", _leaky, _read_leaky),
     Kind("network of a leaky sweep", "run/network-000.safetensors", "safetensors", _leaky, _read_leaky),
-    Kind(
-        "checkpoint of a leaky sweep",
-        "run/checkpoint-000.safetensors",
-        "safetensors",
-        _checkpoint,
-        _read_checkpoint,
-    ),
+    Kind("checkpoint of a leaky sweep", _CHECKPOINT, "safetensors", _checkpoint, _read_checkpoint),
     Kind("verdict on a paper", "verdict.json", "json", _verdict, _read_verdict),
 )
 """Files that fathometer wrote."""
@@ -381,13 +338,7 @@ INPUTS = (
     Kind("text", "book.txt", "bytes", _data, _batches("book.txt", TOKENS)),
     Kind("weights, torch.save", "w.pt", "bytes", _weights, _read_weights("w.pt")),
     Kind("weights, safetensors", "w.safetensors", "safetensors", _weights, _read_weights("w.safetensors")),
-    Kind(
-        "facts of networks, CSV",
-        "networks.csv",
-        "bytes",
-        _facts,
-        lambda f: read_facts(f / "networks.csv").to_csv(),
-    ),
+    Kind("facts of networks, CSV", "networks.csv", "bytes", _facts, _read_facts),
     Kind("network, ONNX", "net.onnx", "bytes", _onnx, _read_onnx),
 )
 """Files that others wrote."""

@@ -112,8 +112,8 @@ def _count_segments() -> None:
     advance = training.Training.advance
 
     def counted(self: training.Training) -> None:
-        with nets.working():
-            advance(self)
+        nets.count_work()
+        advance(self)
 
     training.Training.advance = counted  # type: ignore[method-assign]
     sweeping.CHECKPOINT_EVERY, sweeping.RARELY = 0.0, 0

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import mmap
-import os
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from fathometer.data import Inputs
 
-MARKS, NODE = "ROBUSTNESS_MARKS", "ROBUSTNESS_NODE"
 _IMAGE = Inputs("image", (3, 8, 8))
 
 
@@ -41,44 +35,26 @@ work: Counter | None = None
 """The counter of this process, if its work is counted."""
 
 
-@contextmanager
-def working() -> Iterator[None]:
-    """Count a forward pass or a training segment.
-
-    In a Ray worker, a file named after the process exists meanwhile, and the pass takes a while, so that the
-    process can be found and killed at work.
-    """
+def count_work() -> None:
+    """Count a forward pass or a training segment, if work is counted."""
     if work is not None:
         work.add()
-    folder = os.environ.get(MARKS)
-    if work is not None or not folder:
-        yield
-        return
-    mark = Path(folder, str(os.getpid()))
-    mark.write_text(os.environ.get(NODE, ""))
-    try:
-        time.sleep(0.1)
-        yield
-    finally:
-        mark.unlink()
 
 
 class _Counted(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
-        with working():
-            for layer in self:
-                x = layer(x)
-            return x
+        count_work()
+        return super().forward(x)
 
 
 class _Conditional(nn.Module):
     """Has sites that depend on the data, and so on the batch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        with working():
-            for place, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
-                x = function(x) if float(x[0, 0, place, 0]) > 0.3 else x
-            return torch.sigmoid(x)
+        count_work()
+        for place, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
+            x = function(x) if float(x[0, 0, place, 0]) > 0.3 else x
+        return torch.sigmoid(x)
 
 
 def small() -> tuple[nn.Module, Inputs]:

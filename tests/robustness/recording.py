@@ -34,7 +34,7 @@ names, unusual numbers, and the networks of torchvision, timm and transformers. 
 with the tests (`make test`). `make robustness` runs the full versions and writes this page from the records
 in `docs/reliability/`.
 """
-_ORDER = "gauges networks killed disk two_processes ray broken_files security".split()
+_ORDER = "gauges networks killed disk two_processes broken_files security".split()
 
 _items: dict[str, pytest.Item] = {}
 _records: dict[str, Record] = {}

@@ -1,4 +1,4 @@
-"""A tiny network as a GGUF file."""
+"""Small networks as ONNX and GGUF files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,36 @@ from typing import Any
 
 import numpy as np
 
+KERNEL = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
 _WIDTH, _WIDER, _VOCABULARY, _HEADS, _LAYERS, _LENGTH = 16, 24, 40, 2, 2, 32
+
+
+def save_onnx(
+    path: Path, nodes: list[Any], shape: list[Any], tensors: dict[str, Any], kind: str = "FLOAT"
+) -> str:
+    """Write a graph with one input, and return its name as a model."""
+    import onnx
+
+    helper = onnx.helper
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", getattr(onnx.TensorProto, kind), shape)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(v, k) for k, v in tensors.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return f"onnx:{path}"
+
+
+def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
+    import onnx
+
+    return onnx.helper.make_node(kind, inputs, [output], name=output, **attributes)
+
+
+def convolution() -> list[Any]:
+    return [node("Conv", ["x", "w"], "c", kernel_shape=[3, 3]), node("Relu", ["c"], "y")]
 
 
 def write_gguf(path: Path) -> None:
