@@ -151,7 +151,7 @@ def autograd_step(design: Design, task: Task, device: torch.device) -> Callable[
     def step() -> None:
         optimiser.zero_grad()
         norms = (net.steps[:, None, None] * net.weights.square()).sum()
-        norms = norms + net.inward.square().sum() + net.outward.square().sum()
+        norms = norms + net.input_map.square().sum() + net.output_map.square().sum()
         loss: Tensor = (net(x) - y).square().mean() + design.weight_decay / 2 * norms
         loss.backward()
         optimiser.step()

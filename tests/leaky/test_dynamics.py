@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -9,10 +8,11 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.dynamics import flow, velocities
-from fathometer.leaky.energy import criticality, gamma_of, hamiltonian, stable_identity
+from fathometer.leaky.energy import criticality, hamiltonian
 from fathometer.leaky.model import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import given
+from fathometer.leaky.steps import custom_steps
+from fathometer.leaky.theory import hamiltonian_identity
 from tests.leaky.test_energy import critical_path, drawn
 
 
@@ -38,17 +38,14 @@ def test_velocities_are_the_gradients_of_the_hamiltonian(sigma: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [1.0, 4.0])
-@pytest.mark.parametrize("method", ["DOP853", "RK45"])
-def test_a_smooth_flow_conserves_its_hamiltonian(depth: float, method: str) -> None:
-    found = flow(*start(), depth, sigma="softplus", method=method, tolerance=1e-9)  # type: ignore[arg-type]
-    assert found.drift < 1e-6
-    off = (found.hamiltonian - found.hamiltonian[0]).abs().max() / found.hamiltonian[0].abs()
-    assert found.drift == pytest.approx(off.item())
+def test_a_smooth_flow_conserves_its_hamiltonian(depth: float) -> None:
+    found = flow(*start(), depth, sigma="softplus", tolerance=1e-9)
     momenta, weights = found.path.require_momenta()
     again = hamiltonian(found.path.representations, momenta, found.path.sigma, depth)
     torch.testing.assert_close(again, found.hamiltonian)
+    assert found.drift == pytest.approx(((again - again[0]).abs().max() / again[0].abs()).item())
+    assert found.drift < 1e-6
     assert (found.path.representations[-1] - found.path.representations[0]).norm() > 1
-    assert found.evaluations > 20
     assert weights.shape == (20, 5, 6)
 
 
@@ -66,17 +63,21 @@ def test_proposition_9_has_a_factor_2(depth: float) -> None:
 @pytest.mark.parametrize("gamma0", [1e-1, 1e-4])
 def test_the_identity_of_appendix_a2_holds_on_a_flow(gamma0: float) -> None:
     depth, h = 2.0, 5e-3
-    steps = given([0.5 - 3 * h, *[h] * 6, 0.5 - 3 * h])
-    found = flow(*start(), depth, steps=steps, sigma="softplus", tolerance=1e-12)
-    momenta, _ = found.path.require_momenta()
-    a = found.path.representations
-    weights = torch.tensor([-1.0, 9, -45, 0, 45, -9, 1], dtype=torch.float64) / (60 * h)
-    velocity = (weights[:, None, None] * a[1:8]).sum(0)  # central differences, not the equation
-    gamma = gamma_of(found.path.images[4], gamma0)
-    left, right = stable_identity(a[4], momenta[4], velocity, found.path.sigma, depth, gamma)
-    assert abs(left - right).item() <= 1e-8 * abs(left).item()
-    standing = stable_identity(a[4], momenta[4], 0 * velocity, found.path.sigma, depth, gamma)
-    assert abs(standing[0] - standing[1]) > 1e-3
+    steps = custom_steps([0.5 - 3 * h, *[h] * 6, 0.5 - 3 * h])
+    found = flow(*start(), depth, steps=steps, sigma="softplus", tolerance=1e-12).path
+    momenta, weights = found.require_momenta()
+    a, b = found.representations, momenta[4].expand(2, -1, -1)
+    factors = torch.tensor([-1.0, 9, -45, 0, 45, -9, 1], dtype=torch.float64) / (60 * h)
+    velocity = (factors[:, None, None] * a[1:8]).sum(0)  # central differences, not the equation
+
+    def error(end: Tensor) -> float:
+        """How far one step of length 1 from A_4 to `end` is from the identity."""
+        ends, whole = torch.stack([a[4], end]), torch.ones(1, dtype=torch.float64)
+        step = RepresentationPath(ends, whole, depth, found.sigma, b, weights[:1])
+        return hamiltonian_identity(step, gamma0).details["error"]
+
+    assert error(a[4] + velocity) < 1e-8
+    assert error(a[4]) > 1e-3
 
 
 def test_a_scalar_linear_flow_in_closed_form() -> None:
@@ -109,29 +110,16 @@ def test_a_network_with_critical_weights_tends_to_the_flow() -> None:
     assert math.log2(coarse / fine) == pytest.approx(1, abs=0.15)
 
 
-def test_a_flow_that_cannot_be_followed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flow_that_cannot_be_followed_is_an_error() -> None:
     a, b = drawn(3, 2, seed=1), drawn(3, 2, seed=2)
     with pytest.raises(NumericalError, match="the flow diverges, or turns too fast to follow, at p = 0"):
         flow(a, b, 30.0, sigma="identity", tolerance=1e-6)
-    monkeypatch.setattr("fathometer.leaky.dynamics.MAX_EVALUATIONS", 50)
-    with pytest.raises(NumericalError, match="smaller momenta"):
-        flow(*start(), 3.0)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"effective_depth": 0.0}, "effective_depth: expected a finite number > 0"),
-        ({"method": "Euler"}, "method: expected one of DOP853, RK45"),
-        ({"tolerance": 1.0}, "tolerance"),
-        ({"tolerance": 1e-20}, "tolerance"),
-        ({"momentum": torch.ones(4, 8)}, "of one shape"),
-        ({"momentum": torch.full((5, 8), math.inf)}, "finite A and B"),
-        ({"sigma": "gelu"}, "sigma: expected"),
-    ],
+    ("b", "message"),
+    [(torch.ones(4, 8), "of one shape"), (torch.full((5, 8), math.inf), "finite A and B")],
 )
-def test_invalid_arguments_of_a_flow(change: dict[str, Any], message: str) -> None:
-    a, b = start()
-    change = dict(change)
+def test_momenta_that_do_not_fit_are_refused(b: Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        flow(a, change.pop("momentum", b), change.pop("effective_depth", 1.0), **change)
+        flow(start()[0], b, 1.0)

@@ -10,18 +10,18 @@ from torch import nn
 
 from fathometer import measure
 from fathometer.errors import InputError
-from fathometer.leaky import LeakyResNet, equidistant, given, irregular, measure_path, path_through
+from fathometer.leaky import LeakyResNet, custom_steps, equidistant, irregular, measure_path, path_through
 from fathometer.leaky.steps import places, rebalanced
 
 
 def test_the_layer_is_the_formula_of_section_3() -> None:
     net = LeakyResNet(4, 3, width=6, effective_depth=2.0, steps=irregular(5, 0.9), seed=3).double()
     x = torch.randn(7, 4, dtype=torch.float64)
-    a = (net.inward @ x.T).detach().numpy()
+    a = (net.input_map @ x.T).detach().numpy()
     for rho, weight in zip(net.steps.numpy(), net.weights.detach().numpy(), strict=True):
         bent = np.vstack([np.maximum(a, 0), np.ones((1, 7))])
         a = (1 - rho * 2.0) * a + rho * weight @ bent
-    assert np.allclose(net(x).detach().numpy(), (net.outward.detach().numpy() @ a).T, atol=1e-14)
+    assert np.allclose(net(x).detach().numpy(), (net.output_map.detach().numpy() @ a).T, atol=1e-14)
     assert np.allclose(net.representations(x)[-1].detach().numpy(), a, atol=1e-14)
 
 
@@ -67,9 +67,9 @@ def test_measuring_it_as_any_network_gives_the_numbers_of_its_path() -> None:
 def test_fixed_maps_do_not_learn() -> None:
     for maps, learned in (("learned", True), ("fixed", False), ("identity", False)):
         net = LeakyResNet(4, 2, width=8, effective_depth=1.0, steps=3, maps=maps)  # type: ignore[arg-type]
-        assert net.inward.requires_grad is learned
-        assert net.outward.requires_grad is learned
-    assert torch.equal(net.inward[:4], torch.eye(4))
+        assert net.input_map.requires_grad is learned
+        assert net.output_map.requires_grad is learned
+    assert torch.equal(net.input_map[:4], torch.eye(4))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5, 8, 19, 20])
@@ -135,5 +135,5 @@ def test_bad_networks(arguments: dict[str, object], message: str) -> None:
 def test_given_steps_are_kept_as_they_are(kind: Callable[[list[float]], Any]) -> None:
     net = LeakyResNet(4, 4, width=8, effective_depth=1.0, steps=kind([0.5, 0.25, 0.25]))
     assert net.steps.tolist() == [0.5, 0.25, 0.25]
-    assert torch.equal(given(irregular(11, 0.3)), irregular(11, 0.3))
-    assert given([0.5, 0.5 + 1e-7]).sum().item() == pytest.approx(1, abs=1e-15)
+    assert torch.equal(custom_steps(irregular(11, 0.3)), irregular(11, 0.3))
+    assert custom_steps([0.5, 0.5 + 1e-7]).sum().item() == pytest.approx(1, abs=1e-15)

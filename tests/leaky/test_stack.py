@@ -16,7 +16,7 @@ from tests.leaky.networks import nets_and_tasks, stack
 
 def loss(net: LeakyResNet, task: Task, decay: float) -> torch.Tensor:
     norms = (net.steps[:, None, None] * net.weights.square()).sum()
-    norms = norms + net.inward.square().sum() + net.outward.square().sum()
+    norms = norms + net.input_map.square().sum() + net.output_map.square().sum()
     return (net(task.x.to(net.weights.dtype)) - task.y).square().mean() + decay / 2 * norms
 
 
@@ -31,8 +31,8 @@ def test_gradients_are_those_of_autograd(sigma: str) -> None:
         assert (losses.error + losses.decay)[number].item() == pytest.approx(value.item(), abs=1e-12)
         for ours, theirs in (
             (together.gradients.weights[:, number], net.weights.grad),
-            (together.gradients.inward[number], net.inward.grad),
-            (together.gradients.outward[number], net.outward.grad),
+            (together.gradients.input_map[number], net.input_map.grad),
+            (together.gradients.output_map[number], net.output_map.grad),
         ):
             assert theirs is not None
             assert theirs.abs().max() > 1e-6
@@ -82,14 +82,14 @@ def test_adam_is_that_of_torch() -> None:
         theirs.step()
         schedule_of_torch.step()
     assert (together.parameters.weights[:, 0] - nets[0].weights).abs().max() < 1e-10
-    assert (together.parameters.inward[0] - nets[0].inward).abs().max() < 1e-10
+    assert (together.parameters.input_map[0] - nets[0].input_map).abs().max() < 1e-10
 
 
 def test_descent_is_that_of_torch_and_fixed_maps_stay() -> None:
     net = LeakyResNet(6, 5, width=9, effective_depth=2.0, steps=4, maps="fixed").double()
     task = nets_and_tasks()[1][0]
     together = Stack([net], [task], [0.02], torch.device("cpu"), torch.float64)
-    before = together.parameters.inward.clone()
+    before = together.parameters.input_map.clone()
     ours, theirs = Descent(together, [0.05], torch.ones(5)), torch.optim.SGD(net.parameters(), 0.05)
     for _ in range(5):
         ours.step()
@@ -97,7 +97,7 @@ def test_descent_is_that_of_torch_and_fixed_maps_stay() -> None:
         loss(net, task, 0.02).backward()
         theirs.step()
     assert (together.parameters.weights[:, 0] - net.weights).abs().max() < 1e-13
-    assert torch.equal(together.parameters.inward, before)
+    assert torch.equal(together.parameters.input_map, before)
 
 
 def test_the_cosine_is_flat_then_falls_to_its_floor() -> None:

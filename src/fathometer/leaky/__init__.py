@@ -22,7 +22,7 @@ from fathometer.leaky.schemes import (
     project_paths,
     seed_differences,
 )
-from fathometer.leaky.steps import equidistant, given, irregular
+from fathometer.leaky.steps import custom_steps, equidistant, irregular
 from fathometer.leaky.sweeping import sweep
 from fathometer.leaky.teacher import Task, Teacher, own_task
 
@@ -46,11 +46,11 @@ __all__ = [
     "Task",
     "Teacher",
     "criticality",
+    "custom_steps",
     "equidistant",
     "exact_cost",
     "flow",
     "gamma_of",
-    "given",
     "grid",
     "hamiltonians",
     "held_out_errors",

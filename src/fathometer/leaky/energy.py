@@ -37,23 +37,12 @@ class Hamiltonians(NamedTuple):
     averaged: Tensor
 
 
-class Energies(NamedTuple):
-    """Stable energies of each layer, `[layers]`, with K_p + γ_p I in the place of K_p."""
+class KernelProducts(NamedTuple):
+    """Of each layer, `[layers]`, in the norm of K_p + γ_p I at its start."""
 
-    kinetic: Tensor  # 1/(2L̃) ‖∂A‖²
-    potential: Tensor  # −L̃/2 ‖A‖²
-    # ⟨∂A, A⟩ = Tr[∂A (K + γI)⁻¹ Aᵀ]; the paper writes a factor L̃ before it, which is not there
-    cross: Tensor
-
-    @property
-    def hamiltonian(self) -> Tensor:
-        """H_γ = 1/(2L̃) ‖∂A‖² − L̃/2 ‖A‖² (caption of Figure 1)."""
-        return self.kinetic + self.potential
-
-    @property
-    def lagrangian(self) -> Tensor:
-        """1/(2L̃) ‖L̃A + ∂A‖², as the sum of three terms (section 1.3)."""
-        return self.kinetic + self.cross - self.potential
+    moving: Tensor  # ‖∂A‖²; the kinetic energy is ‖∂A‖²/(2L̃)
+    cross: Tensor  # ⟨∂A, A⟩ = Tr[∂A (K + γI)⁻¹ Aᵀ]
+    standing: Tensor  # ‖A‖², the cost of identity with bias; the potential energy is −L̃/2 ‖A‖²
 
 
 def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
@@ -141,37 +130,16 @@ def hamiltonians(path: RepresentationPath) -> Hamiltonians:
     return Hamiltonians(staggered, plain, (staggered + plain) / 2)
 
 
-def energies(path: RepresentationPath, gamma0: float = GAMMA) -> Energies:
-    """Compute kinetic and potential energy at the start of each layer, with ∂A = (A_l − A_{l−1}) / ρ_l."""
-    depth = require_depth(path.effective_depth)
-    a, velocity = path.representations[:-1], path.velocities
-    kernel, gamma = with_ones(path.images[:-1]), gamma_of(path.images[:-1], gamma0)
-    moving, cross, standing = _products(velocity, a, kernel, gamma)
-    return Energies(moving / (2 * depth), -depth / 2 * standing, cross)
+def kernel_products(path: RepresentationPath, gamma: Tensor) -> KernelProducts:
+    """Compute the products of A and ∂A = (A_l − A_{l−1}) / ρ_l at the start of each layer.
 
-
-def stable_identity(
-    a: Tensor, b: Tensor, velocity: Tensor, sigma: Nonlinearity, effective_depth: float, gamma: Tensor | float
-) -> tuple[Tensor, Tensor]:
-    """Compute both sides of −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI (appendix A.2), `[...]`.
-
-    They agree on an exact flow. In a network take A_{l−1}, B_l and `path.velocities`: they agree as far as
-    its weights are critical.
+    Args:
+        path: the path.
+        gamma: γ_p of each layer, `[layers]`; where it is 0, all but 0 is infinite.
     """
-    depth = require_depth(effective_depth)
-    ridge = torch.as_tensor(gamma, dtype=a.dtype, device=a.device).expand(a.shape[:-2])
-    kernel = with_ones(sigma.function(a))
-    moved = velocity / depth + ridge[..., None, None] * b
-    right = kernel_norm2(a, kernel, ridge) - kernel_norm2(moved, kernel, ridge) + ridge * squares(b)
-    return in_dimensions(hamiltonian(a, b, sigma, depth), depth), right
-
-
-def path_lengths(path: RepresentationPath, gamma0: float = GAMMA) -> tuple[float, float]:
-    """Compute ∫‖∂A‖ dp in the Euclidean norm, and in that of K_p + γ_p I (Theorem 4, Figure 3)."""
-    moves = path.representations.diff(dim=0)
-    kernel, gamma = with_ones(path.images[:-1]), gamma_of(path.images[:-1], gamma0)
-    lengths = squares(moves).sqrt(), kernel_norm2(moves, kernel, gamma).sqrt()
-    return lengths[0].sum().item(), lengths[1].sum().item()
+    return KernelProducts(
+        *_products(path.velocities, path.representations[:-1], with_ones(path.images[:-1]), gamma)
+    )
 
 
 def exact_cost(a: Tensor, s: Tensor) -> Tensor:

@@ -21,17 +21,17 @@ from fathometer.gauges.affinity import AffinityScores
 from fathometer.gauges.spectrum import squares
 from fathometer.leaky.energy import (
     GAMMA,
+    KernelProducts,
     balance,
     criticality,
-    energies,
     exact_cost,
+    gamma_of,
     hamiltonians,
     in_dimensions,
-    path_lengths,
+    kernel_products,
 )
 from fathometer.leaky.model import HOMOGENEOUS, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import check_positive
 from fathometer.transport.arrays import check_finite
 
 CRITICAL = 0.1
@@ -99,23 +99,18 @@ def measure_path(
     check_finite(path.representations, "representations")
     spectra = torch.linalg.svdvals(path.representations)
     weight_spectra = None if path.weights is None else torch.linalg.svdvals(path.weights)
+    products = kernel_products(path, gamma_of(path.images[:-1], gamma0))
     points = _points(path, spectra, gamma0, affinity)
-    layers = _layers(path, weight_spectra, gamma0)
-    summary = _summary(path, points, layers, weight_spectra, gamma0)
+    layers = _layers(path, weight_spectra, products)
+    summary = _summary(path, points, layers, weight_spectra, products)
     if warn and summary["crit"] > CRITICAL:
         warnings.warn(
             f"the weights are not at a critical point: median ‖W − L̃Bσᵀ‖/‖W‖ is {summary['crit']:.2g}, above "
             f"{CRITICAL:g}; the Hamiltonian means little there, train longer or with a smaller learning rate",
             stacklevel=3,  # the caller, beyond no_grad
         )
-    return PathMeasures(
-        points,
-        layers,
-        _array(spectra),
-        None if weight_spectra is None else _array(weight_spectra),
-        summary,
-        gamma0,
-    )
+    weight_values = None if weight_spectra is None else _array(weight_spectra)
+    return PathMeasures(points, layers, _array(spectra), weight_values, summary, gamma0)
 
 
 class BottleneckRank(NamedTuple):
@@ -142,7 +137,6 @@ def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
         >>> rank, round(gap, 3), layer
         (2, 19.5, 2)
     """
-    check_positive("effective_depth", effective_depth)
     layer = int(stable_ranks(spectra).argmin())
     values = spectra[layer].tolist()
     rank = sum(value > effective_depth / 2 for value in values)
@@ -177,7 +171,9 @@ def _points(path: RepresentationPath, spectra: Tensor, gamma0: float, affinity: 
     return table
 
 
-def _layers(path: RepresentationPath, weight_spectra: Tensor | None, gamma0: float) -> pd.DataFrame:
+def _layers(
+    path: RepresentationPath, weight_spectra: Tensor | None, products: KernelProducts
+) -> pd.DataFrame:
     a, depth = path.representations, path.effective_depth
     columns = dict.fromkeys(
         "p step hamiltonian hamiltonian_plain hamiltonian_averaged hamiltonian_stable kinetic potential "
@@ -186,10 +182,8 @@ def _layers(path: RepresentationPath, weight_spectra: Tensor | None, gamma0: flo
     )
     columns |= {"p": path.places[:-1], "step": path.steps, "move": _norm(a.diff(dim=0)) / _norm(a[1:])}
     if depth > 0:
-        found = energies(path, gamma0)
-        columns["hamiltonian_stable"] = in_dimensions(found.hamiltonian, depth)
-        columns["kinetic"] = -in_dimensions(found.kinetic, depth)
-        columns["potential"] = in_dimensions(found.potential, depth)
+        columns["kinetic"], columns["potential"] = products.moving / depth**2, products.standing
+        columns["hamiltonian_stable"] = columns["potential"] - columns["kinetic"]
     if path.weights is not None and weight_spectra is not None:
         columns["weight_norm"], columns["bias_norm"] = _norm(path.weights), path.weights[..., -1].norm(dim=-1)
         columns["weight_stable_rank"] = stable_ranks(weight_spectra)
@@ -209,7 +203,7 @@ def _summary(
     points: pd.DataFrame,
     layers: pd.DataFrame,
     weight_spectra: Tensor | None,
-    gamma0: float,
+    products: KernelProducts,
 ) -> dict[str, float]:
     summary: dict[str, float] = {}
     for name in ("hamiltonian", "hamiltonian_stable"):
@@ -223,27 +217,18 @@ def _summary(
         )
         if path.momenta is not None and path.sigma.name in HOMOGENEOUS:
             summary["balance_error"] = balance(path).error
-    euclidean, kernel = _lengths(path, layers, gamma0)
+    length = _norm(path.representations.diff(dim=0)).sum().item()
     narrow = points["cost_of_identity"] <= summary["cost_of_identity"] + BOTTLENECK
-    momentum = points["momentum_norm"]
     summary |= {
         "crit": layers["crit"].median(),
-        "length": euclidean,
-        "length_per_root_n": euclidean / math.sqrt(path.representations.shape[-1]),
-        "length_kernel": kernel,
-        "momentum": momentum.median(),
-        "momentum_max": momentum.max(),
+        "length": length,
+        "length_per_root_n": length / math.sqrt(path.representations.shape[-1]),
+        "length_kernel": (path.steps * products.moving.sqrt()).sum().item(),
+        "momentum": points["momentum_norm"].median(),
+        "momentum_max": points["momentum_norm"].max(),
         "affinity": points.loc[narrow, "affinity"].max(),
     }
     return {name: value if isinstance(value, int) else float(value) for name, value in summary.items()}
-
-
-def _lengths(path: RepresentationPath, layers: pd.DataFrame, gamma0: float) -> tuple[float, float]:
-    """Compute `path_lengths` from the kinetic energies if they are known: ‖∂A‖ = L̃ √kinetic."""
-    if path.effective_depth == 0:
-        return path_lengths(path, gamma0)
-    kernel = path.effective_depth * (layers["step"] * layers["kinetic"] ** 0.5).sum()
-    return _norm(path.representations.diff(dim=0)).sum().item(), float(kernel)
 
 
 def _norm(a: Tensor) -> Tensor:

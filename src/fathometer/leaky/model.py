@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError, check_whole
-from fathometer.leaky.steps import check_choice, check_positive, equidistant, given, warn_of_long_steps
+from fathometer.leaky.steps import check_choice, check_positive, custom_steps, equidistant, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
@@ -90,8 +90,8 @@ class LeakyResNet(nn.Module):
 
     Attributes:
         weights: W, `[layers, width, width + 1]`.
-        inward: the input map, `[width, inputs]`.
-        outward: the output map, `[outputs, width]`.
+        input_map: the input map, `[width, inputs]`.
+        output_map: the output map, `[outputs, width]`.
         steps: ρ, `[layers]`.
 
     Args:
@@ -131,7 +131,7 @@ class LeakyResNet(nn.Module):
     ) -> None:
         super().__init__()
         check_shape(inputs, outputs, width, effective_depth, maps)
-        rho = equidistant(steps) if isinstance(steps, int) else given(steps)
+        rho = equidistant(steps) if isinstance(steps, int) else custom_steps(steps)
         if warn:
             warn_of_long_steps(rho, effective_depth)
         self.effective_depth, self.sigma, self.maps = float(effective_depth), nonlinearity(sigma), maps
@@ -144,33 +144,33 @@ class LeakyResNet(nn.Module):
         weights[:, :, -1] = 0
         weights[:, :, :-1] += effective_depth * torch.eye(width, dtype=torch.float64)
         if maps == "identity":
-            inward, outward = (torch.eye(*shape) for shape in ((width, inputs), (outputs, width)))
+            input_map, output_map = (torch.eye(*shape) for shape in ((width, inputs), (outputs, width)))
         else:
-            inward = normal(width, inputs) / math.sqrt(inputs)
-            outward = normal(outputs, width) / math.sqrt(width)
+            input_map = normal(width, inputs) / math.sqrt(inputs)
+            output_map = normal(outputs, width) / math.sqrt(width)
         dtype = dtype or torch.get_default_dtype()
         self.weights = nn.Parameter(weights.to(dtype))
-        self.inward = nn.Parameter(inward.to(dtype), requires_grad=maps == "learned")
-        self.outward = nn.Parameter(outward.to(dtype), requires_grad=maps == "learned")
+        self.input_map = nn.Parameter(input_map.to(dtype), requires_grad=maps == "learned")
+        self.output_map = nn.Parameter(output_map.to(dtype), requires_grad=maps == "learned")
         self.register_buffer("steps", rho.to(dtype))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `[samples, inputs]` to `[samples, outputs]`."""
-        a = x @ self.inward.mT
+        a = x @ self.input_map.mT
         for step, weight in zip(self.steps, self.weights, strict=True):
             a = next_layer(a, weight, step, self.effective_depth, self.sigma)
-        return a @ self.outward.mT
+        return a @ self.output_map.mT
 
     def representations(self, x: Tensor) -> Tensor:
         """Compute A_0 … A_L, `[layers + 1, width, samples]`, for x `[samples, inputs]`."""
-        start = (x @ self.inward.mT).mT
+        start = (x @ self.input_map.mT).mT
         return through_layers(start, self.weights, self.steps, self.effective_depth, self.sigma)
 
     def extra_repr(self) -> str:
         """Say what `print` shows."""
         layers, width, _ = self.weights.shape
         return (
-            f"{self.inward.shape[1]} → {width} → {self.outward.shape[0]}, effective_depth="
+            f"{self.input_map.shape[1]} → {width} → {self.output_map.shape[0]}, effective_depth="
             f"{self.effective_depth:g}, layers={layers}, sigma={self.sigma.name}, maps={self.maps}"
         )
 

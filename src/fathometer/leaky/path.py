@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError
 from fathometer.leaky.model import LeakyResNet, Nonlinearity, nonlinearity, through_layers
-from fathometer.leaky.steps import check_positive, equidistant, given, places
+from fathometer.leaky.steps import check_positive, custom_steps, equidistant, places
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,12 +82,14 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
         decay: λ.
     """
     check_positive("decay", decay)
-    weights, inward, outward = (t.detach().double() for t in (net.weights, net.inward, net.outward))
+    weights, input_map, output_map = (
+        t.detach().double() for t in (net.weights, net.input_map, net.output_map)
+    )
     steps, depth = net.steps.double(), net.effective_depth
-    x, y = (torch.as_tensor(side).to(inward) for side in (x, y))
-    _check_data(x, y, inward.shape[1], outward.shape[0])
-    forward = through_layers(inward @ x.mT, weights, steps, depth, net.sigma)
-    backward = [2 / (decay * y.numel()) * outward.mT @ (y.mT - outward @ forward[-1])]
+    x, y = (torch.as_tensor(side).to(input_map) for side in (x, y))
+    _check_data(x, y, input_map.shape[1], output_map.shape[0])
+    forward = through_layers(input_map @ x.mT, weights, steps, depth, net.sigma)
+    backward = [2 / (decay * y.numel()) * output_map.mT @ (y.mT - output_map @ forward[-1])]
     for step, weight, a in zip(steps.flip(0), weights.flip(0), forward[:-1].flip(0), strict=True):
         b = backward[-1]
         slope = net.sigma.slope(net.sigma.function(a))
@@ -108,7 +110,7 @@ def path_through(
             f"expected [points, width, samples] with two points or more, got {list(representations.shape)}",
             parameter="representations",
         )
-    rho = equidistant(len(representations) - 1) if steps is None else given(steps)
+    rho = equidistant(len(representations) - 1) if steps is None else custom_steps(steps)
     if len(rho) != len(representations) - 1:
         raise InputError(
             f"expected {len(representations) - 1}, one fewer than points, got {len(rho)}", parameter="steps"

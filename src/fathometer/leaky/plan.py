@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError, check_whole, did_you_mean
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
-from fathometer.leaky.steps import check_choice, check_positive, equidistant, given, irregular
+from fathometer.leaky.steps import check_choice, check_positive, custom_steps, equidistant, irregular
 from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
@@ -74,7 +74,7 @@ class Design:
         if (self.scheme == "given") != (self.steps is not None):
             raise InputError("expected steps if the scheme is `given`, and only then", parameter="steps")
         if self.steps is not None:
-            given(self.steps)  # refuses bad ones; those that are good are kept as they are
+            custom_steps(self.steps)  # refuses bad ones; those that are good are kept as they are
             object.__setattr__(self, "steps", tuple(float(step) for step in self.steps))
             if len(self.steps) != self.layers:
                 raise InputError(
@@ -104,7 +104,7 @@ class Design:
     def initial_steps(self) -> Tensor:
         """Make ρ as it is before training: adaptive steps begin as equidistant ones."""
         if self.steps is not None:
-            return given(self.steps)
+            return custom_steps(self.steps)
         if self.scheme == "irregular":
             return irregular(self.layers, self.irregularity)
         return equidistant(self.layers)

@@ -30,13 +30,11 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-HISTORY = ["epoch", "error", "decay", "crit"]
-"""The columns of a history."""
-
 
 def history_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Make a table from the rows of a history; raise `ValueError` if the epochs do not increase."""
-    table = pd.DataFrame(rows, columns=HISTORY).astype(float).astype({"epoch": int})
+    table = pd.DataFrame(rows, columns=["epoch", "error", "decay", "crit"])
+    table = table.astype(float).astype({"epoch": int})
     if not table["epoch"].is_monotonic_increasing or (table["epoch"] < 0).any():
         raise ValueError("epochs of a history increase")
     return table

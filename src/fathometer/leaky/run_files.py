@@ -23,7 +23,7 @@ from torch import Tensor
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
-from fathometer.leaky.steps import given
+from fathometer.leaky.steps import custom_steps
 from fathometer.leaky.teacher import Task
 from fathometer.results.files import (
     WriteError,
@@ -117,12 +117,17 @@ def claimed(path: Path) -> Iterator[None]:
 
 
 class SweepFolder:
-    """The folder of one sweep, with the designs and data of all networks, and how they are trained."""
+    """The folder of one sweep, with the designs and data of all networks, and how they are trained.
+
+    Attributes:
+        provenance: None until all is done.
+    """
 
     def __init__(self, path: Path, plan: _Plan, entries: dict[str, Any], tasks: Sequence[Task]) -> None:
         self.path, self.designs, self.tasks, self.recipe = path, plan.designs, list(tasks), plan.recipe
+        self.provenance = plan.provenance
+        self._entries = entries  # of the file: in the typed plan, 7 has become 7.0, with another digest
         data = {id(task): weights_hash(task.tensors) for task in tasks}
-        # From the entries of the file: in the typed plan, 7 has become 7.0.
         self._digests = [
             hashlib.sha256(json.dumps([design, entries["recipe"], data[id(task)]]).encode()).hexdigest()
             for design, task in zip(entries["designs"], tasks, strict=True)
@@ -135,31 +140,24 @@ class SweepFolder:
         """Write the plan and the data into a folder that is held; the plan comes last."""
         if any(entry.name != LOCK and not entry.match("task-*.safetensors") for entry in path.iterdir()):
             raise InputError(f"{path}: expected a new or empty folder, since it holds no sweep to resume")
+        for left in path.glob("task-*.safetensors"):  # by a killed process
+            left.unlink()
         distinct = list({id(task): task for task in tasks}.values())
-        places = {id(task): number for number, task in enumerate(distinct)}
-        plan = _Plan(recipe, list(designs), [places[id(task)] for task in tasks])
+        numbers = {id(task): number for number, task in enumerate(distinct)}
+        plan = _Plan(recipe, list(designs), [numbers[id(task)] for task in tasks])
         folder = cls(path, plan, asdict(plan), tasks)
-        folder._remove_tasks()  # left by a killed process
-        try:
-            for number, task in enumerate(distinct):
-                facts = {"rank": task.rank, "description": task.description}
-                write_tensors(folder._file("task", number), task.tensors, facts)
-            folder._write(asdict(plan))
-        except BaseException:
-            folder._remove_tasks()
-            raise
+        for number, task in enumerate(distinct):
+            facts = {"rank": task.rank, "description": task.description}
+            write_tensors(folder._file("task", number), task.tensors, facts)
+        folder._write_plan()
         return folder
 
     @classmethod
     def open(cls, path: Path) -> SweepFolder:
         """Open a folder that `create` made."""
         plan, entries = _read_plan(path)
-        found = {number: _task(path / f"task-{number:03}.safetensors") for number in set(plan.tasks)}
+        found = {number: _read_task(path / f"task-{number:03}.safetensors") for number in set(plan.tasks)}
         return cls(path, plan, entries, [found[number] for number in plan.tasks])
-
-    def same_plan(self, designs: Sequence[Design], recipe: Recipe) -> bool:
-        """Say whether the folder belongs to this sweep."""
-        return self.designs == list(designs) and self.recipe == recipe
 
     def write_network(self, number: int, run: LeakyRun) -> None:
         """Write a trained network."""
@@ -181,7 +179,7 @@ class SweepFolder:
         net = design.network(task.x.shape[1], task.y.shape[1])
         try:
             net.load_state_dict(tensors)
-            given(net.steps)
+            custom_steps(net.steps)
             if facts["diverged"] is None and not all(t.isfinite().all() for t in net.state_dict().values()):
                 raise ValueError("weights that are not finite")
             return LeakyRun(design, task, net, history_table(facts["history"]), facts["diverged"])
@@ -213,8 +211,8 @@ class SweepFolder:
 
     def finish(self, provenance: Provenance) -> None:
         """Write the provenance, when all is done."""
-        _, entries = _read_plan(self.path)
-        self._write({**entries, "provenance": provenance.as_dict()})
+        self._entries["provenance"] = provenance.as_dict()
+        self._write_plan()
 
     def networks(self) -> dict[int, LeakyRun]:
         """Read all trained networks, by number."""
@@ -223,11 +221,6 @@ class SweepFolder:
             for number in range(len(self.designs))
             if self._file("network", number).exists()
         }
-
-    def provenance(self) -> Provenance | None:
-        """Read the provenance; None until all is done."""
-        plan, _ = _read_plan(self.path)
-        return plan.provenance
 
     def sweep(self) -> LeakySweep:
         """Read the result; raise an error until every network is trained."""
@@ -238,18 +231,14 @@ class SweepFolder:
                 f"{self.path}: {missing} of {len(self.designs)} networks are not trained yet; "
                 "run the same training again with resume"
             )
-        return LeakySweep(tuple(found.values()), self.recipe, self.provenance() or Provenance())
-
-    def _remove_tasks(self) -> None:
-        for path in self.path.glob("task-*.safetensors"):
-            path.unlink()
+        return LeakySweep(tuple(found.values()), self.recipe, self.provenance or Provenance())
 
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:03}.safetensors"
 
-    def _write(self, entries: dict[str, Any]) -> None:
+    def _write_plan(self) -> None:
         with complete_file(self.path / PLAN) as part:
-            text = json.dumps({"schema": SCHEMA, "version": VERSION, **entries}, indent=1)
+            text = json.dumps({"schema": SCHEMA, "version": VERSION, **self._entries}, indent=1)
             part.write_text(text + "\n", "utf-8")
 
 
@@ -298,7 +287,7 @@ def _read_plan(folder: Path) -> tuple[_Plan, dict[str, Any]]:
     return plan, entries
 
 
-def _task(path: Path) -> Task:
+def _read_task(path: Path) -> Task:
     tensors, facts = read_tensors(path, _TaskFacts)
     try:
         x, y, x_test, y_test = (tensors[name].double() for name in ("x", "y", "x_test", "y_test"))
@@ -314,7 +303,7 @@ def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, durable: bool = False
 ) -> None:
     """Write a file; it appears when it is complete, and with `durable` survives a loss of power."""
-    _, torch_format = _safetensors()
+    torch_format = _safetensors().torch
     with complete_file(path, durable=durable) as part:
         # Copies, since safetensors refuses tensors that share memory, as x and y of an autoencoder do.
         whole = {
@@ -326,12 +315,12 @@ def write_tensors(
 
 def read_tensors(path: Path, kind: Any) -> TensorFile:
     """Read a file; raise an error unless its facts are of this kind, a `TypedDict`."""
-    safetensors, _ = _safetensors()
+    safetensors = _safetensors()
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             # Not by `strict_json`: shortly before a training diverges, `crit` may be NaN.
             facts = msgspec.convert(json.loads((file.metadata() or {})["facts"]), kind)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {_present_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (KeyError, ValueError, RecursionError, safetensors.SafetensorError) as error:
@@ -339,10 +328,15 @@ def read_tensors(path: Path, kind: Any) -> TensorFile:
     return TensorFile(tensors, facts)
 
 
-def _safetensors() -> tuple[Any, Any]:
+def _present_name(name: str) -> str:
+    """Return the name of a tensor; in older files, that of a map was another."""
+    return name.replace("inward", "input_map").replace("outward", "output_map")
+
+
+def _safetensors() -> Any:
     try:
         import safetensors
         import safetensors.torch
     except ImportError as error:
         raise MissingExtraError("safetensors", "leaky", "a folder of trained networks") from error
-    return safetensors, safetensors.torch
+    return safetensors

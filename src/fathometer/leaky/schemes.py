@@ -34,7 +34,7 @@ class Projection(NamedTuple):
 
 def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:
     """Tabulate `layers`, `scheme`, `seed` and `test_error` of every network that did not diverge."""
-    runs = _finished(sweep)
+    runs = sweep.trained
     check_alike(runs, "layers", "scheme")
     rows = [(r.design.layers, r.design.scheme, r.design.seed, r.test_error) for r in runs]
     table = pd.DataFrame(rows, columns=["layers", "scheme", "seed", "test_error"])
@@ -55,11 +55,10 @@ def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
 
     Seeds without either of the two are left out.
     """
-    schemes = sorted({run.design.scheme for run in _finished(sweep)})
+    schemes = sorted({run.design.scheme for run in sweep.trained})
     if BASELINE not in schemes or len(schemes) < 2:
-        got = ", ".join(schemes) or "no network that did not diverge"
         raise InputError(
-            f"schemes: expected {BASELINE} steps and some other, got {got}; train both, with "
+            f"schemes: expected {BASELINE} steps and some other, got {', '.join(schemes)}; train both, with "
             'grid(design, scheme=["equidistant", "adaptive"])'
         )
     table = held_out_errors(sweep)
@@ -88,8 +87,10 @@ def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
     rows = []
     for (layers, scheme), group in seed_differences(sweep).groupby(["layers", "scheme"], sort=True):
         values = group["difference"].to_numpy(float)
-        mean, half = float(values.mean()), _half_width(values)
-        rows.append((layers, scheme, mean, mean - half, mean + half, int((values < 0).sum()), len(values)))
+        mean, half, count = float(values.mean()), math.nan, len(values)
+        if count > 1:
+            half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / math.sqrt(count)
+        rows.append((layers, scheme, mean, mean - half, mean + half, int((values < 0).sum()), count))
     return pd.DataFrame(rows, columns=["layers", "scheme", "mean", "low", "high", "wins", "seeds"])
 
 
@@ -132,14 +133,3 @@ def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
             f"sweep: expected networks that differ only in {', '.join((*free, 'seed'))}, got several values "
             f"of {', '.join(differing)}; keep one: dataclasses.replace(sweep, runs=tuple(sweep.chosen(…)))"
         )
-
-
-def _finished(sweep: LeakySweep) -> list[LeakyRun]:
-    return [run for run in sweep.runs if run.diverged is None]
-
-
-def _half_width(values: npt.NDArray[np.float64]) -> float:
-    count = len(values)
-    if count < 2:
-        return math.nan
-    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / math.sqrt(count))

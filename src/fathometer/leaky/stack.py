@@ -26,8 +26,8 @@ class Parameters(NamedTuple):
 
     # W, `[layers, S, width, width + 1]`, on a GPU with columns of zeros up to a multiple of 4
     weights: Tensor
-    inward: Tensor  # `[S, width, inputs]`
-    outward: Tensor  # `[S, outputs, width]`
+    input_map: Tensor  # `[S, width, inputs]`
+    output_map: Tensor  # `[S, outputs, width]`
 
 
 class Losses(NamedTuple):
@@ -80,7 +80,7 @@ class Stack:
         weights = torch.zeros(layers, len(nets), width, padded, device=device, dtype=dtype)
         weights[..., :columns] = put([net.weights for net in nets], 1)
         self.parameters = Parameters(
-            weights, put([net.inward for net in nets]), put([net.outward for net in nets])
+            weights, put([net.input_map for net in nets]), put([net.output_map for net in nets])
         )
         self.gradients = Parameters(*map(torch.zeros_like, self.parameters))
         self.depths = put([torch.tensor(net.effective_depth) for net in nets])[:, None, None]
@@ -106,13 +106,13 @@ class Stack:
     @torch.no_grad()
     def residuals(self) -> Tensor:
         """Compute W_out A_L − Y, `[S, outputs, samples]`; the pass keeps σ(A_0) … σ(A_{L−1})."""
-        weights, inward, outward = self.parameters
+        weights, input_map, output_map = self.parameters
         torch.mul(weights, self.steps, out=self._stepped)
-        a = torch.bmm(inward, self.x, out=self._a)
+        a = torch.bmm(input_map, self.x, out=self._a)
         for leak, weight, s in zip(self.leaks, self._stepped, self._s, strict=True):
             self._pointwise.activate(a, s[:, : self.width], leak)
             a.baddbmm_(weight, s)
-        return torch.baddbmm(self.y, outward, a, beta=-1)
+        return torch.baddbmm(self.y, output_map, a, beta=-1)
 
     @torch.no_grad()
     def differentiate(self) -> Tensor:
@@ -123,8 +123,8 @@ class Stack:
         """
         residuals = self.residuals()
         out = residuals * (2 / residuals[0].numel())
-        weights, inward, outward = self.parameters
-        torch.bmm(outward.mT, out, out=self._g[-1])
+        weights, input_map, output_map = self.parameters
+        torch.bmm(output_map.mT, out, out=self._g[-1])
         for layer in range(self.layers, 0, -1):
             g, t, s = self._g[layer], self._g[layer - 1], self._s[layer - 1][:, : self.width]
             torch.bmm(self._stepped[layer - 1][..., : self.width].mT, g, out=t)
@@ -133,18 +133,18 @@ class Stack:
         torch.bmm(self._g[1:].flatten(0, 1), self._s.flatten(0, 1).mT, out=both)
         self.gradients.weights.addcmul_(weights, self.decays).mul_(self.steps)
         if self.learned_maps:
-            torch.bmm(self._g[0], self.x.mT, out=self.gradients.inward).addcmul_(inward, self.decays)
-            torch.bmm(out, self._a.mT, out=self.gradients.outward).addcmul_(outward, self.decays)
+            torch.bmm(self._g[0], self.x.mT, out=self.gradients.input_map).addcmul_(input_map, self.decays)
+            torch.bmm(out, self._a.mT, out=self.gradients.output_map).addcmul_(output_map, self.decays)
         return residuals
 
     @torch.no_grad()
     def losses(self, residuals: Tensor | None = None) -> Losses:
         """Compute the two parts of the loss, from a forward pass or from its residuals."""
         residuals = self.residuals() if residuals is None else residuals
-        weights, inward, outward = self.parameters
+        weights, input_map, output_map = self.parameters
         norms = (self.steps[..., 0] * weights.square().sum(-1)).sum((0, 2))
         if self.learned_maps:
-            norms = norms + inward.square().sum((1, 2)) + outward.square().sum((1, 2))
+            norms = norms + input_map.square().sum((1, 2)) + output_map.square().sum((1, 2))
         return Losses(residuals.square().mean((1, 2)), self.decays[:, 0, 0] / 2 * norms)
 
     @torch.no_grad()
@@ -161,8 +161,8 @@ class Stack:
     @torch.no_grad()
     def moves(self) -> Tensor:
         """Compute ‖A_l − A_{l−1}‖ / ‖A_l‖ in every layer, `[layers, S]`."""
-        weights, inward, _ = self.parameters
-        before, found = inward @ self.x, []
+        weights, input_map, _ = self.parameters
+        before, found = input_map @ self.x, []
         for step, depth_step, weight, s in zip(self.steps, 1 - self.leaks, weights, self._s, strict=True):
             s[:, : self.width] = self.sigma.function(before)
             change = step * (weight @ s) - depth_step * before
@@ -174,24 +174,24 @@ class Stack:
 
     def store(self, which: Sequence[bool]) -> None:
         """Copy the parameters back into some of the networks."""
-        weights, inward, outward = (part.detach().to("cpu", torch.float64) for part in self.parameters)
+        weights, input_map, output_map = (part.detach().to("cpu", torch.float64) for part in self.parameters)
         steps = self.steps[..., 0, 0].to("cpu", torch.float64)
         with torch.no_grad():
             for number, net in enumerate(self._nets):
                 if which[number]:
                     net.weights.copy_(weights[:, number, :, : self.columns])
-                    net.inward.copy_(inward[number])
-                    net.outward.copy_(outward[number])
+                    net.input_map.copy_(input_map[number])
+                    net.output_map.copy_(output_map[number])
                     net.steps.copy_(steps[:, number])
 
     def load_flat(self, points: Tensor) -> None:
         """Set the parameters from one row for each network, as `flattened` makes them."""
-        weights, inward, outward = self.parameters
-        sizes = [weights[:, 0].numel(), inward[0].numel(), outward[0].numel()]
+        weights, input_map, output_map = self.parameters
+        sizes = [weights[:, 0].numel(), input_map[0].numel(), output_map[0].numel()]
         parts = points.split(sizes, 1)
         weights.copy_(parts[0].view(len(self), *weights[:, 0].shape).transpose(0, 1))
-        inward.copy_(parts[1].view_as(inward))
-        outward.copy_(parts[2].view_as(outward))
+        input_map.copy_(parts[1].view_as(input_map))
+        output_map.copy_(parts[2].view_as(output_map))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and steps by name."""

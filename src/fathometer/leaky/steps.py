@@ -16,7 +16,7 @@ from torch import Tensor
 from fathometer.errors import InputError, check_whole
 
 DAMPING = 0.2  # the exponent of an adaptive update; a full one oscillates
-_ROUNDING = 1e-12  # a sum this close to 1 is rounding, and the steps stay as given
+_ROUNDING = 1e-12  # a sum this close to 1 is rounding, and the steps stay as they are
 
 
 def equidistant(layers: int) -> Tensor:
@@ -51,11 +51,11 @@ def irregular(layers: int, a: float = 0.5) -> Tensor:
     return steps / steps.sum()
 
 
-def given(steps: Sequence[float] | Tensor) -> Tensor:
+def custom_steps(steps: Sequence[float] | Tensor) -> Tensor:
     """Take your own steps, which must be positive and have the sum 1.
 
     Example:
-        >>> given([0.2, 0.3, 0.5]).tolist()
+        >>> custom_steps([0.2, 0.3, 0.5]).tolist()
         [0.2, 0.3, 0.5]
     """
     try:

@@ -11,12 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
 
-import pandas as pd
 import torch
 
 from fathometer.errors import InputError, NumericalError, check_device
 from fathometer.leaky.plan import PRESETS, Design, Recipe
-from fathometer.leaky.run import HISTORY, LeakyRun, LeakySweep, in_threads
+from fathometer.leaky.run import LeakyRun, LeakySweep, history_table, in_threads
 from fathometer.leaky.run_files import PLAN, SweepFolder, TensorFile, claimed
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
@@ -75,8 +74,8 @@ def sweep(
         trained = {} if folder is None else folder.networks()
         groups = _groups(designs, tasks, where, folder, trained)
         show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
-        board = _Board(show, sum(len(members) for members, _ in groups) * recipe.epochs)
-        work = _Work(designs, tasks, recipe, where, folder, board)
+        epochs = sum(len(members) for members, _ in groups) * recipe.epochs
+        work = _Work(designs, tasks, recipe, where, folder, show, epochs)
         if where.type == "cpu":
             in_threads(lambda group: work.train(*group), groups, threads, work.stop.set)
         else:
@@ -85,13 +84,12 @@ def sweep(
         trained |= work.runs
         runs = tuple(trained[number] for number in range(len(designs)))
         _check_not_all_diverged(runs, folder)
-        provenance = folder.provenance() if folder is not None and not groups else None
+        provenance = folder.provenance if folder is not None and not groups else None
         if provenance is None:
+            different = len({id(task) for task in tasks})
             provenance = Provenance(
                 model={"name": "LeakyResNet", "networks": len(designs)},
-                data=tasks[0].description
-                if len(set(map(id, tasks))) == 1
-                else {"tasks": len(set(map(id, tasks)))},
+                data=tasks[0].description if different == 1 else {"tasks": different},
                 settings={"recipe": asdict(recipe)},
                 versions=versions(),
                 device=describe_device(where),
@@ -108,26 +106,8 @@ class _Stopped(Exception):  # noqa: N818 (this is not an error)
     """Another network failed, or the user interrupted."""
 
 
-class _Board:
-    """Progress of all groups together."""
-
-    def __init__(self, show: Show, total: int) -> None:
-        self._show, self._total, self._done = show, total, 0
-        self._lock = threading.Lock()
-
-    def add(self, epochs: int, training: Training) -> None:
-        last = [rows[-1] for rows in training.history if rows]
-        note = ""
-        if last:
-            loss = sum(row["error"] + row["decay"] for row in last) / len(last)
-            note = f"loss {loss:.4g}, crit {max(row['crit'] for row in last):.2g}"
-        with self._lock:
-            self._done += epochs
-            self._show(self._done, self._total, note)
-
-
 class _Work:
-    """Trains groups of networks, and writes checkpoints and results."""
+    """Trains groups of networks, shows progress, and writes checkpoints and results."""
 
     def __init__(
         self,
@@ -136,10 +116,13 @@ class _Work:
         recipe: Recipe,
         device: torch.device,
         folder: SweepFolder | None,
-        board: _Board,
+        show: Show,
+        epochs: int,
     ) -> None:
         self._designs, self._tasks, self._recipe = designs, tasks, recipe
-        self._device, self._folder, self._board = device, folder, board
+        self._device, self._folder = device, folder
+        self._show, self._total, self._done = show, epochs, 0
+        self._lock = threading.Lock()
         self.runs: dict[int, LeakyRun] = {}
         self.stop = threading.Event()
 
@@ -149,13 +132,13 @@ class _Work:
         training = Training(designs, tasks, self._recipe, self._device)
         if state is not None:
             training.restore(state)
-            self._board.add(training.done * len(members), training)
+            self._count(training.done * len(members), training)
         saved, interval = time.perf_counter(), CHECKPOINT_EVERY
         while not training.finished:
             before = training.done
             training.advance()
             try:
-                self._board.add((training.done - before) * len(members), training)
+                self._count((training.done - before) * len(members), training)
                 if self.stop.is_set() and not training.finished:
                     raise _Stopped
             except BaseException:
@@ -166,8 +149,19 @@ class _Work:
                 self._checkpoint(members, training)
                 saved = time.perf_counter()
                 interval = max(CHECKPOINT_EVERY, RARELY * (saved - begun))
-        self._board.add((self._recipe.epochs - training.done) * len(members), training)
+        self._count((self._recipe.epochs - training.done) * len(members), training)
         self._keep(members, training)
+
+    def _count(self, epochs: int, training: Training) -> None:
+        """Show the progress of all groups together, with the state of this one."""
+        last = [rows[-1] for rows in training.history if rows]
+        note = ""
+        if last:
+            loss = sum(row["error"] + row["decay"] for row in last) / len(last)
+            note = f"loss {loss:.4g}, crit {max(row['crit'] for row in last):.2g}"
+        with self._lock:
+            self._done += epochs
+            self._show(self._done, self._total, note)
 
     def _checkpoint(self, members: Members, training: Training) -> None:
         if self._folder is not None:
@@ -175,9 +169,8 @@ class _Work:
 
     def _keep(self, members: Members, training: Training) -> None:
         for place, number in enumerate(members):
-            history = pd.DataFrame(training.history[place], columns=HISTORY)
-            net, diverged = training.nets[place], training.diverged[place]
-            run = LeakyRun(self._designs[number], self._tasks[number], net, history, diverged)
+            history, net = history_table(training.history[place]), training.nets[place]
+            run = LeakyRun(self._designs[number], self._tasks[number], net, history, training.diverged[place])
             self.runs[number] = run
             if self._folder is not None:
                 self._folder.write_network(number, run)
@@ -189,19 +182,19 @@ def _folder(
     designs: Sequence[Design], recipe: Recipe, task: Task | None, out: str | Path | None, resume: bool
 ) -> tuple[SweepFolder | None, list[Task]]:
     """Open or create the folder, if there is one, and return it with the data of each network."""
-    if out is not None and resume and (Path(out) / PLAN).exists():
+    if out is not None and (Path(out) / PLAN).exists():
+        if not resume:
+            raise InputError(
+                f"{out}: holds a sweep already; use resume to continue it, or give another folder"
+            )
         folder = SweepFolder.open(Path(out))
-        if not folder.same_plan(designs, recipe):
+        if folder.designs != list(designs) or folder.recipe != recipe:
             raise InputError(f"{out}: holds another sweep; give another folder")
         if task is not None and not folder.tasks[0].same_data(task):
             raise InputError(f"{out}: holds a sweep on other data; give the same data, or another folder")
         return folder, folder.tasks
-    if out is not None and (Path(out) / PLAN).exists():
-        raise InputError(f"{out}: holds a sweep already; use resume to continue it, or give another folder")
     tasks = [task] * len(designs) if task is not None else _drawn(designs)
-    if out is None:
-        return None, tasks
-    return SweepFolder.create(Path(out), designs, tasks, recipe), tasks
+    return None if out is None else SweepFolder.create(Path(out), designs, tasks, recipe), tasks
 
 
 def _drawn(designs: Sequence[Design]) -> list[Task]:
@@ -227,11 +220,12 @@ def _groups(
 ) -> list[tuple[Members, TensorFile | None]]:
     """Decide which networks are trained together, and from which state: as in the checkpoints."""
     groups: list[tuple[Members, TensorFile | None]] = []
-    for members, state in [] if folder is None else folder.checkpoints():
-        if folder is not None and all(number in trained for number in members):
-            folder.remove_checkpoint(members)  # a killed process had no time to
-        else:
-            groups.append((members, state))
+    if folder is not None:
+        for members, state in folder.checkpoints():
+            if all(number in trained for number in members):
+                folder.remove_checkpoint(members)  # a killed process had no time to
+            else:
+                groups.append((members, state))
     known = {*trained, *(number for members, _ in groups for number in members)}
     shapes: dict[object, Members] = {}
     for number, (design, task) in enumerate(zip(designs, tasks, strict=True)):

@@ -128,8 +128,8 @@ class Teacher:
         x = _normal(stream(self.seed, "inputs"), samples + test_samples, self.dimensions[0])
         generator = stream(self.seed, "teacher")
         latent = x
-        for number, (inward, outward) in enumerate(itertools.pairwise(self.dimensions)):
-            latent = _random_network(generator, inward, outward, self.kind)(latent)
+        for number, (inputs, outputs) in enumerate(itertools.pairwise(self.dimensions)):
+            latent = _random_network(generator, inputs, outputs, self.kind)(latent)
             if number < len(self.dimensions) - 2:
                 latent = _whitened(latent)
                 latent = latent.relu() if self.latents == "relu" else latent
@@ -182,12 +182,12 @@ def _matrices(names: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _random_network(
-    generator: torch.Generator, inward: int, outward: int, kind: TeacherKind
+    generator: torch.Generator, inputs: int, outputs: int, kind: TeacherKind
 ) -> Callable[[Tensor], Tensor]:
     def layer(rows: int, columns: int) -> Tensor:
         return _normal(generator, columns, rows) / math.sqrt(columns)
 
-    first, bias, last = layer(HIDDEN, inward), 0.1 * _normal(generator, HIDDEN), layer(outward, HIDDEN)
+    first, bias, last = layer(HIDDEN, inputs), 0.1 * _normal(generator, HIDDEN), layer(outputs, HIDDEN)
     if kind == "fcnn":
         return lambda x: (x @ first + bias).relu() @ last
     blocks: Sequence[Tensor] = [layer(HIDDEN, HIDDEN) for _ in range(BLOCKS)]

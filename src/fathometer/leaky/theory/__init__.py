@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fathometer.leaky.dynamics import solved_path
 from fathometer.leaky.energy import GAMMA, gamma_of
 from fathometer.leaky.model import HOMOGENEOUS
 from fathometer.leaky.path import RepresentationPath
@@ -30,7 +31,6 @@ from fathometer.leaky.theory.identity import (
     stable_rank_bound,
 )
 from fathometer.leaky.theory.linear import linear_flow, middle_term
-from fathometer.leaky.theory.solved import solved_path
 from fathometer.leaky.theory.statement import TRAINED, Statement
 from fathometer.leaky.theory.symmetries import integration_range, output_scaling
 

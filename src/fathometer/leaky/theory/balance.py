@@ -32,21 +32,20 @@ def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
     b_l = L̃ B_l 1. It is the discrete ∂_p Tr[BAᵀ] = ‖b‖²/L̃. Sides are sums over the layers. Without biases the
     difference is measured by the largest ‖W‖²/L̃².
     """
-    found = balance(path)
     momenta, weights = path.require_momenta()
-    gains, claimed = found.changes, found.expected_changes
+    norms, gains, claimed = balance(path)
     always = path.steps * (weights[..., -1] * momenta[1:].sum(2)).sum(1)
-    still = _negligible(path.effective_depth**2 * claimed.sum(), found.norms)
-    scale = found.norms.max().item() / path.effective_depth**2 if still else claimed.max().item()
+    still = _negligible(path.effective_depth**2 * claimed.sum(), norms)
+    scale = norms.max().item() / path.effective_depth**2 if still else claimed.max().item()
     return equal(
         "Proposition 9, biases",
         "Tr[B_lA_lᵀ] − Tr[B_{l−1}A_{l−1}ᵀ] = ρ_l‖b_l‖²/L̃ in every layer",
         gains.sum().item(),
         claimed.sum().item(),
-        error=_share((gains - claimed).abs().max().item(), scale),
+        error=_largest(gains - claimed, scale),
         tolerance=tolerance,
         measure=f"the largest difference of a layer over the largest {'‖W‖²/L̃²' if still else 'right side'}",
-        details={"off_for_any_weights": _share((gains - always).abs().max().item(), scale)},
+        details={"off_for_any_weights": _largest(gains - always, scale)},
         note="all biases are zero: so are both sides, trained or not" if still else "",
     )
 
@@ -58,14 +57,16 @@ def norm_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
     relates the norm of the weights to T of `bias_balance`. Sides are means over the layers.
     """
     depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
+    momenta, _ = path.require_momenta()
+    overlaps = (momenta[1:] * path.representations[1:]).sum((1, 2))
     left = (1 + leak) * balance(path).norms
-    right = 2 * depth**2 * _overlaps(path) + 2 * depth * (1 - leak) * hamiltonians(path).staggered
+    right = 2 * depth**2 * overlaps + 2 * depth * (1 - leak) * hamiltonians(path).staggered
     return equal(
         "Proposition 9, norms",
         "(1 + ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l in every layer",
         left.mean().item(),
         right.mean().item(),
-        error=_share((left - right).abs().max().item(), left.max().item()),
+        error=_largest(left - right, left.max().item()),
         tolerance=tolerance,
         measure="the largest difference of a layer over the largest left side",
     )
@@ -74,13 +75,10 @@ def norm_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
 def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Statement:
     """Check Proposition 9: ‖W_p‖² = ‖W_0‖² + 2L̃ ∫‖b‖² dq. The paper has L̃ in the place of 2L̃.
 
-    H = ‖W‖²/(2L̃) − L̃ Tr[BAᵀ] is constant and ∂_p Tr[BAᵀ] = ‖b‖²/L̃, so ∂_p‖W‖² = 2L̃‖b‖². The paper varies
-    ∫ r'² (‖V_r‖² + e^{2L̃(r − q)}‖b_r‖²) dq by r = q + dr, and leaves out that V_r and b_r change too, by
-    dr ∂_p‖W‖². With it, −2∂_p‖W‖² + ∂_p‖W‖² + 2L̃‖b‖² = 0.
+    H = ‖W‖²/(2L̃) − L̃ Tr[BAᵀ] is constant and ∂_p Tr[BAᵀ] = ‖b‖²/L̃, so ∂_p‖W‖² = 2L̃‖b‖².
 
-    In a network of few layers H_l drifts, and the norms do not grow by that factor: it is 2 as ρL̃ → 0, off
-    by the order of ρL̃ before, and the paper's 1 in a fully connected network, ρL̃ = 1. What is exact there is
-    the difference of `norm_balance` between two layers,
+    In a network of few layers H_l drifts, and the norms alone do not grow by that factor. What is exact there
+    is the difference of `norm_balance` between two layers,
     (1 + ρL̃)(‖W_l‖² − ‖W_1‖²) − 2L̃(1 − ρL̃)(H_l − H_1) = 2L̃ Σ ρ_i‖b_i‖² over i = 2 … l, here with equal ρ.
     Sides are those of this equation at the last layer. The details hold `factor`, the fit of the left side to
     L̃Σρ‖b‖² over all layers, which is to be 2; `factor_with_drift`, that of ‖W_l‖² − ‖W_1‖² alone; and both
@@ -88,19 +86,21 @@ def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Stateme
     difference of the sides, in the worst layer, is measured by the largest ‖W‖².
     """
     depth, leak = require_depth(path.effective_depth), path.steps * path.effective_depth
-    found = balance(path)
-    grown = found.norms - found.norms[0]
-    terms = (1 + leak) * found.norms - 2 * depth * (1 - leak) * hamiltonians(path).staggered
+    norms, _, claimed = balance(path)
+    grown = norms - norms[0]
+    terms = (1 + leak) * norms - 2 * depth * (1 - leak) * hamiltonians(path).staggered
     left = terms - terms[0]
-    integral = depth**2 * found.expected_changes.cumsum(0)
-    integral = integral - integral[0]  # of the layers after the first
+    integral = depth**2 * (claimed.cumsum(0) - claimed[0])  # of the layers after the first
     measured, paper = grown[-1].item(), integral[-1].item()
-    if still := _negligible(integral[-1], found.norms):
-        error = _share((left - 2 * integral).abs().max().item(), found.norms.max().item())
-        factors = {}
+    if _negligible(integral[-1], norms):
+        error, factors = _largest(left - 2 * integral, norms.max().item()), {}
+        measure = "the largest |left − right| of a layer over the largest ‖W‖²"
+        note = "all biases after the first are zero: there is no growth to fit a factor to"
     else:
         factors = {"factor": _fit(left, integral), "factor_with_drift": _fit(grown, integral)}
         error = abs(factors["factor"] / 2 - 1)
+        measure = "|factor/2 − 1|, the factor fitted over all layers,"
+        note = "the paper has the factor 1; it is 2 for the flow, and 1 only where ρL̃ = 1"
     return equal(
         "Proposition 9",
         "‖W_p‖² = ‖W_0‖² + 2L̃∫‖b‖²dq; in a network with the drift of H, and 1 + ρL̃",
@@ -108,9 +108,7 @@ def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Stateme
         2 * paper,
         error=error,
         tolerance=tolerance,
-        measure="the largest |left − right| of a layer over the largest ‖W‖²"
-        if still
-        else "|factor/2 − 1|, the factor fitted over all layers,",
+        measure=measure,
         details={
             **factors,
             "largest_leak": leak.max().item(),
@@ -119,16 +117,8 @@ def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Stateme
             "paper_relative_gap": relative(measured, paper),
             "corrected_relative_gap": relative(measured, 2 * paper),
         },
-        note="all biases after the first are zero: there is no growth to fit a factor to"
-        if still
-        else "the paper has the factor 1; it is 2 for the flow, and 1 only where ρL̃ = 1",
+        note=note,
     )
-
-
-def _overlaps(path: RepresentationPath) -> Tensor:
-    """T_1 … T_L."""
-    momenta, _ = path.require_momenta()
-    return (momenta[1:] * path.representations[1:]).sum((1, 2))
 
 
 def _negligible(growth: Tensor, norms: Tensor) -> bool:
@@ -136,8 +126,9 @@ def _negligible(growth: Tensor, norms: Tensor) -> bool:
     return bool(growth <= NEGLIGIBLE * norms.max())
 
 
-def _share(off: float, scale: float) -> float:
-    """Divide a difference by a size; 0 if both are 0."""
+def _largest(differences: Tensor, scale: float) -> float:
+    """Divide the largest difference by a size; 0 if both are 0."""
+    off = differences.abs().max().item()
     return off / scale if scale > 0 else 0.0 if off == 0 else math.inf
 
 

@@ -2,7 +2,8 @@
 
 Representations are `[layers + 1, width, samples]`. Of layer l are A_{l−1}, B_l and (A_l − A_{l−1})/ρ_l: the
 network is symplectic Euler, and with these the identity of appendix A.2 is exact at a critical point. K
-holds the bias's row of ones, without which there would be no Hamiltonian.
+holds the bias's row of ones, without which there would be no Hamiltonian. Layers with σ(A) = 0 are left out:
+γ_p = γ₀‖K_p‖ is 0 there, and norms in K + γI are infinite.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ from torch import Tensor
 from fathometer.errors import InputError
 from fathometer.leaky.energy import (
     GAMMA,
-    Energies,
     criticality,
-    energies,
     gamma_of,
     hamiltonians,
     in_dimensions,
     kernel_norm2,
+    kernel_products,
     median,
     require_depth,
-    stable_identity,
 )
 from fathometer.leaky.measures import CRITICAL, measure_path
 from fathometer.leaky.model import with_ones
@@ -37,21 +36,42 @@ MUCH_LESS = 0.02  # a spread that is called much less than another
 FALLING, VANISHED = -0.8, 0.05  # Proposition 5: rank correlation with L̃, and the last negative share
 
 
+class _Terms(NamedTuple):
+    """What the statements compare, of the layers with γ > 0."""
+
+    kept: Tensor  # which layers these are
+    gamma: Tensor
+    speed: Tensor  # ‖∂A_l‖_(K+γI)
+    cross: Tensor  # ⟨∂A_l, A_{l−1}⟩
+    cost: Tensor  # ‖A_{l−1}‖²_(K+γI)
+
+
+def _terms(path: RepresentationPath, gamma0: float, gamma: float | None = None) -> _Terms:
+    """Compute the terms with γ_p = γ₀‖K_p‖, or with one γ for all layers."""
+    images = path.images[:-1]
+    ridge = gamma_of(images, gamma0) if gamma is None else images.new_full(images.shape[:1], gamma)
+    kept = ridge > 0
+    if not bool(kept.any()):
+        raise InputError(
+            "σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train again"
+        )
+    moving, cross, standing = (product[kept] for product in kernel_products(path, ridge))
+    return _Terms(kept, ridge[kept], moving.sqrt(), cross, standing)
+
+
 def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
     """Check section 1.3: 1/(2L̃) ‖L̃A + ∂A‖² = L̃/2 ‖A‖² + ⟨∂A, A⟩ + 1/(2L̃) ‖∂A‖², norms in K + γI.
 
     (L̃A + ∂A)² / (2L̃) has the cross term 2L̃⟨∂A, A⟩ / (2L̃): factor 1. The paper writes L̃⟨∂A, A⟩, which is
     `paper_right`. Plain algebra, for any path. Sides are sums over the layers, with weights ρ_l.
     """
-    depth, gamma = require_depth(path.effective_depth), gamma_of(path.images[:-1], gamma0)
-    kept = _alive(gamma)
-    rho, images = path.steps[kept], path.images[:-1][kept]
-    whole = (depth * path.representations[:-1] + path.velocities)[kept]
-    direct = kernel_norm2(whole, with_ones(images), gamma[kept]) / (2 * depth)
-    parts = Energies(*(part[kept] for part in energies(path, gamma0)))
-    left, right = ((rho * side).sum().item() for side in (direct, parts.lagrangian))
-    literal = (rho * (parts.kinetic + depth * parts.cross - parts.potential)).sum().item()
-    size = (rho * (parts.kinetic + parts.cross.abs() - parts.potential)).sum().item()
+    depth, terms = require_depth(path.effective_depth), _terms(path, gamma0)
+    rho, kernel = path.steps[terms.kept], with_ones(path.images[:-1][terms.kept])
+    whole = (depth * path.representations[:-1] + path.velocities)[terms.kept]
+    direct = kernel_norm2(whole, kernel, terms.gamma) / (2 * depth)
+    ends = terms.speed.square() / (2 * depth) + depth / 2 * terms.cost
+    sides = (direct, ends + terms.cross, ends + depth * terms.cross, ends + terms.cross.abs())
+    left, right, paper, size = ((rho * side).sum().item() for side in sides)
     return equal(
         "Section 1.3, three terms",
         "‖L̃A + ∂A‖²/(2L̃) = L̃/2 ‖A‖² + ⟨∂A, A⟩ + ‖∂A‖²/(2L̃)",
@@ -60,7 +80,7 @@ def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
         error=abs(left - right) / max(size, 1e-300),
         tolerance=ALGEBRA,
         measure="the difference over the sum of the terms in size",
-        details={"paper_right": literal, "paper_relative_gap": relative(left, literal), "gamma0": gamma0},
+        details={"paper_right": paper, "paper_relative_gap": relative(left, paper), "gamma0": gamma0},
         note="the paper has L̃⟨∂A, A⟩; the factor is 1",
     )
 
@@ -93,22 +113,21 @@ def hamiltonian_identity(
 
     Sides are means over the layers; `error` is that of the worst layer, relative to ‖A‖² there.
     """
-    momenta, _ = path.require_momenta()
-    a, gamma = path.representations[:-1], gamma_of(path.images[:-1], gamma0)
-    kept = _alive(gamma)
-    a, gamma = a[kept], gamma[kept]
-    depth, velocity = path.effective_depth, path.velocities[kept]
-    left, right = stable_identity(a, momenta[1:][kept], velocity, path.sigma, depth, gamma)
-    scale = kernel_norm2(a, with_ones(path.images[:-1][kept]), gamma)
+    terms, (momenta, _) = _terms(path, gamma0), path.require_momenta()
+    depth, b, gamma = path.effective_depth, momenta[1:][terms.kept], terms.gamma
+    moved = path.velocities[terms.kept] / depth + gamma[:, None, None] * b
+    kernel = with_ones(path.images[:-1][terms.kept])
+    left = in_dimensions(hamiltonians(path).staggered, depth)[terms.kept]
+    right = terms.cost - kernel_norm2(moved, kernel, gamma) + gamma * b.square().sum((1, 2))
     return equal(
         "Appendix A.2",
         "−2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖² in K + γI",
         left.mean().item(),
         right.mean().item(),
-        error=((left - right).abs() / scale).max().item(),
+        error=((left - right).abs() / terms.cost).max().item(),
         tolerance=tolerance,
         measure="the largest difference of a layer over its ‖A‖²_(K+γI)",
-        details={"gamma0": gamma0, "layers_dead": float((~kept).sum())},
+        details={"gamma0": gamma0, "layers_dead": float((~terms.kept).sum())},
     )
 
 
@@ -118,16 +137,16 @@ def hamiltonian_is_conserved(path: RepresentationPath, gamma0: float = GAMMA) ->
     Right is the standard deviation of H, as the mean of H(A_{l−1}, B_l) and H(A_l, B_l); left is a fiftieth
     of that of the cost.
     """
-    found = hamiltonians(path)
-    terms = _terms(path, gamma0, None)
-    spreads = [in_dimensions(h, path.effective_depth).std(correction=0).item() for h in found]
-    cost = terms.cost.std(correction=0).item()
+    staggered, plain, averaged = (
+        in_dimensions(h, path.effective_depth).std(correction=0).item() for h in hamiltonians(path)
+    )
+    cost = _terms(path, gamma0).cost.std(correction=0).item()
     return at_least(
         "Section 1.5, H is conserved",
         f"{MUCH_LESS:g} std(COI_γ) ≥ std(−2H/L̃) over the layers",
         MUCH_LESS * cost,
-        spreads[2],
-        details={"cost_std": cost, "staggered_std": spreads[0], "plain_std": spreads[1], "gamma0": gamma0},
+        averaged,
+        details={"cost_std": cost, "staggered_std": staggered, "plain_std": plain, "gamma0": gamma0},
     )
 
 
@@ -149,63 +168,68 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
     """
     if gamma is not None:
         check_positive("gamma", gamma)
-    terms = _terms(path, gamma0, gamma)
-    depth, root = path.effective_depth, terms.bound.sqrt().item()
-    value, least = median(terms.energy).item(), int(terms.cost.argmin())
-    middle, own = value - terms.cost.min().item(), float((terms.energy - terms.cost).max())
+    terms, (momenta, _) = _terms(path, gamma0, gamma), path.require_momenta()
+    depth, cost = path.effective_depth, terms.cost
+    energy = in_dimensions(hamiltonians(path).staggered, depth)[terms.kept]
+    momentum = momenta[1:][terms.kept].square().sum((1, 2))
+    bound = (terms.gamma * momentum).max().item()
+    value, least = median(energy).item(), int(cost.argmin())
     length = float((path.steps[terms.kept] * terms.speed).sum())
-    literal = float(terms.gamma.max().sqrt() * terms.momentum.max())
     numbers = {
-        "bound": terms.bound.item(),
+        "bound": bound,
         "gamma_max": terms.gamma.max().item(),
-        "momentum2_max": terms.momentum.max().item(),
+        "momentum2_max": momentum.max().item(),
         "hamiltonian": value,
-        "hamiltonian_std": terms.energy.std(correction=0).item(),
-        "cost_min": terms.cost.min().item(),
+        "hamiltonian_std": energy.std(correction=0).item(),
+        "cost_min": cost.min().item(),
         "length": length,
         "place_of_min": path.places[:-1][terms.kept][least].item(),
         "layers_dead": float((~terms.kept).sum()),
     }
-    below = -((length / depth + root) ** 2)
-    paper = -((length / depth + literal) ** 2)
-    first = [
+    middle = value - numbers["cost_min"]
+    below = -((length / depth + bound**0.5) ** 2)
+    paper = -((length / depth + numbers["gamma_max"] ** 0.5 * numbers["momentum2_max"]) ** 2)
+    own_below, own_above = (energy - cost).max().item() - below, bound - (energy - cost)[least].item()
+    statements = [
         at_least(
             "Theorem 4, first display, below",
             "−2H/L̃ − min COI_γ ≥ −(ℓ/L̃ + √(γc))²",
             middle,
             below,
-            details={
-                **numbers,
-                "own_slack": own - below,
-                "paper_right": paper,
-                "paper_slack": middle - paper,
-            },
+            details={**numbers, "own_slack": own_below, "paper_right": paper, "paper_slack": middle - paper},
             note="the paper has √γ·c, which is not what its proof gives: √(γc)",
         ),
         at_least(
             "Theorem 4, first display, above",
             "γc ≥ −2H/L̃ − min COI_γ",
-            terms.bound.item(),
+            bound,
             middle,
-            details={**numbers, "own_slack": (terms.bound - terms.energy[least] + terms.cost[least]).item()},
+            details={**numbers, "own_slack": own_above},
         ),
     ]
-    gaps = [terms.speed - depth * (terms.cost - h).clamp(min=0).sqrt() for h in (value, terms.energy)]
-    second = []
-    for side, limit, claim in (
-        ("below", -depth * root, "‖∂A‖ − L̃√(COI_γ + 2H/L̃)₊ ≥ −L̃√(γc), all layers"),
-        ("above", 2 * depth * root, "2L̃√(γc) ≥ ‖∂A‖ − L̃√(COI_γ + 2H/L̃)₊, all layers"),
-    ):
-        sign = 1 if side == "below" else -1
-        worst, own_worst = ((sign * gap).min().item() * sign for gap in gaps)
-        sides = (worst, limit) if side == "below" else (limit, worst)
-        clipped = float((terms.cost < value).sum())
-        details = {**numbers, "own_slack": sign * (own_worst - limit), "layers_clipped": clipped}
-        note = "the root's argument is clipped at 0" if clipped else ""
-        second.append(
-            at_least(f"Theorem 4, second display, {side}", claim, *sides, details=details, note=note)
-        )
-    return first + second
+    gaps, own_gaps = (terms.speed - depth * (cost - h).clamp(min=0).sqrt() for h in (value, energy))
+    low, high = -depth * bound**0.5, 2 * depth * bound**0.5
+    numbers["layers_clipped"] = float((cost < value).sum())
+    note = "the root's argument is clipped at 0" if numbers["layers_clipped"] else ""
+    return [
+        *statements,
+        at_least(
+            "Theorem 4, second display, below",
+            "‖∂A‖ − L̃√(COI_γ + 2H/L̃)₊ ≥ −L̃√(γc), all layers",
+            gaps.min().item(),
+            low,
+            details={**numbers, "own_slack": own_gaps.min().item() - low},
+            note=note,
+        ),
+        at_least(
+            "Theorem 4, second display, above",
+            "2L̃√(γc) ≥ ‖∂A‖ − L̃√(COI_γ + 2H/L̃)₊, all layers",
+            high,
+            gaps.max().item(),
+            details={**numbers, "own_slack": high - own_gaps.max().item()},
+            note=note,
+        ),
+    ]
 
 
 def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) -> Statement:
@@ -221,6 +245,8 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
         paths: paths of networks that differ in L̃ only, with at least three values of L̃.
         gamma0: γ₀ of the cost.
     """
+    from scipy.stats import spearmanr  # slow to import, and used only here
+
     depths = [path.effective_depth for path in paths]
     if len(set(depths)) < 3:
         raise InputError(f"Proposition 5: expected paths at three effective depths or more, got {depths}")
@@ -228,19 +254,19 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
     chosen = []
     for path in sorted(paths, key=lambda path: path.effective_depth):
         points = measure_path(path, gamma0=gamma0, affinity=False, warn=False).points[:-1]
-        shares, cost = points["negative"].tolist(), points["cost_of_identity"].tolist()
-        speed = (path.velocities.norm(dim=(1, 2)) / path.representations[:-1].norm(dim=(1, 2))).tolist()
-        least, slowest = (min(range(len(speed)), key=values.__getitem__) for values in (cost, speed))
+        speed = (path.velocities.norm(dim=(1, 2)) / path.representations[:-1].norm(dim=(1, 2))).numpy()
+        shares, narrowest = points["negative"], int(points["cost_of_identity"].argmin())
         half = int((path.places[:-1] - 0.5).abs().argmin())
-        chosen.append(shares[least])
+        chosen.append(float(shares[narrowest]))
         at = f"{path.effective_depth:g}"
         details |= {
-            f"at_least_cost_{at}": shares[least],
-            f"at_half_{at}": shares[half],
-            f"at_least_speed_{at}": shares[slowest],
-            f"boundedness_{at}": speed[least],
+            f"at_least_cost_{at}": chosen[-1],
+            f"at_half_{at}": float(shares[half]),
+            f"at_least_speed_{at}": float(shares[int(speed.argmin())]),
+            f"boundedness_{at}": float(speed[narrowest]),
         }
-    trend, last, nowhere = _rank_correlation(sorted(depths), chosen), chosen[-1], max(chosen) == 0
+    last, nowhere = chosen[-1], max(chosen) == 0
+    trend = float(spearmanr(sorted(depths), chosen).statistic) if len(set(chosen)) > 1 else 0.0
     return Statement(
         "Proposition 5",
         "‖A₋‖/‖A‖ → 0 in the slow layers as L̃ grows",
@@ -252,49 +278,3 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
         {"rank_correlation": trend, **details},
         "a trend over finitely many L̃, not the limit",
     )
-
-
-def _rank_correlation(depths: Sequence[float], values: Sequence[float]) -> float:
-    """Compute Spearman's; 0 if all values are the same."""
-    from scipy.stats import spearmanr  # slow to import, and used only here
-
-    return float(spearmanr(depths, values).statistic) if len(set(values)) > 1 else 0.0
-
-
-class _Terms(NamedTuple):
-    energy: Tensor  # −2H_l/L̃
-    cost: Tensor  # ‖A_{l−1}‖²_(K+γI)
-    speed: Tensor  # ‖∂A_l‖_(K+γI)
-    gamma: Tensor
-    momentum: Tensor  # ‖B_l‖²
-    bound: Tensor  # sup γ‖B‖²
-    kept: Tensor  # which layers these are
-
-
-def _terms(path: RepresentationPath, gamma0: float, gamma: float | None) -> _Terms:
-    depth = require_depth(path.effective_depth)
-    momenta, _ = path.require_momenta()
-    images = path.images[:-1]
-    ridge = gamma_of(images, gamma0) if gamma is None else images.new_full(images.shape[:1], gamma)
-    kept = _alive(ridge)
-    kernel, ridge = with_ones(images[kept]), ridge[kept]
-    momentum = momenta[1:][kept].square().sum((1, 2))
-    return _Terms(
-        in_dimensions(hamiltonians(path).staggered[kept], depth),
-        kernel_norm2(path.representations[:-1][kept], kernel, ridge),
-        kernel_norm2(path.velocities[kept], kernel, ridge).sqrt(),
-        ridge,
-        momentum,
-        (ridge * momentum).max(),
-        kept,
-    )
-
-
-def _alive(gamma: Tensor) -> Tensor:
-    """Select the layers with σ(A) ≠ 0: where γ_p = γ₀‖K_p‖ is 0, norms in K + γI are infinite."""
-    kept = gamma > 0
-    if not bool(kept.any()):
-        raise InputError(
-            "σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train again"
-        )
-    return kept

@@ -38,7 +38,7 @@ def stable_rank_bound(a: Tensor, gamma: float = 0.0) -> Statement:
         >>> found.holds, round(found.left, 3), round(found.right, 3)
         (True, 2.25, 1.667)
     """
-    a = checked(a)
+    a = _checked(a)
     s = a.relu()
     nuclear = torch.linalg.svdvals(a).sum().item()
     cost = cost_of(a, gamma)
@@ -61,10 +61,10 @@ def stable_rank_bound(a: Tensor, gamma: float = 0.0) -> Statement:
 def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> Statement:
     """Check Proposition 2: a neuron εz, z = σ(A)ᵀσ(A_{·i}), lowers the cost by ε²(‖A_{·i}‖² − ‖σ(A_{·i})‖²).
 
-    The paper adds O(ε⁴). It is exact: z = K e_i with K = σ(A)ᵀσ(A), so (K + ε²zzᵀ)⁺ = K⁺ − ε²K⁺zzᵀK⁺/(1 +
-    ε²k) with k = zᵀK⁺z = ‖σ(A_{·i})‖², and AK⁺z = A_{·i} where Im Aᵀ ⊂ Im σ(A)ᵀ, that is, where the cost is
-    finite. Hence COI(ε) = COI − ε²(‖A_{·i}‖² − k)/(1 + ε²k), for any ε. With γ > 0 no such condition is
-    needed: z = (K + γI) e_i, k = ‖σ(A_{·i})‖² + γ, and the cost falls if γ < ‖A_{·i}‖² − ‖σ(A_{·i})‖².
+    The paper adds O(ε⁴). It is exact: z = K e_i with K = σ(A)ᵀσ(A), so where the cost is finite
+    COI(ε) = COI − ε²(‖A_{·i}‖² − k)/(1 + ε²k) with k = ‖σ(A_{·i})‖², for any ε (Sherman–Morrison). With γ > 0
+    the cost need not be finite: z = (K + γI) e_i, k = ‖σ(A_{·i})‖² + γ, and the cost falls if
+    γ < ‖A_{·i}‖² − ‖σ(A_{·i})‖².
 
     Left is the measured decrease over ε², extrapolated to ε = 0 from several ε; right is ‖A_{·i}‖² − k.
 
@@ -78,7 +78,7 @@ def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> St
         >>> found.holds, round(found.left, 4), found.right
         (True, 1.0, 1.0)
     """
-    a = checked(a)
+    a = _checked(a)
     negative = a.clamp(max=0).square().sum(0)
     i = int(negative.argmax()) if sample is None else sample
     if not negative[i] > 0:
@@ -99,7 +99,8 @@ def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> St
     limit = (rates[2] * squares[1] - rates[1] * squares[2]) / (squares[1] - squares[2])  # Richardson, in ε²
     scale = max(abs(predicted), RESOLVED * k * before)
     off = max(abs(rate - right) / scale for rate, right in zip(rates, closed, strict=True))
-    gaps = [abs(rate / predicted - 1) if predicted else math.inf for rate in rates]
+    ratios = [rate / predicted for rate in rates] if predicted else []
+    gaps = [abs(ratio - 1) for ratio in ratios]
     # A limit from two points has an error of fourth order: (ε²k)² = 1e-5 of the prediction.
     error = max(off, 0.1 * abs(limit - predicted) / scale)
     return equal(
@@ -116,12 +117,10 @@ def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> St
             "cost": before,
             "decreases": float(min(rates) > 0),
             "off_closed_form": off,
-            **{f"ratio_{n}": rate / predicted for n, rate in enumerate(rates, 1) if predicted},
-            "ratio_tends_to_1": float(all(later < earlier for earlier, later in pairwise(gaps))),
+            **{f"ratio_{n}": ratio for n, ratio in enumerate(ratios, 1)},
+            "ratio_tends_to_1": float(bool(gaps) and all(after < before for before, after in pairwise(gaps))),
         },
-        note="needs Im Aᵀ ⊂ Im σ(A)ᵀ; then exact: the decrease is ε²(‖A_i‖² − k)/(1 + ε²k)"
-        if not gamma
-        else "",
+        note="" if gamma else "needs Im Aᵀ ⊂ Im σ(A)ᵀ; then exact: the decrease is ε²(‖A_i‖² − k)/(1 + ε²k)",
     )
 
 
@@ -155,25 +154,23 @@ def constant_cost_path(a: Tensor) -> ConstantCostPath:
         >>> int((path.coefficients > 0).sum()) <= 2 * 3
         True
     """
-    a = checked(a)
+    a = _checked(a)
     width, samples = a.shape
     if width <= samples * (samples + 1):
         raise InputError(
             f"Proposition 3 needs width > N(N + 1) = {samples * (samples + 1)}, got {width}; drop samples"
         )
     rows, columns = torch.triu_indices(samples, samples)
-    pairs = (
-        torch.stack([x[:, rows] * x[:, columns] for x in (a, a.relu())], 1).flatten(1).mT
-    )  # [N(N+1), width]
+    pairs = torch.cat([x[:, rows] * x[:, columns] for x in (a, a.relu())], 1).mT  # [N(N + 1), width]
     pairs = pairs / pairs.abs().max()
     coefficients = torch.ones(width, dtype=a.dtype)
     while (kept := coefficients.nonzero().flatten()).numel() > len(pairs):
         dependence = torch.linalg.svd(pairs[:, kept])[2][-1]
         dependence = dependence * (1 if dependence.max() >= -dependence.min() else -1)
         ratios = torch.where(dependence > 0, coefficients[kept] / dependence, torch.inf)
-        least = int(ratios.argmin())
-        moved = (coefficients[kept] - ratios[least] * dependence).clamp(min=0)
-        moved[least] = 0
+        first = int(ratios.argmin())
+        moved = (coefficients[kept] - ratios[first] * dependence).clamp(min=0)
+        moved[first] = 0
         coefficients[kept] = moved
     return ConstantCostPath(a, coefficients)
 
@@ -198,29 +195,30 @@ def path_to_a_saddle(a: Tensor, points: int = 11) -> list[Statement]:
     costs = exact_cost(stops, stops.relu()).tolist()
     if not math.isfinite(costs[0]):
         raise InputError("the cost of A is infinite (Im Aᵀ ⊄ Im σ(A)ᵀ): use other samples, or fewer")
-    drift = max(_gram_gap(stop, path.start) for stop in stops)
-    drift_sigma = max(_gram_gap(stop.relu(), path.start.relu()) for stop in stops)
+    kernel = max(_gram_gap(stop, path.start) for stop in stops)
+    image_kernel = max(_gram_gap(stop.relu(), path.start.relu()) for stop in stops)
+    cost = relative(max(costs), min(costs))
     end = stops[-1]
-    empty = int((end.abs().amax(1) == 0).sum())
+    empty = end.abs().amax(1) == 0
     width, samples = path.start.shape
     constant = equal(
         "Proposition 3, constant cost",
         "K_t, K_t^σ and the COI do not change along A_t, rows √((1 − t) + t a_i) Â_i",
         max(costs),
         min(costs),
-        error=max(drift, drift_sigma, relative(max(costs), min(costs))),
+        error=max(kernel, image_kernel, cost),
         tolerance=CONSTANT,
         measure="the largest relative change of K, of K^σ and of the COI",
-        details={"kernel": drift, "image_kernel": drift_sigma, "cost": relative(max(costs), min(costs))},
+        details={"kernel": kernel, "image_kernel": image_kernel, "cost": cost},
         note="shown for the given A, which need not be a local minimum",
     )
     zero_rows = at_least(
         "Proposition 3, zero rows",
         "at t = 1 at least w − N(N + 1) ≥ 1 rows are zero",
-        float(empty),
+        float(empty.sum()),
         float(width - samples * (samples + 1)),
     )
-    inner = added_neuron(end[end.abs().amax(1) > 0])
+    inner = added_neuron(end[~empty])
     falls = at_least(
         "Proposition 3, no minimum",
         "a neuron εz in the place of a zero row lowers the COI (Proposition 2)",
@@ -243,7 +241,7 @@ def cost_of(a: Tensor, gamma: float = 0.0) -> float:
     return (exact_cost(a, s) if gamma == 0 else kernel_norm2(a, s, gamma)).item()
 
 
-def checked(a: Tensor) -> Tensor:
+def _checked(a: Tensor) -> Tensor:
     """Return A as float64, or raise an error if it is not a finite matrix."""
     if a.ndim != 2 or 0 in a.shape or not bool(a.isfinite().all()):
         raise InputError(f"expected a finite matrix, [width, samples], got {list(a.shape)}", parameter="a")

@@ -46,17 +46,17 @@ def middle_term(
     """
     function = nonlinearity(sigma).function
     nodes, shares = np.polynomial.legendre.leggauss(NODES)
-    integral, ranks = 0.0, set()
+    first, last = (_nonzero_values(curve(p).double()) for p in (pieces[0], pieces[-1]))
+    integral, ranks = 0.0, {first.numel(), last.numel()}
     for lower, upper in pairwise(pieces):
         for node, share in zip(nodes.tolist(), shares.tolist(), strict=True):
             p = (lower + upper) / 2 + (upper - lower) / 2 * node
             a = curve(p).double()
-            ranks.add(_values(a).numel())
+            ranks.add(_nonzero_values(a).numel())
             inverse = torch.linalg.pinv(function(a), rtol=RANK)
             term = torch.trace(velocity(p).double() @ inverse @ inverse.mT @ a.mT).item()
             integral += (upper - lower) / 2 * share * term
-    first, last = (_values(curve(p).double()) for p in (pieces[0], pieces[-1]))
-    if len(ranks | {first.numel(), last.numel()}) > 1:
+    if len(ranks) > 1:
         raise InputError(
             f"the rank changes along the path ({sorted(ranks)}); footnote 1 needs a constant one"
         )
@@ -85,24 +85,24 @@ def linear_flow(path: RepresentationPath) -> Statement:
     if path.sigma.name != "identity":
         raise InputError(f"footnote 1 is about linear networks, got σ = {path.sigma.name}")
     _, weights = path.require_momenta()
-    width = weights.shape[1]
-    generators = weights[..., :-1] - path.effective_depth * torch.eye(width, dtype=weights.dtype)
+    eye = torch.eye(weights.shape[1], dtype=weights.dtype)
+    generators = weights[..., :-1] - path.effective_depth * eye
     places = path.places.tolist()
     starts = [path.representations[0]]
     for generator, step in zip(generators, path.steps, strict=True):
         starts.append(torch.linalg.matrix_exp(step * generator) @ starts[-1])
 
     def layer(p: float) -> int:
-        return min(sum(place <= p for place in places[1:-1]), len(generators) - 1)
+        return sum(place <= p for place in places[1:-1])
 
     def curve(p: float) -> Tensor:
-        l = layer(p)  # noqa: E741
-        return torch.linalg.matrix_exp((p - places[l]) * generators[l]) @ starts[l]
+        number = layer(p)
+        return torch.linalg.matrix_exp((p - places[number]) * generators[number]) @ starts[number]
 
     return middle_term(curve, lambda p: generators[layer(p)] @ curve(p), places)
 
 
-def _values(a: Tensor) -> Tensor:
+def _nonzero_values(a: Tensor) -> Tensor:
     """Return the non-zero singular values."""
     values = torch.linalg.svdvals(a)
     return values[values > RANK * values.max()]

@@ -48,23 +48,30 @@ def integration_range(path: RepresentationPath, stretch: float = 3.0) -> list[St
     check_positive("stretch", stretch)
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], stretch
-    plain = through_layers(start, weights, rho, depth, path.sigma)
-    stretched = through_layers(start, weights / c, rho * c, depth / c, path.sigma)
     few = start[:, :FLOW_SAMPLES]
-    flow = _flow(few, weights, rho, depth, path.sigma)
-    flow_stretched = _flow(few, weights / c, rho * c, depth / c, path.sigma)
-    norm = _norm(weights, rho)
-    norm_stretched = _norm(weights / c, rho * c)
-    shape = "W'_q = W_{q/c}/c and L̃' = L̃/c on [0, c]"
+    norm, stretched_norm = _norm(weights, rho) / c, _norm(weights / c, rho * c)
+    claim = "W'_q = W_{q/c}/c and L̃' = L̃/c on [0, c]: the activations are the same"
     return [
-        _same("network", f"{shape}: the activations are the same", stretched, plain, "integration range", c),
-        _same("flow", f"{shape}: the activations are the same", flow_stretched, flow, "integration range", c),
+        _same(
+            "integration range, network",
+            claim,
+            through_layers(start, weights / c, rho * c, depth / c, path.sigma),
+            through_layers(start, weights, rho, depth, path.sigma),
+            {"c": c},
+        ),
+        _same(
+            "integration range, flow",
+            claim,
+            _flow(few, weights / c, rho * c, depth / c, path.sigma),
+            _flow(few, weights, rho, depth, path.sigma),
+            {"c": c},
+        ),
         equal(
             "Section 1.2, integration range, norm",
             "∫‖W'‖² = ∫‖W‖² / c",
-            norm_stretched,
-            norm / c,
-            error=relative(norm_stretched, norm / c),
+            stretched_norm,
+            norm,
+            error=relative(stretched_norm, norm),
             tolerance=EXACT,
             measure="relative difference",
             details={"c": c},
@@ -90,64 +97,51 @@ def output_scaling(path: RepresentationPath, shift: float = 0.5, bias: bool = Fa
     _, weights = path.require_momenta()
     rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], shift
     if not bool((rho * max(depth + c, depth) < 1).all()):
-        least = 1 / rho.max().item() - depth
+        limit = 1 / rho.max().item() - depth
         raise InputError(
-            f"expected ρ(L̃ + c) < 1 in all layers, got c = {c:g}; use c < {least:.3g}", parameter="shift"
+            f"expected ρ(L̃ + c) < 1 in all layers, got c = {c:g}; use c < {limit:.3g}", parameter="shift"
         )
     if not bias:
         weights = torch.cat([weights[..., :-1], torch.zeros_like(weights[..., -1:])], -1)
     ratio = (1 - rho * (depth + c)) / (1 - rho * depth)
     kappa = torch.cat([torch.ones_like(ratio[:1]), ratio.cumprod(0)])
     decay = torch.exp(-c * path.places)
-    plain = through_layers(start, weights, rho, depth, path.sigma)
-    scaled = through_layers(start, ratio[:, None, None] * weights, rho, depth + c, path.sigma)
     few = start[:, :FLOW_SAMPLES]
-    flow = _flow(few, weights, rho, depth, path.sigma)
-    flow_scaled = _flow(few, weights, rho, depth + c, path.sigma)
     note = "biases kept, against the assumption" if bias else ""
     return [
         _same(
-            "network",
+            "output scaling, network",
             "with L̃ + c and r_lW_l the activations are κ_l α_l, r_l = (1 − ρ_l(L̃ + c))/(1 − ρ_lL̃), κ_l = Π r",
-            scaled,
-            kappa[:, None, None] * plain,
-            "output scaling",
-            c,
+            through_layers(start, ratio[:, None, None] * weights, rho, depth + c, path.sigma),
+            kappa[:, None, None] * through_layers(start, weights, rho, depth, path.sigma),
+            {"c": c, "kappa_from_exponential": float((kappa / decay - 1).abs().max())},
             note or "e^{−cp} is for the flow: `kappa_from_exponential` is how far the network is from it",
-            {"kappa_from_exponential": float((kappa / decay - 1).abs().max())},
         ),
         _same(
-            "flow",
+            "output scaling, flow",
             "with L̃ + c the activations are e^{−cp} α_p",
-            flow_scaled,
-            decay[:, None, None] * flow,
-            "output scaling",
-            c,
+            _flow(few, weights, rho, depth + c, path.sigma),
+            decay[:, None, None] * _flow(few, weights, rho, depth, path.sigma),
+            {"c": c},
             note,
         ),
     ]
 
 
 def _same(
-    kind: str,
-    claim: str,
-    left: Tensor,
-    right: Tensor,
-    symmetry: str,
-    c: float,
-    note: str = "",
-    details: dict[str, float] | None = None,
+    name: str, claim: str, left: Tensor, right: Tensor, details: dict[str, float], note: str = ""
 ) -> Statement:
+    """Compare activations, `[places, width, samples]`."""
     gaps = (left - right).norm(dim=(-2, -1)) / right.norm(dim=(-2, -1)).clamp(min=1e-300)
     return equal(
-        f"Section 1.2, {symmetry}, {kind}",
+        f"Section 1.2, {name}",
         claim,
         left[-1].norm().item(),
         right[-1].norm().item(),
         error=gaps.max().item(),
         tolerance=EXACT,
         measure="the largest relative difference of the activations, over all places",
-        details={"c": c, **(details or {})},
+        details=details,
         note=note,
     )
 
