@@ -49,8 +49,6 @@ def test_a_deviation_needs_a_reference_and_the_same_network() -> None:
         data_deviation([images, retrained], "images")
     with pytest.raises(InputError, match="two soundings with data noise"):
         data_deviation([images, noise, noise], "images")
-    with pytest.raises(InputError, match="samples: "):
-        data_deviation([images, sounding("a", [2], data="noise", samples=9)], "images")
 
 
 def test_robustness_over_samples() -> None:
@@ -88,8 +86,6 @@ def test_soundings_that_do_not_fit_are_refused() -> None:
         robustness([a], "colour")
     with pytest.raises(InputError, match="a: expected soundings that differ in seed, got one"):
         robustness([a], "seed")
-    with pytest.raises(InputError, match="a: two soundings with seed 0"):
-        robustness([a, sounding("a", [1, 2])], "seed")
     with pytest.raises(InputError, match="0 has 2, but 1 has 3 sites, first different at relu2"):
         robustness([a, sounding("a", [1, 2, 3], seed=1)], "seed")
     with pytest.raises(InputError, match="1: 'affinity' has no finite value at relu1"):
@@ -115,14 +111,9 @@ def test_criteria_over_trainings() -> None:
         criteria_spread(some[:1])
     with pytest.raises(InputError, match="samples: "):
         criteria_spread([some[0], sounding("a", [1, 1], norm=[1, 1], samples=7)])
-    odd = sounding("deeper", [0.5, 0.5, 0.5], norm=[1, 1, 1])
-    with pytest.raises(InputError, match="has 2, but deeper has 3 sites, first different at relu2"):
-        criteria_spread([*some, odd])
     holed = [some[0], sounding("a", [0.7, 0.7], norm=[400, np.nan], sha256="1")]
     with pytest.warns(UserWarning, match="left out: .*'norm' has no finite value at relu1"):
         assert criteria_spread(holed).index.to_list() == ["affinity"]
-    with pytest.raises(InputError, match="'norm' has no finite value"):
-        criteria_spread(holed, ["norm"])
 
 
 def test_deviation_between_data_without_a_name() -> None:
@@ -236,7 +227,6 @@ def test_facts_from_a_file(tmp_path: Path) -> None:
         ("network,family\na,b\na,c\n", "'a' appears twice"),
         ("network,family\na,b\n\n,c\n", "expected a name in the column 'network' of every row"),
         ("", "not a CSV"),
-        ("network\na,b,c\nd,e,f,g,h\n", "not a CSV"),
     ],
 )
 def test_a_wrong_file_of_facts_is_refused(content: str, words: str, tmp_path: Path) -> None:
@@ -244,5 +234,3 @@ def test_a_wrong_file_of_facts_is_refused(content: str, words: str, tmp_path: Pa
     path.write_text(content)
     with pytest.raises(InputError, match=words):
         read_facts(path)
-    with pytest.raises(InputError, match="cannot be read"):
-        read_facts(tmp_path / "absent.csv")

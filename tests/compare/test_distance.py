@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from fathometer import InputError, Sounding
-from fathometer.compare import Distances, by_name, comparable, distances, signature_distances, signatures
+from fathometer.compare import Distances, by_name, comparable, distances, signature_distances
 from tests.compare.soundings import sounding
 
 RNG = np.random.default_rng(1)
 
 
-def test_euclidean_and_wasserstein_in_closed_form() -> None:
+def test_euclidean_and_wasserstein_distances_in_closed_form() -> None:
     given = {"a": np.array([0.0, 0.0]), "b": np.array([3.0, 4.0]), "c": np.array([4.0, 3.0])}
     assert signature_distances(given, "euclidean").frame.loc["a", "b"] == 5
     found: Any = signature_distances(given, "wasserstein").frame
@@ -38,19 +38,11 @@ def test_distances_of_soundings_are_of_their_means() -> None:
 
 
 def test_bad_matrices_are_refused() -> None:
-    for bad, words in (
-        (np.zeros((2, 3)), "2 × 2"),
-        (np.array([[0, 1], [2, 0]]), "symmetric"),
-        (np.eye(2), "symmetric matrix with 0"),
-        (np.array([[0, np.nan], [np.nan, 0]]), "finite"),
-        (np.array([[0, -1], [-1, 0]]), "≥ 0"),
-    ):
+    for bad, words in ((np.array([[0, 1], [2, 0]]), "symmetric"), (np.full((2, 2), np.nan), "finite")):
         with pytest.raises(InputError, match=words):
             Distances(("a", "b"), bad, "dtw", "affinity")
     with pytest.raises(ValueError, match="read-only"):
         signature_distances({"a": np.ones(2), "b": np.ones(2)}).matrix[0, 0] = 1
-    with pytest.raises(InputError, match="metric"):
-        signature_distances({"a": np.ones(2)}, "cosine")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +50,6 @@ def test_bad_matrices_are_refused() -> None:
     [
         ({"data": "noise"}, r"data: photos in most, but not in odd \(noise\)"),
         ({"pooling": "sum"}, r"pooling: mean in most, but not in odd \(sum\)"),
-        ({"samples": 7}, r"samples: 100 in most, but not in odd \(7\)"),
     ],
 )
 def test_a_mismatch_is_named(change: dict[str, object], words: str) -> None:
@@ -94,13 +85,12 @@ def photos(content: str) -> dict[str, Any]:
     [
         (unnamed("aaaa"), unnamed("bbbb"), "data: a: Tensor aaaaaaaa, b: Tensor bbbbbbbb"),
         (unnamed("aaaa"), unnamed("aaaa", 8), "data: a: Tensor 4, b: Tensor 8"),
-        (unnamed("aaaa", name="TensorDataset"), unnamed("bbbb"), "a: TensorDataset, b: Tensor"),
         (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8, b: Tensor 3×9×9"),
         (text(128), text(64), "a: book.txt 128, b: book.txt 64"),
         (photos("aaaa"), photos("bbbb"), "a: photos aaaaaaaa, b: photos bbbbbbbb"),
     ],
 )
-def test_other_data_of_one_name_are_told_apart(
+def test_different_data_of_one_name_are_distinguished(
     one: dict[str, Any], other: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
@@ -128,12 +118,7 @@ def test_a_missing_gauge_is_named_or_left_out() -> None:
         comparable(some, "rank", allow_mismatch=True)
 
 
-def test_a_site_without_value_is_named() -> None:
-    with pytest.raises(InputError, match="gap: 'affinity' has no finite value at relu1"):
-        signatures([sounding("gap", [1.0, np.nan])])
-
-
-def test_names_tell_soundings_of_one_network_apart() -> None:
+def test_names_distinguish_soundings_of_one_network() -> None:
     again = [
         sounding("hub:net", [1], data="x"),
         sounding("net", [1], data="y"),

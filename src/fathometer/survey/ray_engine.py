@@ -20,11 +20,12 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.models.loading import SOURCES
 from fathometer.results.store import StoreError
 from fathometer.survey.run import Event, Tell, is_settled, take_soundings
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.store import Failure, Store
-from fathometer.survey.tasks import Task, user_modules
+from fathometer.survey.tasks import Task
 
 Take: TypeAlias = "Callable[[Sequence[Task], bool, Tell], list[Task]]"
 
@@ -52,10 +53,6 @@ def on_ray(
     tasks: Sequence[Task], store: Store, address: str | None, runtime_env: dict[str, Any] | None
 ) -> Iterator[Take]:
     """Connect to Ray, and yield a function that takes soundings there like `take_soundings` does here."""
-    if store.files.place.startswith("memory:"):
-        raise InputError(
-            f"{store.files}: workers on Ray cannot see this process's memory; give a folder or URL"
-        )
     with _connected(address, tasks, runtime_env) as (ray, is_local):
         for run in dict.fromkeys(task.run for task in tasks):
             _check_resources(ray, run, is_local=is_local)
@@ -183,8 +180,8 @@ def _gpus(ray: Any, run: RunOptions) -> float:
         # A cluster may have no GPU now, and add nodes that have one when tasks ask for it. Ray has no public
         # function for that.
         find_limits = getattr(ray._private.state.state, "get_max_resources_from_cluster_config", dict)
-        at_most: dict[str, float] = find_limits() or {}  # what the autoscaler may add
-        return float(max(ray.cluster_resources().get("GPU", 0), at_most.get("GPU", 0)) > 0)
+        limits: dict[str, float] = find_limits() or {}  # what the autoscaler may add
+        return float(max(ray.cluster_resources().get("GPU", 0), limits.get("GPU", 0)) > 0)
     return float(run.device.startswith("cuda"))
 
 
@@ -193,9 +190,9 @@ def _check_resources(ray: Any, run: RunOptions, *, is_local: bool) -> None:
     needs = _needs(ray, run)
     wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], "memory": needs.get("memory", 0)}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if any(all(node.get(name, 0) >= least for name, least in wanted.items()) for node in nodes):
+    if any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes):
         return
-    asked = ", ".join(f"{least:g} {name}" for name, least in wanted.items() if least)
+    asked = ", ".join(f"{amount:g} {name}" for name, amount in wanted.items() if amount)
     message = f"no node has {asked}, which threads, workers, gpus and memory in [run] ask for each task"
     if is_local:
         raise InputError(f"ray: {message}")
@@ -210,32 +207,23 @@ def _connected(
     ray = _import_ray()
     if ray.is_initialized():
         used = ray.get_runtime_context().gcs_address
-        if address not in (None, "auto", used):
+        if address not in (None, "auto", used) or runtime_env is not None:
             raise InputError(
-                f"this process uses the Ray cluster at {used} already; leave the address out to use "
-                "that one, or call ray.shutdown() first",
-                parameter="address",
-            )
-        if runtime_env is not None:
-            raise InputError(
-                "this process uses a Ray cluster already; give it to ray.init()", parameter="runtime_env"
+                f"this process uses the Ray cluster at {used} already; leave address and runtime_env out to "
+                "use that one, or call ray.shutdown() first"
             )
         yield ray, False
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     is_local = address == "local"
-    options: dict[str, Any] = {"include_dashboard": False} if is_local else {}
-    if not is_local:
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if is_local:
+        options["include_dashboard"] = False
+    else:
         _check_answers(address)
         runtime_env = {"py_modules": _user_modules(tasks)} if runtime_env is None else runtime_env
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env=runtime_env,
-            **options,
-        )
+        ray.init(address=address, runtime_env=runtime_env, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray cluster at {address} ({first_line(error)})", parameter="address") from error
     try:
@@ -246,9 +234,15 @@ def _connected(
 
 def _user_modules(tasks: Sequence[Task]) -> list[ModuleType]:
     """Return the modules of the current folder that tasks name, which other machines may not have."""
-    names = {name.partition(".")[0] for task in tasks for name in user_modules(task)}
+    named = {
+        name.partition(":")[0].strip()
+        for task in tasks
+        for name in (task.member.model, *task.settings.gauges, *task.settings.activations)
+        if ":" in name
+    }
+    packages = {name.partition(".")[0] for name in named - SOURCES.keys()}
     found = []
-    for name in sorted(names & sys.modules.keys()):
+    for name in sorted(packages & sys.modules.keys()):
         file = Path(sys.modules[name].__file__ or "")
         if Path.cwd() in file.parents and "site-packages" not in file.parts:
             found.append(sys.modules[name])

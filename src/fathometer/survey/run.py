@@ -218,11 +218,11 @@ def check_data(tasks: Iterable[Task]) -> None:
         if settings.reduction == "tokens":  # an input has several
             continue
         count, samples = count_of(task.data), settings.samples
-        least = 2 if settings.leftover == "keep" else samples
-        if count is not None and count < least:
+        needed = 2 if settings.leftover == "keep" else samples
+        if count is not None and count < needed:
             table = f"[settings.{task.settings_name}]" if task.settings_name else "[settings]"
             keep = f', or {table} leftover = "keep"' if 1 < count < samples else ""
             raise InputError(
-                f"[data] {task.data_name}: expected at least {least} samples to fill a batch "
+                f"[data] {task.data_name}: expected at least {needed} samples to fill a batch "
                 f"({table} samples = {samples}), got {count}; give more data, or fewer samples{keep}"
             )

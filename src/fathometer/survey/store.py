@@ -29,7 +29,7 @@ from fathometer.results.sounding_file import from_json, to_json
 from fathometer.results.store import Store as Files
 from fathometer.survey.tasks import Task, labelled
 
-Standing: TypeAlias = Literal["finished", "in progress", "failed", "to do"]
+Status: TypeAlias = Literal["finished", "in progress", "failed", "to do"]
 
 _FAILURE = "fathometer.failure"
 _DIGITS = re.compile("[0-9a-f]{24}")
@@ -96,13 +96,11 @@ class Store:
         self._names.get("", {}).pop(task.address, None)
         self._clean(task)
 
-    def relabel(self, task: Task, sounding: Sounding) -> bool:
+    def relabel(self, task: Task, sounding: Sounding) -> None:
         """Write a finished sounding again if the plan has other names or facts for it; its values stay."""
         changed = labelled(sounding, task)
-        if changed.provenance == sounding.provenance:
-            return False
-        self.files.write(self._name(task), to_json(changed).encode())
-        return True
+        if changed.provenance != sounding.provenance:
+            self.files.write(self._name(task), to_json(changed).encode())
 
     def failure(self, task: Task) -> Failure | None:
         """Return why the sounding could not be taken with these options of `[run]`, if so."""
@@ -114,14 +112,17 @@ class Store:
             found = Failure(**{key: str(value) for key, value in content.items()}, run=run)
         except (ValueError, TypeError, RecursionError):
             return None  # the sounding is tried again
-        return found if isinstance(run, dict) and _same_options(run, asdict(task.run)) else None
+        if not isinstance(run, dict):
+            return None
+        shared = asdict(task.run).keys() & run.keys()  # another version may have other options
+        return found if all(run[name] == getattr(task.run, name) for name in shared) else None
 
     def fail(self, task: Task, failure: Failure) -> None:
         """Record why a sounding could not be taken."""
         text = json.dumps({"schema": _FAILURE, **asdict(failure)}, indent=1) + "\n"
         self.files.write(self._name(task, "failed/"), text.encode())
 
-    def standing(self, task: Task) -> Standing:
+    def status(self, task: Task) -> Status:
         """Return how far a sounding is, without changing anything. A broken file counts as to do."""
         try:
             if self._read(self._name(task), task) is not None:
@@ -159,8 +160,6 @@ class Store:
 
     def tidy(self, tasks: Iterable[Task]) -> None:
         """Remove what killed surveys have left: temporary files, and work on finished soundings."""
-        for name in self.files.names("pending"):  # parts of soundings, which version 0.1 wrote on Ray
-            self.files.remove(f"pending/{name}")
         parts = [(folder, name) for folder in ("", "failed/") for name in self.files.leftovers(folder)]
         left = self.files.names("pending", (".journal", ".lock")) + self.files.names("failed")
         addresses = {part for name in (*left, *(name for _, name in parts)) for part in _DIGITS.findall(name)}
@@ -207,11 +206,6 @@ class Store:
         self.files.move(name, place)
         self._names.clear()
         warnings.warn(f"{self.files.path(name)}: moved to {place} and measured again: {reason}", stacklevel=4)
-
-
-def _same_options(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Compare options that both have: a failure may have been recorded by another version."""
-    return all(one[name] == value for name, value in other.items() if name in one)
 
 
 def _lock(task: Task) -> str:

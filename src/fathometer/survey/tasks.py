@@ -158,13 +158,6 @@ def _values_version(member: Member, data: str, settings: Settings) -> int:
     return VALUES_VERSION + was_wrong
 
 
-def user_modules(task: Task) -> list[str]:
-    """Return the names of the user's modules that a task imports."""
-    names = [task.member.model, *task.settings.gauges, *task.settings.activations]
-    places = [name.partition(":")[0].strip() for name in names if ":" in name]
-    return [place for place in places if place not in SOURCES]
-
-
 def _facts(member: Member) -> dict[str, float]:
     year = torchvision_year(member.model)
     return torchvision_facts(member.model, member.weights) | ({} if year is None else {"year": year})
@@ -252,10 +245,9 @@ def labelled(sounding: Sounding, task: Task, depth: int | None = None) -> Soundi
         model["weights"] = Path(task.member.weights_source).name
     elif task.member.model_source.startswith("onnx:"):
         model["weights"] = Path(task.member.model_source).name
-    counted = {} if depth is None else {"depth": depth}
-    known = {"depth": model["depth"]} if "depth" in model else {}
-    model |= counted
-    model["facts"] = {**known, **counted, **task.facts}
+    if depth is not None:
+        model["depth"] = depth
+    model["facts"] = ({"depth": model["depth"]} if "depth" in model else {}) | task.facts
     labels = {"address": task.address, "settings": task.settings_name, "data": task.data_name}
     return replace(
         sounding, provenance=replace(facts, model=model, settings={**facts.settings, "survey": labels})

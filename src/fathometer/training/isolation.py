@@ -32,14 +32,14 @@ def take_probe_batch(data: Any, options: MeasureOptions, device: str | torch.dev
     A tensor, a dict of tensors or a tuple `(inputs, labels)` is one batch; a list, a loader or a data set
     holds several.
     """
-    place = check_device(device, "keep_on")
+    device = check_device(device, "keep_on")
     whole = isinstance(data, Mapping | tuple)
     given = [data] if whole else batches_of(data, None, options.seed)
     items: list[Any] = []
     count = 0
     for piece in pieces(given, options.samples, None, tokens=options.counts_tokens):
         items.append(
-            pytree.tree_map_only(Tensor, lambda tensor: tensor.detach().to(place, copy=True), piece.value)
+            pytree.tree_map_only(Tensor, lambda tensor: tensor.detach().to(device, copy=True), piece.value)
         )
         count += piece.samples
         if piece.completes and options.batches is not None and piece.batch + 1 >= options.batches:
@@ -51,12 +51,12 @@ def take_probe_batch(data: Any, options: MeasureOptions, device: str | torch.dev
     described = getattr(data, "description", None)
     facts = dict(described) if isinstance(described, Mapping) else {"name": "probe batch"}
     leaves = pytree.tree_flatten_with_path(items)[0]
-    tensors = {_place(path): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
+    tensors = {_path_text(path): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
     return ProbeBatch(items, {**facts, "probe_inputs": count, "probe_sha256": weights_hash(tensors)})
 
 
-def _place(path: tuple[Any, ...]) -> str:
-    """Return where a tensor is, `/0/input_ids`."""
+def _path_text(path: tuple[Any, ...]) -> str:
+    """Return the path of a tensor in nested data, such as `/0/input_ids`."""
     return "".join(f"/{getattr(key, 'idx', getattr(key, 'key', getattr(key, 'name', key)))}" for key in path)
 
 

@@ -91,7 +91,7 @@ class AffinityPenalty:
         self._samples = 0  # seen in earlier blocks
         self._stack = ExitStack()
         self._last: dict[str, Tensor] = {}
-        self._idle: set[str] = set()  # sites without gradients that were named in a warning
+        self._warned: set[str] = set()  # sites without gradients that were named in a warning
 
     @property
     def scores(self) -> dict[str, float]:
@@ -137,7 +137,7 @@ class AffinityPenalty:
         finally:
             self._seen.clear()
         _check_pairs(pairs, graphless)
-        self._tell_idle(pairs)
+        self._warn_without_gradient(pairs)
         scores = self._scores(pairs)
         self._last = {site.name: score for site, score in zip(pairs, scores.detach(), strict=True)}
         targets = scores.new_tensor([self._target(site) for site in pairs])
@@ -171,14 +171,14 @@ class AffinityPenalty:
     def _target(self, site: Site) -> float:
         return next(goal.target for goal in self._goals if goal.wanted(site))
 
-    def _tell_idle(self, pairs: Mapping[Site, Pair]) -> None:
+    def _warn_without_gradient(self, pairs: Mapping[Site, Pair]) -> None:
         """Warn once of sites that have no gradient."""
         if not torch.is_grad_enabled():
             return
-        idle = [site.name for site, (x, y) in pairs.items() if not (x.requires_grad or y.requires_grad)]
-        new = [name for name in idle if name not in self._idle]
+        without = [site.name for site, (x, y) in pairs.items() if not (x.requires_grad or y.requires_grad)]
+        new = [name for name in without if name not in self._warned]
         if new:
-            self._idle.update(new)
+            self._warned.update(new)
             warnings.warn(
                 f"no gradient leads from {', '.join(new)} to a weight: nothing before is trained, or the "
                 "network itself turns gradients off there; such sites count in the mean without any effect, "
@@ -233,9 +233,9 @@ def _chosen(
     return [(key, _number("target", target, 1)) for key in keys]
 
 
-def _number(name: str, value: object, largest: float = math.inf) -> float:
+def _number(name: str, value: object, maximum: float = math.inf) -> float:
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0 <= (number := float(cast("float", value))) <= largest or math.isinf(number):
-        bounds = "≥ 0" if math.isinf(largest) else f"from 0 to {largest:g}"
+    if not real or not 0 <= (number := float(cast("float", value))) <= maximum or math.isinf(number):
+        bounds = "≥ 0" if math.isinf(maximum) else f"from 0 to {maximum:g}"
         raise InputError(f"{name}: expected a number {bounds}, got {value!r}")
     return number

@@ -15,7 +15,7 @@ from fathometer.capture import unwrapped
 from fathometer.errors import FathometerError, InputError, check_whole
 from fathometer.measuring.measure import measure
 from fathometer.measuring.options import MeasureOptions, with_changes
-from fathometer.results.history import Cost, History, metrics_frame
+from fathometer.results.history import History, metrics_frame
 from fathometer.results.sounding import Sounding
 from fathometer.training.isolation import (
     same_autocast_cache,
@@ -124,11 +124,6 @@ class Probe:
         """The device of the network."""
         weights = unwrapped(self._model).parameters()
         return next((weight.device for weight in weights), torch.device("cpu"))
-
-    @property
-    def cost(self) -> Cost:
-        """The time that measuring took so far."""
-        return self._budget.cost
 
     def step(self, step: int, /, **metrics: float | Tensor) -> Sounding | None:
         """Announce the number of updates done, 0 before the first; return the sounding if one was taken.
@@ -267,13 +262,8 @@ def check_options(options: MeasureOptions | None, changes: Mapping[str, Any]) ->
 def _check_frequency(every: Any, max_overhead: Any) -> int:
     if max_overhead is None and every == "auto":
         raise InputError("every='auto' needs max_overhead: give a number of steps, or a share of the time")
-    share = 0.5 if max_overhead is None else max_overhead
-    if not isinstance(share, int | float) or not 0 < share < 1:
+    if max_overhead is not None and not (isinstance(max_overhead, int | float) and 0 < max_overhead < 1):
         raise InputError(
-            f"expected a share between 0 and 1 (0.05 for 5 %), got {share!r}", parameter="max_overhead"
+            f"expected a share between 0 and 1 (0.05 for 5 %), got {max_overhead!r}", parameter="max_overhead"
         )
-    if every == "auto":
-        return 1
-    if isinstance(every, str):
-        raise InputError(f"expected a whole number from 1 or 'auto', got {every!r}", parameter="every")
-    return check_whole("every", every, 1)
+    return 1 if every == "auto" else check_whole("every", every, 1)
