@@ -8,7 +8,7 @@ from fathometer.gauges.affinity import (
     affinity_scores,
 )
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
-from fathometer.gauges.gauge import Gauge, Prepared
+from fathometer.gauges.gauge import Gauge
 from fathometer.gauges.linear_fits import cka, r2, r2_heldout
 from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges
 from fathometer.gauges.statistics import entropy, norm, sparsity
@@ -18,7 +18,6 @@ __all__ = [
     "AffinityScore",
     "AffinityScores",
     "Gauge",
-    "Prepared",
     "affinity",
     "affinity_score",
     "affinity_scores",

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.gauge import Samples, places_alike
 from fathometer.gauges.scoring import Group, score_groups
 from fathometer.transport.arrays import Array, as_pair, resolution
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
@@ -115,15 +118,14 @@ def affinity_score(
         >>> round(float(score), 3), score.coupling
         (0.711, 'identity')
     """
-    a, b = as_pair(x, y, finite=False)
-    epsilon = resolution(y)
-    if a.ndim == 2:
-        return _scores([Group(a[None], b[None], epsilon)], covariance, ridge)[0]
+    group, single = _as_group(x, y)
+    if single:
+        return _scores([group], covariance, ridge)[0]
     try:
-        return AffinityScores(_scores([Group(a, b, epsilon)], covariance, ridge))
+        return AffinityScores(_scores([group], covariance, ridge))
     except FathometerError:
-        items = [Group(*pair, epsilon) for pair in zip(a[:, None], b[:, None], strict=True)]
-        _name_the_failing("item", items, covariance, ridge)
+        items = zip(group.x[:, None], group.y[:, None], strict=True)
+        _name_the_failing("item", (Group(*item, group.epsilon) for item in items), covariance, ridge)
         raise
 
 
@@ -145,24 +147,22 @@ def affinity_scores(
         1.0
     """
     checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
-    kinds: dict[torch.device, dict[tuple[torch.Size, float], list[int]]] = {}
-    for place, (a, _, epsilon) in enumerate(checked):
-        kinds.setdefault(a.device, {}).setdefault((a.shape, epsilon), []).append(place)
-    found: dict[int, AffinityScore] = {}
-    for shapes in kinds.values():
-        groups = [
-            Group(
-                torch.cat([checked[p].x for p in places]), torch.cat([checked[p].y for p in places]), epsilon
-            )
-            for (_, epsilon), places in shapes.items()
-        ]
-        try:
-            scores = _scores(groups, covariance, ridge)
-        except FathometerError:
-            _name_the_failing("pair", checked, covariance, ridge)
-            raise
-        found.update(zip((p for places in shapes.values() for p in places), scores, strict=True))
-    return AffinityScores(found[place] for place in range(len(checked)))
+    places = places_alike((pair.x.shape, pair.x.device, pair.epsilon) for pair in checked)
+    groups = [
+        Group(
+            torch.cat([checked[place].x for place in alike]),
+            torch.cat([checked[place].y for place in alike]),
+            checked[alike[0]].epsilon,
+        )
+        for alike in places
+    ]
+    try:
+        scores = _scores(groups, covariance, ridge)
+    except FathometerError:
+        _name_the_failing("pair", checked, covariance, ridge)
+        raise
+    in_order = sorted(zip(chain.from_iterable(places), scores, strict=True), key=itemgetter(0))
+    return AffinityScores(score for _, score in in_order)
 
 
 def affinity(
@@ -184,34 +184,22 @@ def affinity(
         >>> x.grad.shape
         torch.Size([64, 8])
     """
-    a, b = as_pair(x, y, finite=False)
+    group, single = _as_group(x, y)
     check_covariance(covariance)
-    group = Group(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), resolution(y))
-    numbers, _ = score_groups([group], covariance, as_ridge(ridge))
-    nothing = (a - a.detach()).sum() + (b - b.detach()).sum()
-    value = numbers.value + 0 * nothing  # a constant output has a gradient too: zero
-    return value[0] if a.ndim == 2 else value
+    value = score_groups([group], covariance, as_ridge(ridge))[0].value
+    if torch.is_grad_enabled() and (group.x.requires_grad or group.y.requires_grad):
+        nothing = sum((side - side.detach()).sum() for side in (group.x, group.y))
+        value = value + 0 * nothing  # a constant output has a gradient too: zero
+    return value[0] if single else value
 
 
-def compute_affinity(pair: Prepared, covariance: CovarianceKind = "ledoit-wolf") -> Tensor:
-    """Compute the affinity score of one pair."""
-    return pair.each(compute_affinities([pair], covariance)[0])
-
-
-def compute_affinities(
-    batches: Sequence[Prepared], covariance: CovarianceKind = "ledoit-wolf"
+def affinity_of_batches(
+    batches: Sequence[tuple[Samples, Samples]], covariance: CovarianceKind = "ledoit-wolf"
 ) -> list[Tensor]:
-    """Compute the affinity scores of several batches of different widths."""
-    groups = [
-        Group(
-            batch.x.reshape(-1, *batch.x.shape[-2:]),
-            batch.y.reshape(-1, *batch.y.shape[-2:]),
-            batch.resolution[1],
-        )
-        for batch in batches
-    ]
-    numbers, _ = score_groups(groups, covariance, DEFAULT_RIDGE)
-    return list(numbers.value.split([len(group.x) for group in groups]))
+    """Compute the affinity scores of several batches of different widths, `[items]` of each."""
+    groups = [_as_group(x, y)[0] for x, y in batches]
+    values = score_groups(groups, covariance, DEFAULT_RIDGE)[0].value
+    return list(values.split([len(group.x) for group in groups]))
 
 
 @torch.no_grad()
@@ -241,16 +229,25 @@ def _name_the_failing(
             raise type(error)(f"{what} {place}: {error}") from error
 
 
+def _as_group(x: Array | Samples, y: Array | Samples) -> tuple[Group, bool]:
+    """Return a pair or a batch as a group, not yet checked for NaN, and whether it is a single pair."""
+    if isinstance(x, Samples) and isinstance(y, Samples):
+        a, b, epsilon = x.values, y.values, y.epsilon
+    else:
+        a, b = as_pair(cast("Array", x), cast("Array", y), finite=False)
+        epsilon = resolution(cast("Array", y))
+    return Group(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), epsilon), a.ndim == 2
+
+
 def _as_single_pair(place: int, pair: tuple[Array, Array]) -> Group:
-    """Return a pair as a group of one."""
     try:
         x, y = pair
     except (TypeError, ValueError) as error:
         raise InputError(f"pair {place}: expected (x, y), got {type(pair).__name__}") from error
     try:
-        a, b = as_pair(x, y, finite=False)
+        group, single = _as_group(x, y)
     except InputError as error:
         raise InputError(f"pair {place}: {error}") from error
-    if a.ndim != 2:
-        raise InputError(f"pair {place}: expected [samples, features], got shape {list(a.shape)}")
-    return Group(a[None], b[None], resolution(y))
+    if not single:
+        raise InputError(f"pair {place}: expected [samples, features], got shape {list(x.shape)}")
+    return group

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.gauge import prepare
 from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
 from fathometer.transport.arrays import Array, as_samples
 
@@ -25,12 +25,7 @@ def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    return compute_stable_rank(Prepared(x, y))
-
-
-def compute_stable_rank(pair: Prepared) -> dict[str, Tensor]:
-    """Compute `stable_rank`."""
-    of_x, of_y = _stable_rank(torch.stack(pair.sides))
+    of_x, of_y = _stable_rank(torch.stack([side.values for side in prepare(x, y)]))
     return {"x": of_x, "y": of_y}
 
 
@@ -72,12 +67,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
     """
     if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < float("inf"):
         raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
-    return compute_cost_of_identity(Prepared(x, y), gamma)
-
-
-def compute_cost_of_identity(pair: Prepared, gamma: float = 1e-3) -> Tensor:
-    """Compute `cost_of_identity`."""
-    (a, size_a), (b, size_b) = (to_unit(side) for side in pair.sides)
+    (a, size_a), (b, size_b) = (to_unit(side.values) for side in prepare(x, y))
     gram = smaller_gram(b)
     largest = largest_eigenvalue(gram)
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
@@ -106,12 +96,7 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 3) for name, value in nonnegativity(x, x.relu()).items()}
         {'entries': 0.75, 'energy': 0.909}
     """
-    return compute_nonnegativity(Prepared(x, y))
-
-
-def compute_nonnegativity(pair: Prepared) -> dict[str, Tensor]:
-    """Compute `nonnegativity`."""
-    a, size = to_unit(pair.x)
+    a, size = to_unit(prepare(x, y)[0].values)
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}

@@ -1,17 +1,17 @@
-"""One record per gauge, and a pair as gauges take it."""
+"""The record of a gauge, and the samples that gauges take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
 
-from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, reach, resolution
+from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
 from fathometer.transport.moments import centre
 
 GaugeValue: TypeAlias = "float | Tensor | Mapping[str, float | Tensor]"
@@ -22,65 +22,45 @@ Bound: TypeAlias = "float | Callable[[float, float], float]"
 """A number, or a function of n and d."""
 
 Range: TypeAlias = "tuple[Bound, Bound]"
-"""The least and the largest value."""
+"""The smallest and the largest value."""
 
 _ROUNDING = 1e-6  # by which a value may miss its range
 
 
-class Centred(NamedTuple):
-    """Both sides minus their means, `[items, n, d]`, and for each item whether they vary beyond rounding."""
-
-    x: Tensor
-    y: Tensor
-    x_varies: Tensor
-    y_varies: Tensor
-
-
-class Prepared:
-    """A pair, or a batch of pairs of one shape, with what several gauges need, each computed on first use.
+class Samples:
+    """One side of a pair, or of a batch of pairs, with what several gauges need, computed on first use.
 
     Attributes:
-        given: X and Y as they came.
-        resolution: the relative spacing of the numbers that X and Y were computed in.
+        values: `[samples, features]` or `[batch, samples, features]`, float64, all finite.
+        epsilon: the relative spacing of the numbers that they were computed in.
+        name: what errors call them, `x` or `y`.
     """
 
-    def __init__(self, x: Array, y: Array, resolutions: tuple[float, float] | None = None) -> None:
-        self.given = x, y
-        self._resolutions = resolutions
+    def __init__(self, values: Tensor, epsilon: float, name: str) -> None:
+        self.values, self.epsilon, self.name = values, epsilon, name
 
     @cached_property
-    def resolution(self) -> tuple[float, float]:
-        """The relative spacing of the numbers that X and Y were computed in."""
-        return self._resolutions or (resolution(self.given[0]), resolution(self.given[1]))
-
-    @cached_property
-    def sides(self) -> tuple[Tensor, Tensor]:
-        """X and Y as float64 tensors `[..., n, d]` of one shape; NaN and inf are refused."""
-        return as_pair(*self.given)
-
-    @property
-    def x(self) -> Tensor:
-        """X as a float64 tensor."""
-        return self.sides[0]
-
-    @property
-    def y(self) -> Tensor:
-        """Y as a float64 tensor."""
-        return self.sides[1]
-
-    @cached_property
-    def centred(self) -> Centred:
-        """Both sides minus their means."""
-        a, b = (side if side.ndim == 3 else side[None] for side in self.sides)
-        (mean_a, a), (mean_b, b) = centre(a), centre(b)
-        reach(a, "x")
-        reach(b, "y")
-        of_x, of_y = self.resolution
-        return Centred(a, b, exceeds_rounding(mean_a, a, of_x), exceeds_rounding(mean_b, b, of_y))
+    def centred(self) -> tuple[Tensor, Tensor]:
+        """The samples minus their means, `[items, n, d]`, and whether each item varies beyond rounding."""
+        mean, rows = centre(self.values.reshape(-1, *self.values.shape[-2:]))
+        largest_entry(rows, self.name)
+        return rows, exceeds_rounding(mean, rows, self.epsilon)
 
     def each(self, values: Tensor) -> Tensor:
         """Return `[items]` values as they are for a batch, as a single number for a single pair."""
-        return values if self.x.ndim == 3 else values[0]
+        return values if self.values.ndim == 3 else values[0]
+
+
+def prepare(
+    x: Array | Samples, y: Array | Samples, resolutions: tuple[float, float] | None = None
+) -> tuple[Samples, Samples]:
+    """Convert and check both sides of a pair; those that are prepared already are returned as they are."""
+    if isinstance(x, Samples) and isinstance(y, Samples):
+        return x, y
+    x, y = cast("Array", x), cast("Array", y)
+    a, b = as_pair(x, y)
+    of_x, of_y = resolutions or (resolution(x), resolution(y))
+    return Samples(a, of_x, "x"), Samples(b, of_y, "y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,40 +71,37 @@ class Gauge:
 
     Attributes:
         name: its column in a table.
-        compute: gives the value of a `Prepared` pair.
-        range: the least and the largest value, or such a range for each name that the gauge gives. A bound
+        function: gives the value of X and Y.
+        range: the smallest and the largest value, or such a range for each name that the gauge gives. A bound
             is a number or a function of n and d, e.g. `(0, min)` for a rank.
         infinite: whether it may be inf where no finite number is right.
-        batched: whether `compute` also takes a batch `[batch, samples, features]`.
-        together: gives the values of several batches of different widths at once, `[items]` for each.
-        needs: what a pair must have: `equal_widths`, as many features in Y as in X.
+        batched: whether the function also takes a batch `[batch, samples, features]`.
+        compute_many: gives the values of several batches of different widths at once, `[items]` for each.
         standard: whether it belongs to `"standard"`.
-        function: the user's function that it was made from; None for a gauge of the package.
+        shares: whether the function takes `Samples`, which gauges of the package share. Any other function
+            gets copies, so that it cannot change what other gauges see.
     """
 
     name: str
-    compute: Callable[[Prepared], GaugeValue]
+    function: Callable[[Any, Any], GaugeValue]
     range: Range | Mapping[str, Range] = (-math.inf, math.inf)
     infinite: bool = False
     batched: bool = False
-    together: Callable[[Sequence[Prepared]], list[Tensor]] | None = None
-    needs: frozenset[Literal["equal_widths"]] = frozenset()
+    compute_many: Callable[[Sequence[tuple[Samples, Samples]]], list[Tensor]] | None = None
     standard: bool = False
-    function: GaugeFunction | None = None
+    shares: bool = False
 
     @classmethod
     def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
-        """Make a gauge from a plain function of X and Y; `range`, `infinite` and `batched` may be declared.
-
-        The function gets copies, so that it cannot change what other gauges see.
-        """
-        name = getattr(function, "__name__", type(function).__name__)
-        return cls(name, partial(_call_on_copies, function), function=function, **declared)
+        """Make a gauge with the name of a function; `range`, `infinite` and `batched` may be declared."""
+        return cls(getattr(function, "__name__", type(function).__name__), function, **declared)
 
     @torch.no_grad()
-    def __call__(self, x: Array, y: Array) -> GaugeValue:
+    def __call__(self, x: Array | Samples, y: Array | Samples) -> GaugeValue:
         """Compute the value of one pair, or of a batch if the gauge takes batches."""
-        return self.compute(Prepared(x, y))
+        if self.shares:
+            return self.function(x, y)
+        return self.function(*(torch.as_tensor(side).clone() for side in (x, y)))
 
     @property
     def ranges(self) -> dict[str, Range]:
@@ -144,11 +121,6 @@ class Gauge:
         return None
 
 
-def _call_on_copies(function: GaugeFunction, pair: Prepared) -> GaugeValue:
-    x, y = (torch.as_tensor(side).clone() for side in pair.given)
-    return function(x, y)
-
-
 def column_name(gauge: str, key: str) -> str:
     """Return the column of one value of a gauge: `sparsity_before`."""
     return f"{gauge}_{key}" if key else gauge
@@ -163,3 +135,16 @@ def bounds_of(bounds: Range, n: float, d: float) -> tuple[float, float]:
 def values_of(value: Any) -> Mapping[str, Any]:
     """Return the values of a gauge by name; a single one has an empty name."""
     return value if isinstance(value, Mapping) else {"": value}
+
+
+def places_alike(kinds: Iterable[Hashable]) -> list[list[int]]:
+    """Return the places of equal entries together.
+
+    Example:
+        >>> places_alike(["narrow", "wide", "narrow"])
+        [[0, 2], [1]]
+    """
+    found: dict[Hashable, list[int]] = {}
+    for place, kind in enumerate(kinds):
+        found.setdefault(kind, []).append(place)
+    return list(found.values())

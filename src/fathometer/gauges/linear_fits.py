@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.gauge import prepare
 from fathometer.gauges.spectrum import smaller_gram, squares
 from fathometer.transport.arrays import Array
 from fathometer.transport.decompositions import svd
@@ -45,18 +45,15 @@ def r2(x: Array, y: Array) -> Tensor:
         >>> round(r2(x, 2 * x + 1).item(), 6), round(r2(x, x**2).item(), 6)
         (1.0, 0.0)
     """
-    return compute_r2(Prepared(x, y))
-
-
-def compute_r2(pair: Prepared) -> Tensor:
-    """Compute `r2`."""
-    a, b, _, varies = pair.centred
-    missed = missed_in_sample(a, b, pair.resolution[0])
-    return pair.each(_explained(missed, squares(b), varies).clamp(min=0))
+    before, after = prepare(x, y)
+    a, _ = before.centred
+    b, varies = after.centred
+    residual = residual_in_sample(a, b, before.epsilon)
+    return before.each(_explained(residual, squares(b), varies).clamp(min=0))
 
 
 @torch.no_grad()
-def r2_heldout(x: Array, y: Array, *, folds: int = _FOLDS, seed: int = 0) -> Tensor:
+def r2_heldout(x: Array, y: Array, *, folds: int | None = None, seed: int = 0) -> Tensor:
     """Compute R² of the best affine map on samples that it was not fitted to, by cross-validation.
 
     1 − Σ ‖y − ŷ‖² / Σ ‖y − μ(Y)‖², where ŷ and μ(Y) of each sample come from the other folds. The fit
@@ -66,27 +63,22 @@ def r2_heldout(x: Array, y: Array, *, folds: int = _FOLDS, seed: int = 0) -> Ten
     Args:
         x: inputs.
         y: outputs.
-        folds: how many parts to hold out in turn.
+        folds: how many parts to hold out in turn; by default 5, or as many as there are samples.
         seed: seed for the shuffle that assigns samples to folds.
     """
-    pair = Prepared(x, y)
-    n = pair.x.shape[-2]
+    before, after = prepare(x, y)
+    n = before.values.shape[-2]
+    folds = min(_FOLDS, n) if folds is None else folds
     if not isinstance(folds, int) or not 2 <= folds <= n:
         raise InputError(f"expected 2 to {n}, the number of samples, got {folds!r}", parameter="folds")
-    return compute_r2_heldout(pair, folds, seed)
-
-
-def compute_r2_heldout(pair: Prepared, folds: int = _FOLDS, seed: int = 0) -> Tensor:
-    """Compute `r2_heldout`, with fewer folds where there are fewer samples."""
-    a, b, _, varies = pair.centred
-    n = a.shape[-2]
-    folds = min(folds, n)
+    a, _ = before.centred
+    b, varies = after.centred
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
     held = [order[fold::folds] for fold in range(folds)]
-    found = _explained(*missed_held_out(a, b, held, pair.resolution[0]), varies)
+    found = _explained(*residual_held_out(a, b, held, before.epsilon), varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
-    return pair.each(found)
+    return before.each(found)
 
 
 @torch.no_grad()
@@ -102,41 +94,37 @@ def cka(x: Array, y: Array) -> Tensor:
         >>> round(cka(x, 2 * x[:, ::-1] + 1).item(), 6)
         1.0
     """
-    return compute_cka(Prepared(x, y))
-
-
-def compute_cka(pair: Prepared) -> Tensor:
-    """Compute `cka`."""
-    a, b, moves, varies = pair.centred
+    before, after = prepare(x, y)
+    (a, x_varies), (b, y_varies) = before.centred, after.centred
     of_a, of_b = smaller_gram(a), smaller_gram(b)
     wide = a.shape[-2] <= a.shape[-1]  # ‖YᵀX‖² is the inner product of XXᵀ and YYᵀ
     shared = (of_a * of_b).sum((-2, -1)) if wide else squares(b.mT @ a)
-    usable = moves & varies
+    usable = x_varies & y_varies
     scale = torch.linalg.matrix_norm(of_a) * torch.linalg.matrix_norm(of_b)
     alike = (shared / torch.where(usable, scale, 1.0)).clamp(0, 1)
-    return pair.each(torch.where(usable, alike, (~varies).to(alike)))
+    return before.each(torch.where(usable, alike, (~y_varies).to(alike)))
 
 
-def _explained(missed: Tensor, total: Tensor, varies: Tensor) -> Tensor:
-    share = 1 - missed / torch.where(varies, total, 1.0)
+def _explained(residual: Tensor, total: Tensor, varies: Tensor) -> Tensor:
+    share = 1 - residual / torch.where(varies, total, 1.0)
     return torch.where(varies, share.clamp(max=1), 1.0)
 
 
-def missed_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+def residual_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
     """Compute min_W ‖Y − X W‖² of each item; `epsilon` is the relative spacing of the numbers in X."""
     n, d = x.shape[-2:]
     if d < n - 1:
         basis, inflation = _orthonormal(x)
-        missed = squares(y - basis.mT @ (basis @ y))
+        residual = squares(y - basis.mT @ (basis @ y))
         usable = inflation <= _FITTED
     else:  # centred rows that nothing but their mean ties together can be sent anywhere
-        missed = torch.zeros_like(squares(y))
+        residual = torch.zeros_like(squares(y))
         usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
     bad = (~usable).nonzero().flatten()
-    return missed.index_copy(0, bad, _missed_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else missed
+    return residual.index_copy(0, bad, _residual_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else residual
 
 
-def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
+def residual_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
     """Compute Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
 
     ŷ is the fit of least norm. A fold is a list of rows.
@@ -144,15 +132,15 @@ def missed_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: floa
     n, d = x.shape[-2:]
     tall = d < n - max(len(held) for held in folds)
     errors = _errors_by_features(x, y) if tall else _errors_by_samples(x, y)
-    missed, total = torch.zeros_like(squares(y)), torch.zeros_like(squares(y))
+    residual, total = torch.zeros_like(squares(y)), torch.zeros_like(squares(y))
     for held in folds:
         left, inflation = errors(held)
         bad = (~(inflation <= _TRUSTED)).nonzero().flatten()  # NaN is bad
         if bad.numel():
             left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
         mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
-        missed, total = missed + squares(left), total + squares(y[:, held] - mean)
-    return missed, total
+        residual, total = residual + squares(left), total + squares(y[:, held] - mean)
+    return residual, total
 
 
 def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
@@ -247,8 +235,8 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     return root, torch.where((info == 0) & (spread <= _SPREAD), inflation, torch.inf)
 
 
-def _missed_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """Compute the same as `missed_in_sample`, for any rank."""
+def _residual_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
+    """Compute the same as `residual_in_sample`, for any rank."""
     if epsilon > _COARSE:
         return squares(y - _damped_fit(x, y, epsilon)(x))
     left, values, _ = svd(x)

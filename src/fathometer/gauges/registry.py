@@ -6,9 +6,9 @@ import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,23 +20,21 @@ from fathometer.errors import (
     did_you_mean,
     is_out_of_memory,
 )
-from fathometer.gauges.affinity import compute_affinities, compute_affinity
-from fathometer.gauges.dimensions import (
-    compute_cost_of_identity,
-    compute_nonnegativity,
-    compute_stable_rank,
-)
+from fathometer.gauges.affinity import affinity, affinity_of_batches
+from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank
 from fathometer.gauges.gauge import (
     Gauge,
     GaugeFunction,
     GaugeValue,
-    Prepared,
     Range,
+    Samples,
     column_name,
+    places_alike,
+    prepare,
     values_of,
 )
-from fathometer.gauges.linear_fits import compute_cka, compute_r2, compute_r2_heldout
-from fathometer.gauges.statistics import compute_entropy, compute_norm, compute_sparsity
+from fathometer.gauges.linear_fits import cka, r2, r2_heldout
+from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
 
 GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
@@ -45,50 +43,37 @@ GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
 """Pairs by the names of their sites."""
 
+_Inputs: TypeAlias = "tuple[Any, Any]"
+"""X and Y as a gauge takes them: tensors or `Samples`."""
+
 _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
 _SHARE = (0.0, 1.0)
-_NATS = math.log(256)  # of an entropy over 256 bins
+_NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)
 
 
-def _gauge(
-    name: str,
-    compute: Callable[[Prepared], GaugeValue],
-    values: Range | Mapping[str, Range] = _SHARE,
-    *,
-    infinite: bool = False,
-    batched: bool = True,
-    together: Callable[[Sequence[Prepared]], list[Tensor]] | None = None,
-    standard: bool = True,
-) -> Gauge:
-    return Gauge(
-        name, compute, values, infinite, batched, together, frozenset({"equal_widths"}), standard=standard
-    )
-
+_gauge = partial(Gauge, batched=True, standard=True, shares=True)
 
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
     for gauge in (
-        _gauge("affinity", compute_affinity, together=compute_affinities),
-        _gauge(  # not standard: slower than all others together on a CPU, and unstable where d > n
-            "affinity_sample",
-            partial(compute_affinity, covariance="sample"),
-            together=partial(compute_affinities, covariance="sample"),
-            standard=False,
-        ),
-        _gauge("cka", compute_cka),
-        _gauge("r2", compute_r2),
-        _gauge("r2_heldout", compute_r2_heldout, (-math.inf, 1.0)),
-        _gauge("sparsity", compute_sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
+        _gauge("affinity", affinity, _SHARE, compute_many=affinity_of_batches),
         _gauge(
-            "entropy",
-            compute_entropy,
-            {"before": (0.0, _NATS), "after": (0.0, _NATS), "change": (-_NATS, _NATS)},
+            "affinity_sample",
+            partial(affinity, covariance="sample"),
+            _SHARE,
+            compute_many=partial(affinity_of_batches, covariance="sample"),
+            standard=False,  # slower than all others together on a CPU, and unstable where d > n
         ),
-        _gauge("norm", compute_norm, (0.0, math.inf)),
-        _gauge("stable_rank", compute_stable_rank, {"x": _RANK, "y": _RANK}),
-        _gauge("cost_of_identity", compute_cost_of_identity, (0.0, math.inf), infinite=True),
-        _gauge("nonnegativity", compute_nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
+        _gauge("cka", cka, _SHARE),
+        _gauge("r2", r2, _SHARE),
+        _gauge("r2_heldout", r2_heldout, (-math.inf, 1.0)),
+        _gauge("sparsity", sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
+        _gauge("entropy", entropy, {"before": _NATS, "after": _NATS, "change": (-_NATS[1], _NATS[1])}),
+        _gauge("norm", norm, (0.0, math.inf)),
+        _gauge("stable_rank", stable_rank, {"x": _RANK, "y": _RANK}),
+        _gauge("cost_of_identity", cost_of_identity, (0.0, math.inf), infinite=True),
+        _gauge("nonnegativity", nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
     )
 }
 """The gauges of the package by name."""
@@ -146,10 +131,11 @@ def _own(choice: Gauge | GaugeFunction) -> Gauge:
         raise InputError(
             f"expected names or functions of x and y, got {type(choice).__name__}", parameter="gauges"
         )
+    for known in GAUGES.values():
+        if choice is known or choice is known.function:
+            return known
     gauge = choice if isinstance(choice, Gauge) else Gauge.from_function(choice)
     home = str(getattr(choice, "__module__", ""))
-    if gauge.name in GAUGES and home.startswith("fathometer.gauges."):
-        return GAUGES[gauge.name]
     if gauge.name in _RESERVED:
         raise InputError(
             f"{gauge.name!r} is a column of every table; give the function another name", parameter="gauges"
@@ -212,11 +198,11 @@ def read_one_by_one(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str,
 
 def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:
     found: dict[str, float] = {}
-    prepared = Prepared(*pair, getattr(pair, "resolution", None))
+    inputs = _inputs(*pair, getattr(pair, "resolution", None))
     with torch.no_grad():  # which threads do not inherit
         for gauge in gauges.values():
             try:
-                value = _computed(gauge, prepared)
+                value = _compute(gauge, *inputs(gauge))
                 numbers = values_of(value).items()
                 found |= {column_name(gauge.name, key): float(number) for key, number in numbers}
             except (InputError, NumericalError) as error:
@@ -232,17 +218,16 @@ def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tenso
     return found
 
 
-def _computed(gauge: Gauge, pair: Prepared) -> GaugeValue:
+def _inputs(x: Tensor, y: Tensor, resolutions: tuple[float, float] | None) -> Callable[[Gauge], _Inputs]:
+    """Return what each gauge takes: the pair itself, or `Samples`, which are made once."""
+    samples = cache(partial(prepare, x, y, resolutions))
+    return lambda gauge: samples() if gauge.shares else (x, y)
+
+
+def _compute(gauge: Gauge, x: Tensor | Samples, y: Tensor | Samples) -> GaugeValue:
     """Return the value of a gauge; an error in a user's function says where it is."""
-    if "equal_widths" in gauge.needs:
-        shapes = [list(side.shape) for side in pair.given]
-        if shapes[0] != shapes[1]:
-            raise InputError(
-                f"expected as many features in y as in x, got {shapes[0]} and {shapes[1]}; "
-                "choose gauges of your own that can take such a pair"
-            )
     try:
-        return gauge.compute(pair)
+        return gauge(x, y)
     except Exception as error:
         if isinstance(error, FathometerError) or is_out_of_memory(error):
             raise
@@ -255,10 +240,10 @@ def _computed(gauge: Gauge, pair: Prepared) -> GaugeValue:
 def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for place, (x, y) in enumerate(every):
-        kind = (x.shape, x.dtype, y.shape, y.dtype, getattr(every[place], "resolution", None))
-        alike.setdefault(kind, []).append(place)
+    resolutions = [getattr(pair, "resolution", None) for pair in every]
+    alike = places_alike(
+        (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, resolutions, strict=True)
+    )
     columns: dict[str, dict[str, Tensor]] = {gauge.name: {} for gauge in gauges.values()}
 
     def put(gauge: Gauge, places: Sequence[int], value: GaugeValue) -> None:
@@ -269,22 +254,22 @@ def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, f
             whole = own.setdefault(column, blank)
             whole[places] = numbers.double().to(whole.device)
 
-    def batch(places: Sequence[int]) -> Prepared:
+    def batch(places: Sequence[int]) -> Callable[[Gauge], _Inputs]:
         x, y = (torch.stack([every[place][side] for place in places]) for side in (0, 1))
-        return Prepared(x, y, getattr(every[places[0]], "resolution", None))
+        return _inputs(x, y, resolutions[places[0]])
 
-    batched = [gauge for gauge in gauges.values() if gauge.batched and gauge.together is None]
+    batched = [gauge for gauge in gauges.values() if gauge.batched and not gauge.compute_many]
     for gauge in gauges.values():
-        if gauge.together is not None:
-            values = gauge.together([batch(places) for places in alike.values()])
-            for places, value in zip(alike.values(), values, strict=True):
+        if gauge.compute_many is not None:
+            values = gauge.compute_many([batch(places)(gauge) for places in alike])
+            for places, value in zip(alike, values, strict=True):
                 put(gauge, places, value)
         elif not gauge.batched:
             for place, pair in enumerate(every):
-                put(gauge, [place], gauge.compute(Prepared(*pair, getattr(pair, "resolution", None))))
-    for places in alike.values():
-        group = batch(places)  # one at a time: what it keeps for several gauges takes memory
+                put(gauge, [place], gauge(*pair))
+    for places in alike if batched else ():
+        inputs = batch(places)  # one at a time: what it keeps for several gauges takes memory
         for gauge in batched:
-            put(gauge, places, gauge.compute(group))
+            put(gauge, places, gauge(*inputs(gauge)))
     lists = {name: column.tolist() for own in columns.values() for name, column in own.items()}
     return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]

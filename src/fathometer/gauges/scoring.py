@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.transport.arrays import check_finite, exceeds_rounding, reach
+from fathometer.transport.arrays import check_finite, exceeds_rounding, largest_entry
 from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
 from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide
@@ -64,14 +64,14 @@ def score_groups(
     groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge
 ) -> tuple[Numbers, list[str]]:
     """Return numbers and coupling of every item of every group, one after the other."""
-    first = groups[0].x
     items = sum(len(group.x) for group in groups)
-    blank = torch.zeros(items, dtype=first.dtype, device=first.device)
+    device = groups[0].x.device if groups else "cpu"
+    blank = torch.zeros(items, dtype=torch.float64, device=device)
     numbers, coupling = Numbers(blank + 1, blank, blank, blank, blank), ["constant"] * items
     batches = _arranged(_prepared(piece, start, covariance) for piece, start in _pieces(groups))
     for places, (part, proved) in _results(batches, covariance, ridge):
         pairs = zip(numbers, part, strict=True)
-        numbers = Numbers(*(whole.index_copy(0, places, new) for whole, new in pairs))
+        numbers = Numbers(*(whole.index_copy(0, places.to(device), new.to(device)) for whole, new in pairs))
         for place, identity in zip(places.tolist(), proved, strict=True):
             coupling[place] = "identity" if identity else "assignment"
     return numbers, coupling
@@ -84,8 +84,8 @@ def _prepared(piece: Group, start: int, covariance: CovarianceKind) -> _Batch:
     check_finite(y, "y")
     n, d = x.shape[-2:]
     (_, x), (mean, y) = centre(x), centre(y)
-    still = reach(x, "x") == 0
-    varies = (reach(y, "y") > 0) & exceeds_rounding(mean, y, epsilon)
+    still = largest_entry(x, "x") == 0
+    varies = (largest_entry(y, "y") > 0) & exceeds_rounding(mean, y, epsilon)
     if bool((still & varies).any()):
         raise InputError(
             "x is constant but y varies: no function of x gives that; "
@@ -152,11 +152,11 @@ def _arranged(batches: Iterable[_Batch]) -> Iterator[_Batch]:
     Zeros are appended to the narrower pairs: features in which neither side varies. They leave the
     moments, which know the true dimension, and the distances as they are.
     """
-    alike: dict[tuple[int, int], list[_Batch]] = defaultdict(list)
+    alike: dict[tuple[int, int, str], list[_Batch]] = defaultdict(list)
     for batch in batches:
         if batch.y.is_cuda:
             n, width = batch.y.shape[-2:]
-            alike[max(_NARROWEST, 1 << (width - 1).bit_length()), n].append(batch)
+            alike[max(_NARROWEST, 1 << (width - 1).bit_length()), n, str(batch.y.device)].append(batch)
         elif len(batch.items):
             yield batch
     for key in sorted(alike):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError, check_whole
-from fathometer.gauges.gauge import Prepared
+from fathometer.gauges.gauge import prepare
 from fathometer.gauges.spectrum import squares, to_unit
 from fathometer.transport.arrays import Array
 
@@ -23,14 +23,8 @@ def sparsity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> sparsity(x, x.relu())["change"].item()
         0.5
     """
-    return compute_sparsity(Prepared(x, y))
-
-
-def compute_sparsity(pair: Prepared) -> dict[str, Tensor]:
-    """Compute `sparsity`."""
-    before, after = (
-        (side == 0).sum((-2, -1)).to(side.dtype) / side.shape[-2:].numel() for side in pair.sides
-    )
+    sides = [side.values for side in prepare(x, y)]
+    before, after = ((side == 0).sum((-2, -1)).to(side.dtype) / side.shape[-2:].numel() for side in sides)
     return _change(before, after)
 
 
@@ -39,7 +33,7 @@ def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
     """Compute Shannon's entropy of the entries, in nats, before and after, and its change (after − before).
 
     −Σ p log p over the histogram of all entries of a matrix, in `bins` equal parts of the range from its
-    least to its largest: from 0 (constant up to the rounding of its dtype) to log(bins) (spread evenly).
+    smallest to its largest: from 0 (constant up to the rounding of its dtype) to log(bins) (spread evenly).
     Neither scale nor shift matters; a far outlier does, as it widens the range. The paper names
     entropy without defining it.
 
@@ -54,14 +48,8 @@ def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 2) for name, value in entropy(x, x.relu(), bins=8).items()}
         {'before': 2.08, 'after': 1.54, 'change': -0.54}
     """
-    return compute_entropy(Prepared(x, y), check_whole("bins", bins, 1))
-
-
-def compute_entropy(pair: Prepared, bins: int = 256) -> dict[str, Tensor]:
-    """Compute `entropy`."""
-    before, after = (
-        _entropy(side, bins, epsilon) for side, epsilon in zip(pair.sides, pair.resolution, strict=True)
-    )
+    bins = check_whole("bins", bins, 1)
+    before, after = (_entropy(side.values, bins, side.epsilon) for side in prepare(x, y))
     return _change(before, after)
 
 
@@ -74,12 +62,8 @@ def norm(x: Array, y: Array) -> Tensor:
         >>> norm(torch.zeros(2, 2), torch.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
         5.0
     """
-    return compute_norm(Prepared(x, y))
-
-
-def compute_norm(pair: Prepared) -> Tensor:
-    """Compute `norm`."""
-    difference, size = to_unit(pair.y - pair.x)
+    before, after = prepare(x, y)
+    difference, size = to_unit(after.values - before.values)
     length = squares(difference).sqrt() * size
     if not bool(length.isfinite().all()):
         raise NumericalError("‖Y − X‖ overflows float64; rescale both sides first")
@@ -95,10 +79,10 @@ def _entropy(a: Tensor, bins: int, epsilon: float) -> Tensor:
     entries = a.reshape(-1, a.shape[-2] * a.shape[-1])
     huge = entries.abs().amax(-1, keepdim=True) > _HUGE
     entries = torch.where(huge, entries / 4, entries)  # scale does not matter
-    least, largest = entries.amin(-1, keepdim=True), entries.amax(-1, keepdim=True)
-    width = largest - least
-    varies = width > epsilon * torch.maximum(least.abs(), largest.abs())
-    place = (entries - least).div_(torch.where(varies, width, torch.inf)).mul_(bins)
+    smallest, largest = entries.amin(-1, keepdim=True), entries.amax(-1, keepdim=True)
+    width = largest - smallest
+    varies = width > epsilon * torch.maximum(smallest.abs(), largest.abs())
+    place = (entries - smallest).div_(torch.where(varies, width, torch.inf)).mul_(bins)
     place = place.long().clamp_(max=bins - 1)
     place += bins * torch.arange(len(entries), device=a.device)[:, None]
     counts = torch.bincount(place.flatten(), minlength=bins * len(entries)).reshape(-1, bins)

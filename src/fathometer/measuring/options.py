@@ -243,7 +243,7 @@ class MeasureOptions:
         from fathometer.measuring.identity import code_hash
 
         own: list[tuple[str, Callable[..., Any]]] = [
-            (f"gauge {name}", gauge.function or gauge.compute)
+            (f"gauge {name}", gauge.function)
             for name, gauge in self.chosen_gauges.items()
             if name not in GAUGES
         ]

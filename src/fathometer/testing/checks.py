@@ -326,7 +326,7 @@ def batches(subject: Subject) -> None:
 @_check
 def derivatives(subject: Subject) -> None:
     """Gradients in X and Y are those of finite differences, in float64."""
-    function = subject.gauge.function or subject.gauge
+    function = subject.gauge.function
     for n, d in ((12, 3), (9, 1), (4, 9)):
         x, y = subject.pair(n, d)
         y = y + 0.2 * subject.pair(n, d, seed=1)[0]

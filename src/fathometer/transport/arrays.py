@@ -84,7 +84,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
         )
 
 
-def reach(rows: Tensor, name: str) -> Tensor:
+def largest_entry(rows: Tensor, name: str) -> Tensor:
     """Return the largest entry of the centred rows of each item; refuse it if its square overflows."""
     largest = torch.linalg.vector_norm(rows.detach(), torch.inf, dim=(-2, -1))
     fine = (largest == 0) | ((largest >= _TINY) & (largest <= 1 / _TINY))  # NaN is not

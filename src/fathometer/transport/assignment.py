@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError, NumericalError
-from fathometer.transport.arrays import Array, as_samples, reach
+from fathometer.transport.arrays import Array, as_samples, largest_entry
 from fathometer.transport.moments import centre
 
 CouplingKind: TypeAlias = Literal["identity", "assignment", "plan"]
@@ -70,7 +70,7 @@ def wasserstein2(
     b = b.to(a.device)
     (mean_a, rows_a), (mean_b, rows_b) = centre(a), centre(b)
     for rows, name in ((rows_a, "x"), (rows_b, "y"), ((mean_a - mean_b)[None], "x − y")):
-        reach(rows, name)
+        largest_entry(rows, name)
     if len(a) != len(b) or x_weights is not None or y_weights is not None:
         return _by_plan(a, b, x_weights, y_weights)
     permutation, proved = start_matching(rows_a[None], rows_b[None])()

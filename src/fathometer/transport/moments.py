@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.transport.arrays import Array, as_samples, reach
+from fathometer.transport.arrays import Array, as_samples, largest_entry
 
 CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
 
@@ -136,7 +136,7 @@ def moments(
     """
     check_covariance(covariance)
     mean, rows = centre(as_samples(x))
-    reach(rows, "x")
+    largest_entry(rows, "x")
     return estimate(mean, rows, covariance, as_ridge(ridge), rows.shape[-1])
 
 
