@@ -157,20 +157,6 @@ def test_a_pass_that_fails_leaves_what_was_kept_and_the_dtype(error: type[BaseEx
     assert seen.samples == 7
 
 
-@pytest.mark.parametrize("before", [0, 2, 6])
-def test_clearing_in_the_middle_of_a_pass_loses_nothing_of_it(before: int) -> None:
-    model, x = nn.Sequential(nn.ReLU(), nn.Identity()), torch.randn(4, 2)
-    with watch(model, capacity=6) as seen:
-        if before:
-            model(torch.zeros(before, 2))
-        handle = model[1].register_forward_hook(lambda *_: seen.clear())
-        model(x)
-        handle.remove()
-        model(x[:1])
-    (pair,) = seen.pairs.values()
-    assert torch.equal(pair.x, torch.cat((x, x[:1])))
-
-
 def test_overlapping_watches_leave_torch_as_it_was_and_see_the_same_functions() -> None:
     model, x = network("composite, unnamed")
     compiled = torch.compile(lambda x: torch.vmap(torch.sin)(x), backend="eager", fullgraph=True)

@@ -70,6 +70,12 @@ class Traces:
             return self.of(_functorch.get_unwrapped(tensor))
         return _NOTHING
 
+    def is_data(self, tensor: Tensor) -> bool:
+        """Exclude what depends on weights alone (a learned gate), and one number for the whole batch."""
+        if not tensor.is_floating_point() or not has_entries(tensor) or self.of(tensor).constant:
+            return False
+        return tensor.ndim > 1 or tuple(tensor.shape) == (self._samples,)
+
     def note(self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Learn from a call. Where a fact would be a guess, none is kept."""
         if operator == "__setitem__":
@@ -150,6 +156,11 @@ def is_dense(tensor: Tensor) -> bool:
     return not is_lazy(tensor) and tensor.layout == torch.strided and not tensor.is_nested
 
 
+def has_entries(tensor: Tensor) -> bool:
+    """Tell whether a matrix can be made of a tensor; nested and sparse tensors are skipped."""
+    return is_dense(tensor) and tensor.numel() > 0
+
+
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Yield all tensors in nested tuples, lists and dicts, in order."""
     for leaf in tree_leaves(value):
@@ -207,8 +218,8 @@ def _squeezed(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[st
 
 
 def _unsqueezed(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    places = _whole_numbers((*args[1:], *kwargs.values()))
-    return axis + (places[0] % (source.ndim + 1) <= axis) if len(places) == 1 else None
+    dims = _whole_numbers((*args[1:], *kwargs.values()))
+    return axis + (dims[0] % (source.ndim + 1) <= axis) if len(dims) == 1 else None
 
 
 def _flattened(axis: int, source: Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:

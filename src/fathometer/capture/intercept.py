@@ -9,77 +9,70 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 _DISABLED = "TORCHDYNAMO_DISABLE"
 _lock = threading.RLock()
-_watches: list[None] = []  # one entry for each `eager` that is open
-_undo: list[Callable[[], object]] = []  # ends what was done for all of them
-_stances: list[object] = []
+
+
+class _Eager:
+    """Counts the watches that need compiled code to run as it was written."""
+
+    watches = 0
+    has_stance = False
+    undo = ExitStack()
 
 
 @contextmanager
 def eager() -> Iterator[None]:
     """Run compiled modules and functions as they were written, so that their calls can be seen."""
     with _lock:
-        if not _watches:
-            _begin()
-        _watches.append(None)
+        if not _Eager.watches and "torch._dynamo" not in sys.modules and _DISABLED not in os.environ:
+            os.environ[_DISABLED] = "1"  # `torch.compile` then gives back what it is given
+            _Eager.undo.callback(os.environ.pop, _DISABLED, None)
+        _Eager.watches += 1
     try:
         force_eager()
         yield
     finally:
         with _lock:
-            _watches.pop()
-            if not _watches:
-                _stances.clear()
-                while _undo:
-                    _undo.pop()()
-
-
-def _begin() -> None:
-    warnings.filterwarnings("ignore", ".*torch.compile.*global hooks", UserWarning)
-    _undo.append(partial(_remove_filter, warnings.filters[0]))
-    if "torch._dynamo" not in sys.modules and _DISABLED not in os.environ:
-        os.environ[_DISABLED] = "1"  # `torch.compile` then gives back what it is given
-        _undo.append(partial(os.environ.pop, _DISABLED, None))
+            _Eager.watches -= 1
+            if not _Eager.watches:
+                _Eager.undo.close()
+                _Eager.has_stance = False
 
 
 def force_eager() -> None:
     """Make compiled code run eagerly, if there is a compiler; loading it would take a second."""
-    if _stances or "torch._dynamo" not in sys.modules:
+    if _Eager.has_stance or "torch._dynamo" not in sys.modules:
         return
     with _lock:
-        if not _stances:
-            stance = torch.compiler.set_stance("force_eager")
-            _stances.append(stance)
-            _undo.append(partial(stance.__exit__, None, None, None))
-
-
-def _remove_filter(entry: Any) -> None:
-    if entry in warnings.filters:
-        cast("list[Any]", warnings.filters).remove(entry)
+        if not _Eager.has_stance:
+            _Eager.has_stance = True
+            _Eager.undo.enter_context(torch.compiler.set_stance("force_eager"))
 
 
 @contextmanager
 def intercepted(function: FunctionType, handler: Callable[..., Any]) -> Iterator[None]:
     """Send every call of a user's Python function to `handler(original, *args, **kwargs)`."""
     with _lock:
-        interception = _interceptions.setdefault(function, _Interception(function))
-        interception.add(handler)
+        if function not in _interceptions:
+            _interceptions[function] = _Interception(function)
+        interception = _interceptions[function]
+        interception.handlers.append(handler)
     try:
         yield
     finally:
         with _lock:
-            interception.remove(handler)
+            interception.handlers.remove(handler)
             if not interception.handlers:
+                function.__code__ = interception.code
                 del _interceptions[function]
 
 
@@ -91,7 +84,8 @@ class _Interception:
     """
 
     def __init__(self, function: FunctionType) -> None:
-        self._function, self._code = function, function.__code__
+        self.code = function.__code__
+        self.handlers: list[Callable[..., Any]] = []
         self._original = FunctionType(
             function.__code__,
             function.__globals__,
@@ -100,22 +94,11 @@ class _Interception:
             function.__closure__,
         )
         self._original.__kwdefaults__ = function.__kwdefaults__
-        self.handlers: list[Callable[..., Any]] = []
-
-    def add(self, handler: Callable[..., Any]) -> None:
-        """Send calls to one more handler."""
-        self.handlers.append(handler)
         template = _forward.__code__
         constants = tuple(self if value == "interception" else value for value in template.co_consts)
-        self._function.__code__ = template.replace(
-            co_consts=constants, co_freevars=self._code.co_freevars, co_name=self._code.co_name
+        function.__code__ = template.replace(
+            co_consts=constants, co_freevars=self.code.co_freevars, co_name=self.code.co_name
         )
-
-    def remove(self, handler: Callable[..., Any]) -> None:
-        """Send calls to one handler less; after the last, the function has its own code again."""
-        self.handlers.remove(handler)
-        if not self.handlers:
-            self._function.__code__ = self._code
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function as it was, through all handlers."""

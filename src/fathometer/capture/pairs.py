@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import torch
@@ -61,8 +62,8 @@ class Watch:
         self._gradients = gradients
         self._passes = 0
         self._known: dict[tuple[str, str, int, bool], Site] = {}
-        self._staged: list[tuple[Site, Pair]] = []  # of the pass under way
-        self._buffers: dict[Site, _GrowingBuffer | _FixedBuffer] = {}
+        self._staged: list[Site] = []  # of the pass under way
+        self._buffers: dict[Site, _Buffer] = {}
         self._modes: dict[Site, set[bool]] = {}  # whether its passes ran with gradients
 
     @property
@@ -95,7 +96,7 @@ class Watch:
         return tuple(site for site, modes in self._modes.items() if False in modes)
 
     def clear(self) -> None:
-        """Forget the pairs; sites and the count of samples stay."""
+        """Forget the pairs, also those of a pass under way; sites and the count of samples stay."""
         for buffer in self._buffers.values():
             buffer.clear()
         self._modes.clear()
@@ -113,156 +114,107 @@ class Watch:
 
     def stage(self, site: Site, pair: Pair) -> None:
         """Keep a pair of the pass under way; it counts if the pass ends well (`commit`)."""
-        if self._fits(pair):
-            pair = self._buffer(site).stage(pair)
-        self._staged.append((site, pair))
+        if len(pair.x) != len(pair.y) or (self._widths == "equal" and pair.x.shape != pair.y.shape):
+            self.unequal[site.name] = f"{list(pair.x.shape)} in, {list(pair.y.shape)} out"
+            return
+        if site not in self._buffers:
+            fixed = self._capacity is not None and not self._gradients  # memory used again holds no graph
+            self._buffers[site] = _FixedBuffer(self._capacity) if fixed else _Buffer(self._capacity)
+        try:
+            self._buffers[site].stage(pair)
+        except InputError as error:
+            raise InputError(f"{site}: {error}") from error
+        self._staged.append(site)
 
     def commit(self, samples: int) -> None:
         """End a pass over so many samples: what was staged counts."""
         self.samples += samples
         self._passes += 1
-        for site, pair in self._staged:
-            self._keep(site, pair)
+        for site in self._staged:
+            added = self._buffers[site].commit()
+            if self._gradients and added is not None:
+                mode = torch.is_grad_enabled() or added.x.requires_grad or added.y.requires_grad
+                self._modes.setdefault(site, set()).add(mode)
         self._staged.clear()
 
     def discard(self) -> None:
         """Forget what was staged by a pass that failed."""
         self._staged.clear()
 
-    def _keep(self, site: Site, pair: Pair) -> None:
-        if not self._fits(pair):
-            self.unequal[site.name] = f"{list(pair.x.shape)} in, {list(pair.y.shape)} out"
-            return
-        buffer = self._buffer(site)
-        before = len(buffer)
-        try:
-            buffer.add(pair)
-        except InputError as error:
-            raise InputError(f"{site}: {error}") from error
-        if self._gradients and len(buffer) > before:
-            mode = torch.is_grad_enabled() or pair.x.requires_grad or pair.y.requires_grad
-            self._modes.setdefault(site, set()).add(mode)
 
-    def _fits(self, pair: Pair) -> bool:
-        return len(pair.x) == len(pair.y) and (self._widths == "any" or pair.x.shape == pair.y.shape)
-
-    def _buffer(self, site: Site) -> _GrowingBuffer | _FixedBuffer:
-        if site not in self._buffers:
-            if self._capacity is None or self._gradients:  # memory that is used again holds no graph
-                self._buffers[site] = _GrowingBuffer(self._capacity)
-            else:
-                self._buffers[site] = _FixedBuffer(self._capacity)
-        return self._buffers[site]
-
-
-class _GrowingBuffer:
+class _Buffer:
     """Holds as many samples as come, or the first `capacity`; they may be part of a graph."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
         self._parts: list[Pair] = []
+        self._staged: Pair | None = None
 
-    def stage(self, part: Pair) -> Pair:
-        """Return the part itself."""
+    def stage(self, part: Pair) -> None:
+        """Take the samples of a pass under way, as far as there is room."""
+        room = None if self._capacity is None else self._capacity - len(self)
+        self._staged = part.with_sides(part.x[:room], part.y[:room])
+
+    def commit(self) -> Pair | None:
+        """Count what was staged; return it, or None if there was no room."""
+        part, self._staged = self._staged, None
+        if part is None or not len(part.x):
+            return None
+        self._parts.append(part)
         return part
-
-    def add(self, part: Pair) -> None:
-        """Add the samples of one more pass, as far as there is room."""
-        if self._capacity is not None:
-            room = self._capacity - len(self)
-            part = part.with_sides(part.x[:room], part.y[:room])
-        if len(part.x):
-            self._parts.append(part)
 
     @property
     def pair(self) -> Pair:
         """All samples."""
-        return Pair(
-            torch.cat([part.x for part in self._parts]),
-            torch.cat([part.y for part in self._parts]),
-            _coarsest(*self._parts),
-        )
+        x, y = (torch.cat(sides) for sides in zip(*self._parts, strict=True))
+        return Pair(x, y, _coarsest(self._parts))
 
     def clear(self) -> None:
         """Forget the samples."""
         self._parts.clear()
+        self._staged = None
 
     def __len__(self) -> int:
         return sum(len(part.x) for part in self._parts)
 
 
-class _FixedBuffer:
+class _FixedBuffer(_Buffer):
     """Holds the first `capacity` samples, in memory that is allocated once.
 
     Small tensors that outlive a pass, allocated between the large ones that do not, would fragment memory:
     1.9 GB instead of 0.2 for 512 samples of a ResNet-50 on a CPU.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._filled = 0
-        self._under_way = False  # a part is staged, but not added
-        self._memory: Pair | None = None
+    _memory: Pair | None = None
 
-    def stage(self, part: Pair) -> Pair:
-        """Return a copy in that memory, which counts once it is added; the part itself if it does not fit."""
-        if self._filled + len(part.x) > self._capacity or _widths(self._memory_for(part)) != _widths(part):
-            return part
-        self._under_way = True
-        return self._copied(part)
-
-    def add(self, part: Pair) -> None:
-        """Add the samples of one more pass, as far as there is room."""
-        memory = self._memory_for(part)
-        for before, now in zip(_widths(memory), _widths(part), strict=True):
-            if before != now:
-                raise InputError(f"its width changed from {before} to {now}")
-        memory.resolution = _coarsest(memory, part) if self._filled else part.resolution
-        self._filled += len(self._copied(part).x)
-        self._under_way = False
+    @torch.inference_mode(False)  # a pass in inference mode may be followed by one that is not
+    @torch.no_grad()
+    def stage(self, part: Pair) -> None:
+        """Copy the samples into the next free rows."""
+        filled = len(self)
+        if self._memory is None or (not filled and _kinds(self._memory) != _kinds(part)):
+            assert self._capacity is not None
+            x, y = (side.new_empty(self._capacity, side.shape[1]) for side in part)
+            self._memory = Pair(x, y)
+        for memory, side in zip(self._memory, part, strict=True):
+            if memory.shape[1] != side.shape[1]:
+                raise InputError(f"its width changed from {memory.shape[1]} to {side.shape[1]}")
+        super().stage(part.with_sides(*(memory[filled : filled + len(part.x)] for memory in self._memory)))
+        assert self._staged is not None
+        for here, side in zip(self._staged, part, strict=True):
+            here.copy_(side[: len(here)])
 
     @property
     def pair(self) -> Pair:
         """The samples, as a view that is valid until the next pass after `clear`."""
         assert self._memory is not None
-        return self._memory.with_sides(self._memory.x[: self._filled], self._memory.y[: self._filled])
-
-    def clear(self) -> None:
-        """Begin again, in the same memory unless a pass is under way."""
-        self._filled = 0
-        if self._under_way:
-            self._memory, self._under_way = None, False
-
-    def __len__(self) -> int:
-        return self._filled
-
-    @torch.inference_mode(False)  # a pass in inference mode may be followed by one that is not
-    def _memory_for(self, part: Pair) -> Pair:
-        """Return the memory; as long as it is empty, of the widths, dtype and device of the part."""
-        if self._memory is None or (not self._filled and _kinds(self._memory) != _kinds(part)):
-            x, y = (side.new_empty(self._capacity, side.shape[1]) for side in part)
-            self._memory = Pair(x, y)
-        return self._memory
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def _copied(self, part: Pair) -> Pair:
-        """Copy the part into the next free rows, as far as there are any."""
-        assert self._memory is not None
-        rows = slice(self._filled, min(self._filled + len(part.x), self._capacity))
-        copy = part.with_sides(*(memory[rows] for memory in self._memory))
-        for here, side in zip(copy, part, strict=True):
-            here.copy_(side[: len(here)])
-        return copy
-
-
-def _widths(pair: Pair) -> tuple[int, int]:
-    return pair.x.shape[1], pair.y.shape[1]
+        x, y = (memory[: len(self)] for memory in self._memory)
+        return Pair(x, y, _coarsest(self._parts))
 
 
 def _kinds(pair: Pair) -> list[tuple[int, torch.dtype, torch.device]]:
     return [(side.shape[1], side.dtype, side.device) for side in pair]
 
 
-def _coarsest(*pairs: Pair) -> tuple[float, float]:
+def _coarsest(pairs: Sequence[Pair]) -> tuple[float, float]:
     return max(pair.resolution[0] for pair in pairs), max(pair.resolution[1] for pair in pairs)

@@ -10,10 +10,10 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._C import _functorch
 
-from fathometer.capture.axes import Facts, Traces, is_dense, tensors_in
+from fathometer.capture.axes import Facts, tensors_in
 from fathometer.errors import InputError
 
 Pooling: TypeAlias = Literal["mean", "sum", "flatten", "position", "tokens", "authors"]
@@ -62,6 +62,21 @@ class PassInfo:
     first: int = 0
     mask: Tensor | None = None
 
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], axis: int, first: int) -> PassInfo:
+        """Find the samples, on `axis` of the first tensor with axes, and the mask in what was given."""
+        mask = kwargs.get("attention_mask")
+        usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
+        tensor = next((t for t in tensors_in((args, kwargs)) if t.ndim), None)
+        if tensor is None:
+            return cls(0, first, mask if usable else None)
+        if not -tensor.ndim <= axis < tensor.ndim:
+            raise InputError(
+                f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
+                "give another sample_axis"
+            )
+        return cls(tensor.size(0 if tensor.is_nested else axis), first, mask if usable else None)
+
 
 class Reduced(NamedTuple):
     """A matrix, and the relative spacing of the numbers that it was made from."""
@@ -70,62 +85,18 @@ class Reduced(NamedTuple):
     resolution: float
 
 
-class Reducer:
-    """Reduces the tensors of one forward pass after the other.
-
-    Attributes:
-        given: what the pass was given.
-        traces: what is known of tensors from the calls that made them.
-    """
-
-    def __init__(self, reduction: Reduction) -> None:
-        self._reduction = reduction
-        self.end()
-
-    def begin(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], before: int) -> None:
-        """Begin a pass; so many samples came `before`."""
-        mask = kwargs.get("attention_mask")
-        usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
-        self.given = PassInfo(self._count((args, kwargs)), before, mask if usable else None)
-        # Collected again for each pass, since `functional_call` runs the network on other weights.
-        self.traces = Traces(self.given.samples, (*model.parameters(), *model.buffers()))
-
-    def end(self) -> None:
-        """Forget the tensors of the pass."""
-        self.given, self.traces = PassInfo(0), Traces(0)
-
-    def is_data(self, tensor: Tensor) -> bool:
-        """Exclude what depends on weights alone (a learned gate), and one number for the whole batch."""
-        if not tensor.is_floating_point() or not has_entries(tensor) or self.traces.of(tensor).constant:
-            return False
-        return tensor.ndim > 1 or tuple(tensor.shape) == (self.given.samples,)
-
-    def reduced(self, tensor: Tensor, site: str, facts: Facts | None = None) -> Reduced:
-        """Return the tensor as a matrix; `facts` are those of the tensor if not given."""
-        facts = self.traces.of(tensor) if facts is None else facts
-        axis = facts.channel_axis(tensor.ndim)
-        while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
-            tensor = _functorch.get_unwrapped(tensor)
-        try:
-            matrix = reduce(tensor, axis, self._reduction, self.given, site, facts.rows)
-        except InputError as error:
-            raise InputError(f"{site}: {error}") from error
-        pooled = self._reduction.pooling in ("mean", "sum", "authors")
-        positions = tensor.numel() / matrix.numel() if pooled and matrix.numel() else 1
-        return Reduced(matrix, resolution(tensor.dtype, matrix.dtype, positions))
-
-    def _count(self, given: Any) -> int:
-        """Return the number of samples in the arguments of the network."""
-        axis = self._reduction.sample_axis
-        tensor = next((t for t in tensors_in(given) if t.ndim), None)
-        if tensor is None:
-            return 0
-        if not -tensor.ndim <= axis < tensor.ndim:
-            raise InputError(
-                f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
-                "give another sample_axis"
-            )
-        return tensor.size(0 if tensor.is_nested else axis)
+def reduce_at(site: str, tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo) -> Reduced:
+    """Return the tensor at a site as a matrix."""
+    axis = facts.channel_axis(tensor.ndim)
+    while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
+        tensor = _functorch.get_unwrapped(tensor)
+    try:
+        matrix = reduce(tensor, axis, reduction, given, site, facts.rows)
+    except InputError as error:
+        raise InputError(f"{site}: {error}") from error
+    pooled = reduction.pooling in ("mean", "sum", "authors")
+    positions = tensor.numel() / matrix.numel() if pooled and matrix.numel() else 1
+    return Reduced(matrix, resolution(tensor.dtype, matrix.dtype, positions))
 
 
 def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
@@ -135,11 +106,6 @@ def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> f
     """
     own = torch.finfo(dtype).eps / math.sqrt(positions) if dtype.is_floating_point else 0.0
     return max(own, torch.finfo(kept).eps)
-
-
-def has_entries(tensor: Tensor) -> bool:
-    """Tell whether a matrix can be made of a tensor; nested and sparse tensors are skipped."""
-    return is_dense(tensor) and tensor.numel() > 0
 
 
 def reduce(
@@ -162,8 +128,8 @@ def reduce(
     if reduction.pooling == "authors":
         return _pooled(tensor, tuple(range(2, tensor.ndim)), dtype, mean=True)
     if reduction.sample_axis % tensor.ndim:
-        place = reduction.sample_axis % tensor.ndim
-        tensor, axis = tensor.movedim(place, 0), axis + 1 if axis < place else axis
+        index = reduction.sample_axis % tensor.ndim
+        tensor, axis = tensor.movedim(index, 0), axis + 1 if axis < index else axis
     if tensor.ndim == 1:
         tensor, axis = tensor[:, None], 1
     elif axis == 0:

@@ -70,7 +70,7 @@ class Choice:
     Attributes:
         tests: a site is wanted if one of them admits it.
         patterns: those of `tests` that come from a pattern; each must match a call.
-        modules: whole modules to measure, and their paths.
+        modules: whole modules to measure.
         composites: classes of activations that are made of several functions.
         functions: Python functions that are activations.
         operators: names of torch functions that are activations.
@@ -78,7 +78,7 @@ class Choice:
 
     tests: Sequence[Callable[[Site], bool]]
     patterns: dict[str, Callable[[Site], bool]] = field(default_factory=dict)
-    modules: dict[nn.Module, str] = field(default_factory=dict)
+    modules: frozenset[nn.Module] = frozenset()
     composites: tuple[type[nn.Module], ...] = ()
     functions: tuple[FunctionType, ...] = ()
     operators: frozenset[str] = OPERATORS
@@ -103,7 +103,7 @@ def choose(
 ) -> Choice:
     """Return what `sites` and `activations` ask for in this network."""
     paths = module_paths(model)
-    modules: dict[nn.Module, str] = {}
+    modules: set[nn.Module] = set()
     tests: list[Callable[[Site], bool]] = []
     patterns: dict[str, Callable[[Site], bool]] = {}
     classes, functions, operators = [], [], set(OPERATORS)
@@ -123,14 +123,14 @@ def choose(
     named = {*operators, *(function.__name__ for function in functions), *map(composite_name, classes)}
     for item in _listed(sites):
         found = _named_modules(item, paths)
-        modules.update({m: path for m, path in found.items() if not is_activation(m, classes)})
-        test = partial(_is_of, frozenset(found.values())) if found else _test(item)
+        modules.update(m for m in found if not is_plain_activation(m) and not is_composite(m, classes))
+        test = partial(_is_whole_module, frozenset(found.values())) if found else _test(item)
         tests.append(test)
         if isinstance(item, str) and not found and item not in named:
             patterns[item] = test
     if sites is None:
         tests.append(lambda _: True)
-    return Choice(tests, patterns, modules, tuple(classes), tuple(functions), frozenset(operators))
+    return Choice(tests, patterns, frozenset(modules), tuple(classes), tuple(functions), frozenset(operators))
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -194,11 +194,6 @@ def is_composite(module: nn.Module, classes: Sequence[type[nn.Module]] = ()) -> 
     return type(module).__module__ in _COMPOSITE_HOMES or isinstance(module, tuple(classes))
 
 
-def is_activation(module: nn.Module, classes: Sequence[type[nn.Module]] = ()) -> bool:
-    """Tell whether the module is an activation as a whole."""
-    return is_plain_activation(module) or is_composite(module, classes)
-
-
 def composite_name(kind: type[nn.Module]) -> str:
     """Return `newgelu` for `NewGELUActivation`."""
     return kind.__name__.removesuffix("Activation").lower()
@@ -258,7 +253,7 @@ def _is_torchs(function: FunctionType) -> bool:
     return (function.__module__ or "").partition(".")[0] == "torch"
 
 
-def _is_of(paths: frozenset[str], site: Site) -> bool:
+def _is_whole_module(paths: frozenset[str], site: Site) -> bool:
     return site.own and site.module in paths
 
 

@@ -51,15 +51,12 @@ def watch(
     """
     plain = unwrapped(model)
     choice = choose(plain, sites, activations)
-    seen = Watch(choice, capacity, widths, gradients=gradients)
+    record = Watch(choice, capacity, widths, gradients=gradients)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
-    observer = Observer(plain, choice, how, seen, gradients=gradients)
+    observer = Observer(plain, choice, how, record, gradients=gradients)
     with ExitStack() as stack:
         stack.enter_context(eager())
         for function in choice.functions:
             stack.enter_context(intercepted(function, partial(observer.on_function, function.__name__)))
-        for remove in observer.hooks():
-            stack.callback(remove)
-        stack.callback(observer.leave)
-        stack.enter_context(observer)
-        yield seen
+        stack.enter_context(observer.following())
+        yield record

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from fathometer.capture import OPERATORS
 from fathometer.capture.axes import Traces, tensors_in
 from fathometer.capture.intercept import eager
+from fathometer.capture.observer import call_on
 from fathometer.capture.sites import composite_name, is_composite, module_paths, operator_name
 
 _SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())
@@ -59,7 +60,7 @@ class Activation(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """Its name, slopes and options: equal for activations that compute the same."""
         function = self.function
-        if isinstance(function, partial) and function.func is _call_again:
+        if isinstance(function, partial) and function.func is call_on:
             _, args, kwargs, old = function.args
             rest = {**dict(enumerate(args)), **kwargs}
             return self.operator, tuple(
@@ -150,7 +151,7 @@ class _Tracer(TorchFunctionMode):
         given = next(tensors_in((args, kwargs)), None)
         if operator in OPERATORS and given is not None and self._is_data(given) and not self._in_composite():
             name = "relu6" if isinstance(self.calls[self._stack[-1]].module, nn.ReLU6) else operator
-            self._add_activation(Activation(name, partial(_call_again, function, args, kwargs, given)))
+            self._add_activation(Activation(name, partial(call_on, function, args, kwargs, given)))
         self._summands.note(operator, args, kwargs, output, self._stack[-1])
         self._traces.note(operator, args, kwargs, output)
         return output
@@ -163,7 +164,7 @@ class _Tracer(TorchFunctionMode):
         return any(is_composite(self.calls[index].module) for index in self._stack)
 
     def _is_data(self, tensor: Tensor) -> bool:
-        return tensor.is_floating_point() and tensor.ndim > 1 and not self._traces.of(tensor).constant
+        return tensor.ndim > 1 and self._traces.is_data(tensor)
 
 
 class _Summands:
@@ -228,16 +229,6 @@ class _Summands:
             self._known[id(tensor)] = weakref.ref(tensor), calls
         else:
             self._known.pop(id(tensor), None)
-
-
-def _call_again(
-    function: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], old: Tensor, new: Tensor
-) -> Tensor:
-    """Make the same call on another tensor."""
-    return function(
-        *(new if value is old else value for value in args),
-        **{key: new if value is old else value for key, value in kwargs.items()},
-    )
 
 
 def _comparable(value: Any) -> Any:
