@@ -12,7 +12,7 @@ import torch
 from fathometer.activations import AtlasSettings, activation, activation_atlas
 from fathometer.gauges import affinity_scores
 from fathometer.progress import progress_bar
-from fathometer.report import plot_atlas
+from fathometer.report import plot_activation_atlas
 from papers.intervals import pm
 from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
 
@@ -34,7 +34,7 @@ def run(context: RunContext) -> Answers:
         with progress_bar(f"activations, seed {seed}") as show:
             atlas = activation_atlas(settings=settings, device=context.device, progress=show)
         if seed == 0:
-            context.figure(plot_atlas(atlas))
+            context.figure(plot_activation_atlas(atlas))
         tables.append(atlas.table.assign(seed=seed))
         turned.append(turned_scores(settings, context.device).assign(seed=seed))
     scores = context.table("scores", pd.concat(tables, ignore_index=True))

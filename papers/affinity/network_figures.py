@@ -20,7 +20,7 @@ from fathometer.report import (
     for_print,
     legend_above,
     look,
-    plain,
+    plain_text,
     point_size,
     reach_one,
     signature_table,
@@ -47,7 +47,7 @@ def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
     axes = figure.subplots()
     shown = axes.imshow(frame.to_numpy(), cmap="Blues_r", aspect="auto")
     axes.spines[:].set_visible(False)
-    labels = [plain(name, 24) for name in names]
+    labels = [plain_text(name, 24) for name in names]
     size = NOTE_SIZE if count <= 20 else SMALL_SIZE
     axes.set_xticks(range(count), labels, rotation=90, fontsize=size)
     axes.set_yticks(range(count), labels, fontsize=size)
@@ -105,7 +105,7 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
                 elinewidth=0.4,
             )
         lines = _legend_between(axes, names) if len(names) > 1 else 0
-        title = f"{plain(name, 26)}\n± {np.nanmean(std):.4f} over batches"
+        title = f"{plain_text(name, 26)}\n± {np.nanmean(std):.4f} over batches"
         axes.set_title(title, fontsize=NOTE_SIZE, pad=4 + 6.5 * lines)
         axes.locator_params(axis="x", integer=True, nbins=5)
     reach_one(grid[0, 0], "affinity")  # which all share
@@ -126,11 +126,11 @@ def plot_correlations(tables: Mapping[str, pd.DataFrame]) -> Figure:
     for axes, (title, table) in zip(grid, tables.items(), strict=True):
         values = table.to_numpy(float)
         shown = axes.imshow(values, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-        axes.set_title(plain(title, 40), fontsize=NOTE_SIZE)
+        axes.set_title(plain_text(title, 40), fontsize=NOTE_SIZE)
         axes.set_yticks(
-            range(len(table)), [plain(str(name), 22) for name in table.index], fontsize=SMALL_SIZE
+            range(len(table)), [plain_text(str(name), 22) for name in table.index], fontsize=SMALL_SIZE
         )
-        heads = [_HEADS.get(str(name), plain(str(name), 12)) for name in table.columns]
+        heads = [_HEADS.get(str(name), plain_text(str(name), 12)) for name in table.columns]
         axes.set_xticks(range(len(heads)), heads, fontsize=SMALL_SIZE)
         axes.xaxis.tick_top()
         axes.set_ylim(rows - 0.5, -0.5)  # cells are as high in all tables
@@ -165,14 +165,14 @@ def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
                 [families.index(str(name)) + shift for name in table.index],
                 xerr=table[metric, "std"],
                 elinewidth=0.8,
-                label=plain(title, 40),
+                label=plain_text(title, 40),
                 **looks,
             )
     for axes, metric in zip(grid, metrics, strict=True):
         axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
         axes.set_xlim(-1.15, 1.15)
-        axes.set_title(_HEADS.get(str(metric), plain(str(metric))), fontsize=NOTE_SIZE)
-    grid[0].set_yticks(range(len(families)), [plain(name, 20) for name in families])
+        axes.set_title(_HEADS.get(str(metric), plain_text(str(metric))), fontsize=NOTE_SIZE)
+    grid[0].set_yticks(range(len(families)), [plain_text(name, 20) for name in families])
     grid[0].set_ylim(len(families) - 0.5, -0.5)
     figure.supxlabel("Pearson correlation with the affinity score, mean ± std over networks")
     legend_above(figure, grid[0].get_legend_handles_labels()[0])
@@ -184,7 +184,7 @@ def _legend_between(axes: Axes, names: Sequence[str]) -> int:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], **look(number) | {"linestyle": "", "label": plain(name, 13)})
+        Line2D([], [], **look(number) | {"linestyle": "", "label": plain_text(name, 13)})
         for number, name in enumerate(names)
     ]
     legend = axes.legend(

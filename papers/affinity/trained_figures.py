@@ -19,7 +19,7 @@ from fathometer.report import (
     legend_above,
     look,
     note_below,
-    plain,
+    plain_text,
     reach_one,
 )
 from papers.images.ensembles import Ensemble, Scores
@@ -47,7 +47,7 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
             stacked=True,
             color=[_ROLES[role] for role in parts],
         )
-        above.set_title(plain(title))
+        above.set_title(plain_text(title))
         above.set_xlim(edges[0] - 0.01, 1.01)
         _along(below, group)
         below.set_xlabel("site, in order of depth")
@@ -123,7 +123,7 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
     above = top.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     for axes, group in zip(above, groups.values(), strict=True):
         _along(axes, group)
-        axes.set_title(plain(group.title))
+        axes.set_title(plain_text(group.title))
     reach_one(above[0], "affinity")
     above[0].set_ylabel("affinity score")
     left, right = bottom.subplots(1, 2)
@@ -171,7 +171,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
             axes.errorbar(
                 places, own[data].mean(), _std(own[data].to_numpy()), capsize=2, label=network, **style
             )
-        axes.set_xticks(range(len(data)), [plain(name, 18).replace(" ", "\n", 1) for name in data])
+        axes.set_xticks(range(len(data)), [plain_text(name, 18).replace(" ", "\n", 1) for name in data])
         axes.set(title=_METRICS[str(metric)])
         axes.set_ylim(bottom=0)
     grid[0, 0].set_ylabel("distance from\nheld-out images")
@@ -183,7 +183,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
             style = look(number + 2) | {"linestyle": ""}
             order = [networks.index(name) for name in own["network"]]
             axes.plot(order, own["distance"], label=data_name, **style)
-        axes.set_xticks(range(len(networks)), [plain(name, 14) for name in networks], rotation=90)
+        axes.set_xticks(range(len(networks)), [plain_text(name, 14) for name in networks], rotation=90)
         axes.set(title=f"networks of ImageNet, {_METRICS[str(metric)]}", xlim=(-0.5, len(networks) - 0.5))
         axes.set_ylim(bottom=0)
         axes.legend(loc="lower right")

@@ -13,8 +13,8 @@ from fathometer.leaky import grid
 from fathometer.report import (
     alignment_table,
     branch_table,
+    leaky_path_table,
     matrix_table,
-    path_table,
     predictor_table,
     signature_table,
     year_table,
@@ -103,7 +103,7 @@ def test_steps_end_half_way_to_their_neighbours() -> None:
 
 def test_a_path_has_the_measures_of_points_and_layers() -> None:
     (run,) = measured_sweep(grid(SMALL, effective_depth=[2.0])).runs
-    table = path_table(run)
+    table = leaky_path_table(run)
     assert_allclose(table["p"], run.measures.points["p"])
     assert_allclose(table["p"][:-1], run.measures.layers["p"])
     assert_allclose(table["hamiltonian"][:-1], run.measures.layers["hamiltonian"])

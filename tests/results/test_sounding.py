@@ -11,7 +11,7 @@ from torch import nn
 
 from fathometer import InputError, Sounding, measure
 from fathometer.capture import Site
-from fathometer.report import plot_soundings
+from fathometer.report import plot_overlay
 from fathometer.results.sounding_file import load
 
 
@@ -170,7 +170,5 @@ def test_pictures(sounding: Sounding) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "3"]
     (line,) = axes.get_lines()[:1]
     assert list(line.get_ydata()) == pytest.approx(sounding.signature.to_list())  # type: ignore[arg-type]
-    (legend,) = plot_soundings([sounding, sounding], "cka", ["one", "two"]).legends
+    (legend,) = plot_overlay({"one": sounding, "two": sounding}, "cka").legends
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
-    with pytest.raises(InputError, match="at least one sounding"):
-        plot_soundings([])

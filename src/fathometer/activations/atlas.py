@@ -104,9 +104,9 @@ class ActivationAtlas:
         Args:
             columns: 1 or 2, the width in columns of a page.
         """
-        from fathometer.report import plot_atlas
+        from fathometer.report import plot_activation_atlas
 
-        return plot_atlas(self, columns=columns)
+        return plot_activation_atlas(self, columns=columns)
 
 
 def activation_atlas(

@@ -95,7 +95,7 @@ def atlas(
     from fathometer.activations.atlas import PAPER_STDS
     from fathometer.errors import check_device
     from fathometer.progress import progress_bar
-    from fathometer.report import plot_atlas
+    from fathometer.report import plot_activation_atlas
     from fathometer.transport import DEFAULT_RIDGE, Ridge
 
     files = picture_and_table(out, force)
@@ -116,7 +116,7 @@ def atlas(
     _finish(
         found.records(),
         lambda console: _atlas_view(found, console.width),
-        lambda: plot_atlas(found),
+        lambda: plot_activation_atlas(found),
         files,
         as_json,
     )

@@ -71,7 +71,7 @@ def plot(
     out: Annotated[list[Path] | None, out_option()] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw a figure for print: one column or two, colours for all eyes, embedded fonts.
+    """Draw a figure for print: one column or two, colour-blind-safe colours, embedded fonts.
 
     `--out` is a .pdf, .svg or .png, and repeatable; by default the name of the input and the kind, as .pdf.
 

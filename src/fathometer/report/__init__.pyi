@@ -1,4 +1,4 @@
-from .figures.activations import plot_atlas as plot_atlas
+from .figures.activations import plot_activation_atlas as plot_activation_atlas
 from .figures.activations import plot_polynomials as plot_polynomials
 from .figures.activations import plot_ranges as plot_ranges
 from .figures.kinds import LeakyFigures as LeakyFigures
@@ -24,7 +24,6 @@ from .figures.pairs import plot_history as plot_history
 from .figures.pairs import plot_path as plot_path
 from .figures.soundings import plot_overlay as plot_overlay
 from .figures.soundings import plot_signature as plot_signature
-from .figures.soundings import plot_soundings as plot_soundings
 from .figures.soundings import plot_strip as plot_strip
 from .figures.soundings import point_size as point_size
 from .figures.soundings import reach_one as reach_one
@@ -47,15 +46,15 @@ from .figures.style import legend_above as legend_above
 from .figures.style import look as look
 from .figures.style import new_figure as new_figure
 from .figures.style import note_below as note_below
-from .figures.style import plain as plain
+from .figures.style import plain_text as plain_text
 from .figures.style import print_style as print_style
 from .figures.style import require_matplotlib as require_matplotlib
 from .figures.style import save_figure as save_figure
 from .leaky_tables import bottleneck_stretches as bottleneck_stretches
 from .leaky_tables import depth_table as depth_table
 from .leaky_tables import error_table as error_table
+from .leaky_tables import leaky_path_table as leaky_path_table
 from .leaky_tables import network_row as network_row
-from .leaky_tables import path_table as path_table
 from .leaky_tables import usual_run as usual_run
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from fathometer.capture.sites import Site
@@ -35,10 +35,6 @@ class Block:
     def middle(self) -> float:
         """Where its label goes, on an axis with site i at i."""
         return (self.start + self.stop - 1) / 2
-
-    def cut(self, start: int, stop: int) -> Block:
-        """Return the part of the block between two sites."""
-        return replace(self, start=max(self.start, start), stop=min(self.stop, stop))
 
 
 def blocks_of(sites: Sequence[Site]) -> tuple[Block, ...]:

@@ -19,7 +19,7 @@ from fathometer.leaky.schemes import Projection, check_alike, held_out_errors, p
 from fathometer.leaky.theory import Statement, check_all
 from fathometer.report.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY_BLUE
 
-Results: TypeAlias = LeakySweep | LeakyRun
+RunOrSweep: TypeAlias = LeakySweep | LeakyRun
 """A run, or a sweep from which `usual_run` takes one."""
 Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
 
@@ -108,7 +108,7 @@ SWEEP_PANELS = (DIMENSIONS, ERRORS, IN_BOTTLENECK, LENGTHS, MOMENTA)
 """Of the networks of a sweep. Bars reach from the column's `_min` to its `_max`, where it has these."""
 
 
-def usual_run(results: Results) -> LeakyRun:
+def usual_run(results: RunOrSweep) -> LeakyRun:
     """Return the run with L̃ nearest 7 (the greater of two), the lowest seed, and the most layers."""
     if isinstance(results, LeakyRun):
         return results
@@ -153,7 +153,7 @@ def network_row(run: LeakyRun) -> dict[str, Any]:
     return row
 
 
-def path_table(run: LeakyRun) -> pd.DataFrame:
+def leaky_path_table(run: LeakyRun) -> pd.DataFrame:
     """Return all measures along p, a row for each point; those of a layer are at the p where it begins."""
     measures = run.measure(warn=False)
     return measures.points.join(measures.layers.drop(columns="p"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,22 +16,35 @@ from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.results.sounding import Sounding
 
+Along: TypeAlias = Literal["depth", "dtw"]
 
-def signature_table(soundings: Sounding | Soundings, gauge: str = "affinity") -> pd.DataFrame:
+
+def signature_table(
+    soundings: Sounding | Soundings, gauge: str = "affinity", along: Along = "depth"
+) -> pd.DataFrame:
     """Return a row for each network and site, in order of depth.
 
     Columns: `network`, `site`, `operator`, `call`, `block`, `samples`, `features`, `order` (from 0), `depth`
     (from 0 at the first site to 1 at the last), `mean` over batches (NaN if not finite) and `std` (0 if there
-    is one batch).
+    is one batch). With `along="dtw"`, `depth` is the mean depth of the sites of the first network that a site
+    is aligned with.
     """
     named = by_name([soundings] if isinstance(soundings, Sounding) else soundings)
-    return pd.concat([_signature(name, each, gauge) for name, each in named.items()], ignore_index=True)
-
-
-def _signature(name: str, sounding: Sounding, gauge: str) -> pd.DataFrame:
-    mean, std = sounding.mean(gauge).to_numpy(float), sounding.std(gauge).to_numpy(float)
-    values = {"mean": np.where(np.isfinite(mean), mean, np.nan), "std": np.where(np.isfinite(std), std, 0.0)}
-    return site_table(sounding).assign(network=name, **values)
+    reference = next(iter(named.values()))
+    parts = []
+    for name, sounding in named.items():
+        mean, std = (values.to_numpy(float) for values in (sounding.mean(gauge), sounding.std(gauge)))
+        part = site_table(sounding).assign(
+            network=name,
+            mean=np.where(np.isfinite(mean), mean, np.nan),
+            std=np.where(np.isfinite(std), std, 0.0),
+        )
+        if along == "dtw" and sounding is not reference:
+            place, own = aligned(reference, sounding, gauge, "dtw").pairs.T
+            depth = relative_depth(len(reference.sites))[place]
+            part["depth"] = np.bincount(own, depth) / np.bincount(own)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def site_table(sounding: Sounding) -> pd.DataFrame:

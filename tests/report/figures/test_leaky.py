@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from fathometer.report import (
     usual_run,
 )
 from fathometer.report.figures.kinds import FIGURES, PICTURES, usual_picture
-from fathometer.report.figures.style import save_figure
 from tests.leaky.networks import SHORT, SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
@@ -78,24 +76,16 @@ def legend(figure: Any) -> list[str]:
 def test_figure_1a_shows_the_summaries_by_depth(depths: LeakySweep) -> None:
     figure = plot_dimensions(depths)
     (axes,) = figure.axes
-    found, table = lines(axes), depths.table
-    names = {
-        "lowest COI": "cost_of_identity",
-        "lowest stable rank": "stable_rank",
-        r"stable $-2\mathcal{H}_\gamma/\tilde{L}$": "hamiltonian_stable",
-        r"$-2\mathcal{H}/\tilde{L}$": "hamiltonian",
-    }
-    assert set(found) == {*names, "$k^* = 2$"}
-    for label, name in names.items():
-        median = table.groupby("effective_depth")[name].median()
-        assert_allclose(found[label], np.c_[DEPTHS, median])
-    for points, name in zip(offsets(axes), names.values(), strict=True):
+    *found, rank = lines(axes).values()
+    table, names = depths.table, ["cost_of_identity", "stable_rank", "hamiltonian_stable", "hamiltonian"]
+    groups = table.groupby("effective_depth")
+    for line, points, name in zip(found, offsets(axes), names, strict=True):
+        assert_allclose(line, np.c_[DEPTHS, groups[name].median()])
         assert_allclose(points, table[["effective_depth", name]])
-    stable, plain = (segments(c) for c in axes.collections if hasattr(c, "get_segments"))
-    for bars, name in ((stable, "hamiltonian_stable"), (plain, "hamiltonian")):
-        groups = table.groupby("effective_depth")
-        assert_allclose(bars, np.c_[groups[f"{name}_min"].min(), groups[f"{name}_max"].max()])
-    assert axes.get_xlabel() == r"effective depth $\tilde{L}$"
+    assert rank[0, 1] == 2
+    bars = [segments(c) for c in axes.collections if hasattr(c, "get_segments")]
+    for ends, name in zip(bars, names[2:], strict=True):
+        assert_allclose(ends, np.c_[groups[f"{name}_min"].min(), groups[f"{name}_max"].max()])
     assert any("not critical" in text for text in legend(figure))
     low, high = axes.get_ylim()
     assert low < table["hamiltonian_min"].min()
@@ -103,25 +93,20 @@ def test_figure_1a_shows_the_summaries_by_depth(depths: LeakySweep) -> None:
 
 
 def test_figure_3_shows_lengths_and_momenta(depths: LeakySweep) -> None:
-    figure = plot_bounded(depths)
     table = depth_table(depths)
     columns = ["length_per_root_n", "length_kernel", "momentum", "momentum_sigma"]
-    assert len(figure.axes) == 4
-    for axes, name in zip(figure.axes, columns, strict=True):
+    for axes, name in zip(plot_bounded(depths).axes, columns, strict=True):
         (line,) = lines(axes).values()
         assert_allclose(line, np.c_[DEPTHS, table.groupby("effective_depth")[name].median()])
-    points = depths.runs[0].measures.points
-    first = table.iloc[0]
+    points, first = depths.runs[0].measures.points, table.iloc[0]
     assert first["momentum_sigma"] == points["momentum_sigma"].median()
     assert first["momentum_max"] == points["momentum_norm"].max()
-    assert r"\sigma" in figure.axes[3].get_title()
 
 
 def test_figure_1b_has_a_line_for_each_singular_value(depths: LeakySweep) -> None:
     run = usual_run(depths)
     assert (run.design.effective_depth, run.design.seed) == (5.0, 0)
-    figure = plot_spectra(depths)
-    left, right = figure.axes
+    left, right = plot_spectra(depths).axes
     measures = run.measures
     assert measures.weight_spectra is not None
     for axes, p, spectra in (
@@ -134,20 +119,15 @@ def test_figure_1b_has_a_line_for_each_singular_value(depths: LeakySweep) -> Non
             assert_allclose(found[f"$s_{{{number + 1}}}$"], np.c_[p, values])
     dotted = [line for line in right.get_lines() if line.get_linestyle() == ":"]
     assert [np.asarray(line.get_ydata())[0] for line in dotted] == [5.0]
-    assert legend(figure) == ["first $k^* = 2$", "others"]
-    assert (left.get_ylabel(), left.get_xlabel()) == ("singular values of $A_p$", "$p$")
 
 
 def test_figure_1c_shows_the_energies(depths: LeakySweep) -> None:
     run = depths.runs[2]
     (axes,) = plot_energies(run).axes
-    found, layers = lines(axes), run.measures.layers
-    names = ["potential", "kinetic", "hamiltonian", "hamiltonian_stable"]
-    for label, name in zip(found, names, strict=False):
-        assert_allclose(found[label], layers[["p", name]])
-    assert list(found)[4:] == ["$k^* = 2$"]
-    difference = found["potential (COI)"][:, 1] - found["kinetic"][:, 1]
-    assert_allclose(difference, layers["hamiltonian_stable"])
+    *found, rank = lines(axes).values()
+    for line, name in zip(found, ["potential", "kinetic", "hamiltonian", "hamiltonian_stable"], strict=True):
+        assert_allclose(line, run.measures.layers[["p", name]])
+    assert rank[0, 1] == 2
 
 
 def test_paired_differences_are_those_of_a_paired_t_test(schemes: LeakySweep) -> None:
@@ -217,7 +197,6 @@ def test_figure_2a_shows_means_and_pairs(schemes: LeakySweep) -> None:
         assert_allclose(segments(bar.lines[2][0]), rows[["low", "high"]])
     dots = np.concatenate(offsets(right))[:, 1]
     assert_allclose(np.sort(dots), np.sort(seed_differences(schemes)["difference"]))
-    assert left.get_xlabel() == right.get_xlabel() == "layers $L$"
 
 
 def test_figure_2b_has_a_line_at_each_step(schemes: LeakySweep) -> None:
@@ -251,9 +230,7 @@ def test_paths_of_different_widths_have_no_common_plane(schemes: LeakySweep) -> 
         project_paths([])
 
 
-def test_every_figure_is_drawn_or_says_why_not(
-    depths: LeakySweep, schemes: LeakySweep, tmp_path: Path
-) -> None:
+def test_every_figure_is_drawn_or_says_why_not(depths: LeakySweep, schemes: LeakySweep) -> None:
     figures, reasons = leaky_figures(depths)
     assert list(figures) == ["1a", "1b", "1c", "3", "affinity"]
     assert list(reasons) == ["2a", "2b", "2c"]
@@ -263,10 +240,6 @@ def test_every_figure_is_drawn_or_says_why_not(
     assert why["1a"] == why["3"]
     assert "above 0, got L̃ = 3" in why["3"]
     assert set(FIGURES) == {*figures, *reasons} == {*others, *why}
-    for name, figure in {**figures, **others}.items():
-        save_figure(figure, tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert all(figure.needs for figure in FIGURES.values())
 
 
 def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: LeakySweep) -> None:

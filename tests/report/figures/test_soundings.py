@@ -109,17 +109,6 @@ def test_a_strip_has_a_cell_for_each_site_with_its_score() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["relu", "gelu"]
 
 
-def test_a_long_strip_is_set_in_rows() -> None:
-    sounding = network("mine", 300, path=lambda i: f"stage{i // 50}.{i}.relu")
-    *rows, _ = plot_strip([sounding], columns=1).axes
-    cells = [np.asarray(row.collections[0].get_array()).ravel() for row in rows]
-    assert [len(part) for part in cells] == [50] * 6  # whole blocks
-    assert_allclose(np.concatenate(cells), sounding.signature)
-    assert [row.get_xticklabels()[0].get_text() for row in rows] == [f"stage{i}" for i in range(6)]
-    *rows, _ = plot_strip([network("flat", 200, path=str)], columns=1).axes
-    assert [np.asarray(row.collections[0].get_array()).size for row in rows] == [67, 67, 66]
-
-
 def test_several_networks_have_a_strip_each() -> None:
     named = {"first": network("a", 12), "second": network("b", 30, seed=1)}
     axes = plot_strip(named).axes[0]

@@ -19,7 +19,7 @@ from fathometer.report.figures.style import (
     legend_above,
     look,
     new_figure,
-    plain,
+    plain_text,
     print_style,
     save_figure,
 )
@@ -138,9 +138,9 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_names_are_shown_plainly(name: str, shown: str, tmp_path: Path) -> None:
-    assert plain(name) == shown
+    assert plain_text(name) == shown
     figure = new_figure(3, 2)
-    figure.text(0.5, 0.5, plain(name))
+    figure.text(0.5, 0.5, plain_text(name))
     save_figure(figure, tmp_path / "a.svg")
     minidom.parse(str(tmp_path / "a.svg"))  # well formed
     assert "<script>" not in (tmp_path / "a.svg").read_text("utf-8")
@@ -151,7 +151,7 @@ def test_a_legend_takes_the_columns_that_fit_and_makes_room() -> None:
         with print_style():
             figure = column_figure(1, 2.0)
             figure.subplots()
-            legend_above(figure, [Line2D([], [], label=plain(label)) for label in labels])
+            legend_above(figure, [Line2D([], [], label=plain_text(label)) for label in labels])
         return figure
 
     narrow = legend(["a name of some length", "another name as long", "and one more of that"])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @for_print
-def plot_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
+def plot_activation_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
     """Plot for each activation its score over the stds as box plots, by mean (Figure 6)."""
     names = list(atlas.baseline.index)
     across = min(columns + 1, len(names))

@@ -15,8 +15,9 @@ from fathometer.errors import FathometerError, InputError
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.report.figures import leaky, leaky_schemes, networks
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
-from fathometer.report.figures.soundings import Along, plot_overlay, plot_signature, plot_strip
+from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import Columns, require_matplotlib
+from fathometer.report.tables import Along
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:

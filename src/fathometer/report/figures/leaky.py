@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,10 @@ from fathometer.report.leaky_tables import (
     RANKS,
     SERIES,
     Panel,
-    Results,
+    RunOrSweep,
     bottleneck_stretches,
     depth_table,
-    path_table,
+    leaky_path_table,
     usual_run,
 )
 
@@ -50,20 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 STEP = "#d5dade"  # positions of the layers
-
-_MATH = {
-    "−2H/L̃": r"$-2\mathcal{H}/\tilde{L}$",
-    "stable −2H_γ/L̃": r"stable $-2\mathcal{H}_\gamma/\tilde{L}$",
-    "stable rank of A_p": "stable rank of $A_p$",
-    "stable rank of W_p": "stable rank of $W_p$",
-    "affinity, share of A₋": "affinity, share of $A_-$",
-    "‖A₋‖/‖A‖": r"$\|A_-\|/\|A\|$",
-    "‖B_p‖": r"$\|B_p\|$",
-    "‖B_p σ(A_p)ᵀ‖": r"$\|B_p\,\sigma(A_p)^{T}\|$",
-    "Euclidean, per √N": r"path length, Euclidean, per $\sqrt{N}$",
-    "in the K norm": "path length in the $K$ norm",
-}
-"""Labels of a page as formulas."""
+_TICKS = (-1000, -100, -10, -4, -2, 0, 1, 2, 3, 4, 5, 10, 100, 1000, 10_000)  # of an axis of dimensions
 
 
 @for_print
@@ -75,20 +62,20 @@ def plot_dimensions(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     from the lowest to the highest Hamiltonian over layers and seeds. k* is dashed.
     """
     table = depth_table(sweep)
-    series = {name: label for name, label in DIMENSIONS.series.items() if name != "rank"}
     figure = column_figure(columns, 2.8 if columns == 1 else 3.6)
     axes = figure.subplots()
     shift = 0.012 * float(np.ptp(table["effective_depth"]))
     handles = []
-    for name, label in series.items():
+    for name, label in DIMENSIONS.series.items():
+        if name == "rank":
+            continue
         handles.append(_networks(axes, table, name, label))
         if name.startswith("hamiltonian"):
             _range(axes, table, name, shift if name == "hamiltonian" else -shift)
     ranks = {run.task.rank for run in sweep.runs}
     handles += mark_rank(axes, ranks.pop() if len(ranks) == 1 else None)
-    bars = [f"{name}_{end}" for name in ("hamiltonian", "hamiltonian_stable") for end in ("min", "max")]
-    dimension_axis(axes, table[[*series, *bars]].to_numpy(float))
-    axes.set(ylabel=DIMENSIONS.y, xlabel=r"effective depth $\tilde{L}$")
+    scale_axis(axes, DIMENSIONS.axis)
+    axes.set(ylabel=DIMENSIONS.y, xlabel="effective depth L̃")
     _depth_legend(figure, handles, table)
     return figure
 
@@ -103,20 +90,21 @@ def plot_bounded(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     table = depth_table(sweep)
     figure = column_figure(columns, 3.2 if columns == 1 else 4.0)
     grid = figure.subplots(2, 2, sharex=True)
-    for axes, (name, label) in zip(grid.flat, {**LENGTHS.series, **MOMENTA.series}.items(), strict=True):
-        title = _networks(axes, table, name, label).get_label()
-        if name in MOMENTA.series:
-            _range(axes, table, name, 0.0)
-        axes.set_title(str(title).replace(", per", "\nper") if columns == 1 else str(title))
-        axes.set_ylim(-0.05 * axes.get_ylim()[1], None)
+    for panel, row in zip((LENGTHS, MOMENTA), grid, strict=True):
+        for axes, (name, label) in zip(row, panel.series.items(), strict=True):
+            _networks(axes, table, name, label)
+            if panel is MOMENTA:
+                _range(axes, table, name, 0.0)
+            axes.set_title(as_formula(label) if panel is MOMENTA else f"path length, {label}")
+            axes.set_ylim(-0.05 * axes.get_ylim()[1], None)
     for axes in grid[1]:
-        axes.set_xlabel(r"effective depth $\tilde{L}$")
+        axes.set_xlabel("effective depth L̃")
     _depth_legend(figure, [], table)
     return figure
 
 
 @for_print
-def plot_spectra(results: Results, *, columns: Columns = 2) -> Figure:
+def plot_spectra(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot the singular values of A_p and of W_p along p (Figure 1b): the first k* in colour, others grey.
 
     W_l is at p_{l−1}, where its layer begins. Inside the bottleneck it has k* singular values near L̃, the
@@ -134,7 +122,7 @@ def plot_spectra(results: Results, *, columns: Columns = 2) -> Figure:
 
 
 @for_print
-def plot_energies(results: Results, *, columns: Columns = 2) -> Figure:
+def plot_energies(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot kinetic and potential energy, H and the stable H along p, in dimensions (Figure 1c).
 
     The parts are ‖∂A‖²/L̃² and ‖A‖² in (K + γI)⁻¹; their difference is the stable −2H_γ/L̃.
@@ -142,37 +130,33 @@ def plot_energies(results: Results, *, columns: Columns = 2) -> Figure:
     run = usual_run(results)
     if run.design.effective_depth <= 0:
         raise InputError("energies: expected L̃ > 0, got a plain ResNet (L̃ = 0), which has no Hamiltonian")
-    figure = column_figure(columns, 2.6 if columns == 1 else 3.2)
-    axes = figure.subplots()
-    table = path_table(run)
-    draw_panel(axes, table, ENERGIES)
-    mark_rank(axes, run.task.rank)
-    dimension_axis(axes, table[list(ENERGIES.series)].to_numpy(float))
-    legend_above(figure, axes.get_lines())
-    name_run(figure, run)
-    return figure
+    return _one_panel(run, ENERGIES, columns)
 
 
 @for_print
-def plot_affinity(results: Results, *, columns: Columns = 2) -> Figure:
+def plot_ranks(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
+    """Plot the dimensions along p: cost of identity, stable ranks of A_p and of W_p, and k*."""
+    return _one_panel(usual_run(results), RANKS, columns)
+
+
+@for_print
+def plot_affinity(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot the affinity score of σ along p, with ‖A₋‖/‖A‖, above the cost of identity: both papers in one.
 
     Inside the bottleneck, shaded, where the cost of identity is within half a dimension of its minimum, A is
     nearly non-negative (Proposition 5), so that ReLU acts as the identity, and its affinity score is near 1.
     """
     run = usual_run(results)
-    table = path_table(run)
+    table = leaky_path_table(run)
     if table["affinity"].isna().all():
         raise InputError("affinity: expected a score at some p, got none; measure with affinity=True")
     figure = column_figure(columns, 3.2 if columns == 1 else 3.6)
     top, bottom = figure.subplots(2, 1, sharex=True)
-    draw_panel(top, table, AFFINITY, {"affinity": f"affinity score of {run.design.sigma}"})
-    top.set(ylim=(-0.03, 1.04), xlabel="")
+    draw_panel(top, table, AFFINITY)
     draw_panel(bottom, table[["p", "cost_of_identity"]], RANKS)
     mark_rank(bottom, run.task.rank)
-    cost = table["cost_of_identity"]
+    top.set_xlabel("")
     bottom.set_ylabel("cost of identity\n(dimensions)")
-    _log_axis(bottom, 0.7 * min(cost.min(), run.task.rank or cost.min()), 1.4 * cost.max())
     for axes in (top, bottom):
         for begin, end in bottleneck_stretches(table):
             axes.axvspan(begin, end, color=BLUE, alpha=0.1, linewidth=0, zorder=0)
@@ -182,23 +166,7 @@ def plot_affinity(results: Results, *, columns: Columns = 2) -> Figure:
 
 
 @for_print
-def plot_ranks(results: Results, *, columns: Columns = 2) -> Figure:
-    """Plot the dimensions along p: cost of identity, stable ranks of A_p and of W_p, and k*."""
-    run = usual_run(results)
-    figure = column_figure(columns, 2.5 if columns == 1 else 3.0)
-    axes = figure.subplots()
-    draw_panel(axes, path_table(run).dropna(axis="columns", how="all"), RANKS)
-    mark_rank(axes, run.task.rank)
-    shown = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
-    shown = shown[shown > 0]
-    _log_axis(axes, 0.8 * float(shown.min()), 1.25 * float(shown.max()))
-    legend_above(figure, axes.get_lines())
-    name_run(figure, run)
-    return figure
-
-
-@for_print
-def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
+def plot_training(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot error, weight decay and `crit` over training: of one network, or of all in a sweep.
 
     Below the dashed line a network counts as critical.
@@ -211,8 +179,7 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
     faint = max(0.25, 1 / len(runs) ** 0.5)
     for run in runs:
         for axes, panel in ((top, LOSSES), (bottom, CRIT)):
-            draw_panel(axes, run.history, panel, {"error": "error (MSE)", "crit": "crit"}, alpha=faint)
-            axes.set_yscale("log")
+            draw_panel(axes, run.history, panel, alpha=faint)
     for line in top.get_lines()[1::2]:
         line.set_linestyle("--")  # weight decay
     bottom.axhline(CRITICAL, color=DARK, linestyle="--", linewidth=0.8)
@@ -228,20 +195,53 @@ def plot_training(results: Results, *, columns: Columns = 2) -> Figure:
     return figure
 
 
-def draw_panel(
-    axes: Axes, table: pd.DataFrame, panel: Panel, names: dict[str, str] | None = None, **settings: Any
-) -> None:
-    """Draw the columns of a panel that the table has, each in its colour; `names` are other labels."""
-    for name, label in {**panel.series, **(names or {})}.items():
-        if name in table and name in panel.series:
+def _one_panel(run: LeakyRun, panel: Panel, columns: Columns) -> Figure:
+    figure = column_figure(columns, 2.6 if columns == 1 else 3.1)
+    axes = figure.subplots()
+    draw_panel(axes, leaky_path_table(run), panel)
+    mark_rank(axes, run.task.rank)
+    legend_above(figure, axes.get_lines())
+    name_run(figure, run)
+    return figure
+
+
+def draw_panel(axes: Axes, table: pd.DataFrame, panel: Panel, **settings: Any) -> None:
+    """Draw the columns of a panel that the table has, each in its colour, on the scale of the panel."""
+    for name, label in panel.series.items():
+        if name in table and table[name].notna().any():
             _, colour, marker = SERIES[name]
-            style = {"color": colour, "marker": marker, "label": _MATH.get(label, label)}
             known = table[[panel.x, name]].dropna()
+            style = {"color": colour, "marker": marker, "label": as_formula(label)}
             axes.plot(known[panel.x], known[name], **(style | settings))
-    axes.set_ylabel(_MATH.get(panel.y, panel.y))
-    axes.set_xlabel("$p$" if panel.x == "p" else str(panel.x))
+    axes.set(ylabel=panel.y, xlabel=panel.x)
     if panel.x == "p":
         axes.set_xlim(-0.02, 1.02)
+    scale_axis(axes, panel.axis)
+
+
+def scale_axis(axes: Axes, kind: str) -> None:
+    """Scale the vertical axis of what was drawn; dimensions are linear up to 5 and logarithmic beyond."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
+
+    low, high = axes.dataLim.intervaly
+    if kind == "unit":
+        axes.set_ylim(-0.03, 1.04)
+    if kind not in ("log", "symlog") or (kind == "symlog" and max(-low, high) <= LINEAR):
+        return
+    if kind == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    else:
+        axes.set_yscale("symlog", linthresh=LINEAR, linscale=2.2)
+        axes.yaxis.set_major_locator(FixedLocator(_TICKS))
+    axes.autoscale_view(scalex=False)
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+def as_formula(label: str) -> str:
+    """Return a label with its indices as formulas: `A_p` as `$A_p$`."""
+    return re.sub(r"\w_\w", r"$\g<0>$", label)
 
 
 def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
@@ -253,7 +253,7 @@ def draw_weight_spectra(axes: Axes, run: LeakyRun) -> None:
     if depth > 0:
         axes.axhline(depth, color=DARK, linestyle=":", linewidth=0.8)
         where: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (3, 0)}
-        axes.annotate(r"$\tilde{L}$", (1, depth), va="center", fontsize=NOTE_SIZE, **where)
+        axes.annotate("L̃", (1, depth), va="center", fontsize=NOTE_SIZE, **where)
 
 
 def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
@@ -262,7 +262,7 @@ def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
 
     handles = [Line2D([], [], color=GREY, linewidth=0.7, label="others" if run.task.rank else "all")]
     if run.task.rank:
-        label = f"first $k^* = {run.task.rank}$"
+        label = f"first k* = {run.task.rank}"
         handles.insert(0, Line2D([], [], color=BLUE, linewidth=1.2, marker="o", label=label))
     if steps:
         handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=8, label=r"$p_\ell$"))
@@ -273,11 +273,11 @@ def name_run(figure: Figure, run: LeakyRun) -> None:
     """Write under the figure which network it shows."""
     design, crit = run.design, run.measures.summary["crit"]
     parts = [
-        rf"$\tilde{{L}}$ = {design.effective_depth:g}",
-        f"$L$ = {design.layers}",
+        f"L̃ = {design.effective_depth:g}",
+        f"L = {design.layers}",
         f"{design.scheme} steps",
         f"seed {design.seed}",
-        rf"$\gamma_0$ = {run.measures.gamma0:g}",
+        f"γ₀ = {run.measures.gamma0:g}",
     ]
     note_below(figure, parts if math.isnan(crit) else [*parts, f"crit {crit:.2g}"])
 
@@ -286,38 +286,7 @@ def mark_rank(axes: Axes, rank: int | None) -> list[Line2D]:
     """Draw a dashed line at k*, where it is known."""
     if rank is None:
         return []
-    return [axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8, label=f"$k^* = {rank}$", zorder=0)]
-
-
-def dimension_axis(axes: Axes, values: Any) -> None:
-    """Scale a vertical axis of dimensions: linear from −5 to 5, logarithmic beyond, if values go so far."""
-    shown = np.ravel(values)
-    shown = shown[np.isfinite(shown)]
-    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
-    low, high = min(low, 0.0), max(high, 1.0)
-    if max(-low, high) <= LINEAR:
-        margin = 0.05 * (high - low)
-        axes.set_ylim(low - margin, high + margin)
-        return
-    axes.set_yscale("symlog", linthresh=LINEAR, linscale=2.2)
-    powers = [10.0**power for power in range(2, 9)]
-    low = low - 0.5 if low >= -LINEAR else 1.3 * low
-    high = high + 0.5 if high <= LINEAR else 1.3 * high
-    _ticks(axes, [*(-power for power in powers), -10.0, -4.0, -2.0, *range(6), 10.0, *powers], low, high)
-
-
-def _log_axis(axes: Axes, low: float, high: float) -> None:
-    """Scale an axis logarithmically, with ticks 1, 10, … or 1, 2, 5, … as plain numbers."""
-    axes.set_yscale("log")
-    factors = (1, 2, 5) if high < 100 * low else (1,)
-    _ticks(axes, [factor * 10.0**power for power in range(-6, 9) for factor in factors], low, high)
-
-
-def _ticks(axes: Axes, ticks: Sequence[float], low: float, high: float) -> None:
-    inside = [tick for tick in ticks if low <= tick <= high]
-    axes.set_yticks(inside, [f"{tick:g}".replace("-", "−") for tick in inside])
-    axes.set_yticks([], minor=True)
-    axes.set_ylim(low, high)
+    return [axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8, label=f"k* = {rank}", zorder=0)]
 
 
 def _draw_spectra(
@@ -332,7 +301,7 @@ def _draw_spectra(
     top = float(spectra.max()) or 1.0
     axes.set_yscale("log")
     axes.set_ylim(max(top * 10.0**-DECADES, float(spectra.min()) / 2), top * 2)
-    axes.set(ylabel=label, xlabel="$p$", xlim=(-0.02, 1.02))
+    axes.set(ylabel=label, xlabel="p", xlim=(-0.02, 1.02))
 
 
 def _networks(axes: Axes, table: pd.DataFrame, name: str, label: str) -> Line2D:
@@ -340,8 +309,8 @@ def _networks(axes: Axes, table: pd.DataFrame, name: str, label: str) -> Line2D:
     from matplotlib.lines import Line2D
 
     _, colour, marker = SERIES[name]
-    label = _MATH.get(label, label)
     median = table.groupby("effective_depth")[name].median()
+    label = as_formula(label)
     axes.plot(median.index, median, color=colour, label=label)
     filled = np.where(table["crit"] <= CRITICAL, colour, "white").tolist()
     dots: Any = {"s": 12, "linewidths": 0.8, "zorder": 3, "marker": marker}
@@ -362,7 +331,7 @@ def _depth_legend(figure: Figure, handles: list[Line2D], table: pd.DataFrame) ->
 
     handles = [
         *handles,
-        Line2D([], [], color=DARK, alpha=0.45, linewidth=2, label="range over $p$ and seeds"),
+        Line2D([], [], color=DARK, alpha=0.45, linewidth=2, label="range over p and seeds"),
     ]
     if (table["crit"] > CRITICAL).any():
         ring: Any = {"marker": "o", "markerfacecolor": "white", "linestyle": ""}

@@ -30,7 +30,7 @@ from fathometer.report.figures.style import (
     legend_above,
     note_below,
 )
-from fathometer.report.leaky_tables import SCHEME_LOOKS, Results, error_table, scheme_paths, usual_run
+from fathometer.report.leaky_tables import SCHEME_LOOKS, RunOrSweep, error_table, scheme_paths, usual_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     handles = _draw_errors(left, sweep)
     _draw_differences(right, sweep)
     for axes in (left, right):
-        axes.set_xlabel("layers $L$")
+        axes.set_xlabel("layers L")
         axes.margins(x=0.08)
     seeds = sorted(set(pairs["seeds"]))
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -95,14 +95,14 @@ def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
         colour, marker = SCHEME_LOOKS[run.design.scheme]
         axes.plot(*path.T, color=colour, marker=marker, linewidth=0.8, label=run.design.scheme)
     design = runs[0].design
-    parts = [rf"$\tilde{{L}}$ = {design.effective_depth:g}", f"$L$ = {design.layers}", f"seed {design.seed}"]
+    parts = [f"L̃ = {design.effective_depth:g}", f"L = {design.layers}", f"seed {design.seed}"]
     note_below(figure, parts)
     legend_above(figure, axes.get_lines())
     return figure
 
 
 @for_print
-def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
+def plot_projection(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p."""
     run = usual_run(results)
     plane = project_paths([run])
@@ -110,7 +110,7 @@ def plot_projection(results: Results, *, columns: Columns = 2) -> Figure:
     figure, axes = plane_figure([path], plane.explained, columns)
     axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
     dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=SCALE, zorder=2)
-    figure.colorbar(dots, ax=axes, label="$p$", aspect=25, pad=0.01).outline.set_visible(False)
+    figure.colorbar(dots, ax=axes, label="p", aspect=25, pad=0.01).outline.set_visible(False)
     name_run(figure, run)
     return figure
 
@@ -123,7 +123,7 @@ def plane_figure(
     share = float(np.clip(height / (breadth or 1.0), 0.42, 0.8))
     figure = column_figure(columns, 0.8 + 0.85 * WIDTHS[columns] * share)
     axes = figure.subplots()
-    for label, place in (("$p=0$", 0), ("$p=1$", -1)):
+    for label, place in (("p = 0", 0), ("p = 1", -1)):
         x, y = np.mean([path[place] for path in paths], axis=0)
         axes.annotate(label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE_SIZE)
     axes.margins(0.08, 0.14)

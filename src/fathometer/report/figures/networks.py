@@ -33,7 +33,7 @@ from fathometer.report.figures.style import (
     look,
     name_series,
     panel_figure,
-    plain,
+    plain_text,
 )
 from fathometer.report.tables import branch_table, matrix_table, predictor_table, year_table
 
@@ -69,7 +69,7 @@ def plot_dendrogram(
     shown = square.imshow(cells["distance"].to_numpy().reshape(count, count), cmap="Blues_r", aspect="auto")
     square.spines[:].set_visible(False)
     size = NOTE_SIZE if count <= 20 else SMALL_SIZE
-    square.set_yticks(range(count), [plain(name, 22) for name in names], fontsize=size)
+    square.set_yticks(range(count), [plain_text(name, 22) for name in names], fontsize=size)
     square.tick_params("y", length=0)
     square.set_xticks([])  # the columns are in the order of the rows
     if (0.43 if columns == 1 else 0.48) * WIDTHS[columns] / count >= 0.24:  # inches that a number takes
@@ -111,7 +111,7 @@ def plot_distributions(
     edges = np.linspace(low, high if high > low else low + 1, 21).tolist()
     for axes, (name, values) in zip(panels, signatures.items(), strict=True):
         axes.hist(values, edges, color=BLUE)
-        axes.set_title(plain(name, 20), fontsize=NOTE_SIZE)
+        axes.set_title(plain_text(name, 20), fontsize=NOTE_SIZE)
         axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
         if statistics is None or not statistics["bimodal"].get(name):
             continue
@@ -154,7 +154,7 @@ def plot_predictors(
         predictor = label_of(str(row["predictor"]))
         axes.set_xlabel(f"{predictor} {label_of(gauge)}" if row["kind"] == "signature" else predictor)
         if row["kind"] == "signature":
-            axes.set_ylabel(f"{plain(row['family'], 20)}\n{label_of(target)}")
+            axes.set_ylabel(f"{plain_text(row['family'], 20)}\n{label_of(target)}")
     return figure
 
 
@@ -185,7 +185,9 @@ def plot_years(
     axes.set_ylabel(label_of(gauge))
     axes.tick_params("x", length=0)
     if room >= UPRIGHT:
-        axes.set_xticks(places, [plain(name, 26) for name in table.index], rotation=90, fontsize=SMALL_SIZE)
+        axes.set_xticks(
+            places, [plain_text(name, 26) for name in table.index], rotation=90, fontsize=SMALL_SIZE
+        )
     else:
         axes.set_xticks([])
         axes.set_xlabel(f"{count} networks, in order of year")
@@ -234,7 +236,7 @@ def _fit(axes: Axes, table: pd.DataFrame, row: Mapping[str, Any]) -> None:
     middle = line["value"].mean()
     for name, x, y in zip(table.index, table["value"], table["target"], strict=True):
         side, shift = ("right", -2) if x > middle else ("left", 2)  # names stay inside
-        axes.annotate(plain(str(name), 16), (x, y), xytext=(shift, 2), ha=side, **_BESIDE)
+        axes.annotate(plain_text(str(name), 16), (x, y), xytext=(shift, 2), ha=side, **_BESIDE)
     axes.set_title(
         f"R² {row['r2']:.2f}, left out {row['r2_left_out']:.2f}\np {row['p']:.2f}",
         fontsize=NOTE_SIZE,

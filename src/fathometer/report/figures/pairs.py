@@ -14,7 +14,7 @@ from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.soundings import (
     draw_errors,
-    finite_signature,
+    finite_signatures,
     name_blocks,
     reach_one,
     shade_blocks,
@@ -34,7 +34,7 @@ from fathometer.report.figures.style import (
     label_of,
     look,
     name_series,
-    plain,
+    plain_text,
     title_left,
 )
 from fathometer.report.tables import alignment_table, step_edges
@@ -59,13 +59,13 @@ def plot_alignment(
     """
     from matplotlib.patches import ConnectionPatch
 
-    pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
+    pairs, table = alignment_table(soundings, gauge, by), finite_signatures(soundings, gauge)
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, sharey=True)
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
-    for number, (axes, name) in enumerate(zip((top, bottom), named, strict=True)):
-        table = finite_signature(named[name], gauge)
-        draw_errors(axes, table["depth"], table["mean"], table["std"], number, linestyle="-", zorder=3)
+    for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
+        own = table[table["network"] == name]
+        draw_errors(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
         title_left(axes, name, WIDTHS[columns] - 0.7, color=look(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     reach_one(top, gauge)
@@ -91,12 +91,12 @@ def plot_difference(
     Error bars are one standard deviation over batches, of the difference sqrt(s₁² + s₂²). The blocks are
     those of the first network. `by` is as in `plot_alignment`.
     """
+    finite_signatures(soundings, gauge)
     pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
     first, second = named
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
     for number, side in enumerate(("first", "second")):
-        finite_signature(named[(first, second)[number]], gauge)
         draw_errors(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
     top.set_ylabel(label_of(gauge))
     reach_one(top, gauge)
@@ -106,7 +106,7 @@ def plot_difference(
         bottom.errorbar(pairs.index, difference, pairs["std"], linestyle="", color=DARK, elinewidth=0.5)
     bottom.axhline(0, color=DARK, linewidth=0.6)
     short = max(len(first), len(second)) <= 16
-    bottom.set_ylabel(f"{plain(second)}\n− {plain(first)}" if short else "second − first")
+    bottom.set_ylabel(f"{plain_text(second)}\n− {plain_text(first)}" if short else "second − first")
     blocks = _in_steps(blocks_of(named[first].sites), pairs["first_order"])
     for axes in (top, bottom):
         shade_blocks(axes, blocks)
@@ -114,7 +114,7 @@ def plot_difference(
     bottom.set_xlim(-0.6, len(pairs) - 0.4)
     if len(blocks) > 1:
         name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
-    whose = f"blocks of {plain(first, 30)}" + ("\n" if columns == 1 else "; ")
+    whose = f"blocks of {plain_text(first, 30)}" + ("\n" if columns == 1 else "; ")
     bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(pairs))
     name_series(figure, named)
     return figure
@@ -154,7 +154,7 @@ def plot_path(
     elif (WIDTHS[columns] - MARGIN) / (len(names[0]) + 1) < UPRIGHT:
         every[-1].set_xlabel("block")
     else:
-        shown = ["input", *(plain(name, 30) for name in names[0])]
+        shown = ["input", *(plain_text(name, 30) for name in names[0])]
         every[-1].set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)
     if len(paths) == 1:
         title_left(every[0], labels[0], WIDTHS[columns] - 0.7)
@@ -192,13 +192,13 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
     if len(names) > _MAX_NAMES:
         heat.set_ylabel("site, in order of depth")
     else:
-        heat.set_yticks(depth, [plain(name, 30) for name in names], fontsize=SMALL_SIZE)
+        heat.set_yticks(depth, [plain_text(name, 30) for name in names], fontsize=SMALL_SIZE)
     for row, colour, style in ((0, BLUE, "--"), (-1, RED, "-")):
         label = f"step {history.steps[row]}"
         lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
     lines.set_xlabel(label_of(gauge))
     lines.legend()
-    figure.suptitle(plain(history.soundings[0].provenance.model.get("name", "")))
+    figure.suptitle(plain_text(history.soundings[0].provenance.model.get("name", "")))
     return figure
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fathometer.capture.sites import Site
 from fathometer.compare import by_name
-from fathometer.compare.distance import aligned
 from fathometer.compare.soundings import Array, Soundings, short_name
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
@@ -35,11 +33,11 @@ from fathometer.report.figures.style import (
     legend_line,
     look,
     name_series,
-    plain,
+    plain_text,
     title_left,
     width_of,
 )
-from fathometer.report.tables import clear_modes, relative_depth, signature_table
+from fathometer.report.tables import Along, clear_modes, signature_table
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -47,10 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Along: TypeAlias = Literal["depth", "dtw"]
-
 _LONGEST = 26  # letters of a name that still fits under an axis
-_CELL = 0.045  # inches that a cell of a strip has at least
 _NUMBER = 0.24  # inches that a number in a cell takes
 
 
@@ -77,7 +72,7 @@ def plot_signature(
         strip: draw the sites below as a strip, coloured by value.
         distribution: draw a histogram beside, with its two modes if it has two.
     """
-    table, blocks = finite_signature(sounding, gauge), blocks_of(sounding.sites)
+    table, blocks = finite_signatures(sounding, gauge), blocks_of(sounding.sites)
     figure = column_figure(columns, (2.5 if columns == 1 else 2.9) + 0.3 * strip)
     grid = figure.subplots(
         1 + strip,
@@ -96,7 +91,7 @@ def plot_signature(
     room = WIDTHS[columns] * (0.78 if distribution else 1)
     title_left(axes, short_name(sounding) if label is None else label, room - 0.7)
     if strip:
-        _cells(grid[1, 0], table["mean"].to_numpy(), range(len(table)), blocks, 1.0, {"cmap": SCALE})
+        _cells(grid[1, 0], table["mean"].to_numpy(), blocks, room / len(table), cmap=SCALE)
         axes.tick_params("x", length=0)
     name_sites(grid[-1, 0], sounding.sites, room, marks=not strip)
     if distribution:
@@ -105,25 +100,6 @@ def plot_signature(
             grid[1, 1].set_visible(False)
     legend_above(figure, handles if len(handles) > 1 else [])
     return figure
-
-
-def plot_soundings(
-    soundings: Sequence[Sounding],
-    gauge: str = "affinity",
-    labels: Sequence[str] | None = None,
-    *,
-    columns: Columns = 2,
-) -> Figure:
-    """Plot one sounding (`plot_signature`), or several over relative depth (`plot_overlay`).
-
-    Without `labels`, the networks have their own names.
-    """
-    if not soundings:
-        raise InputError("expected at least one sounding to plot, got none")
-    if len(soundings) == 1:
-        return plot_signature(soundings[0], gauge, labels[0] if labels else None, columns=columns)
-    named = dict(zip(labels, soundings, strict=True)) if labels else soundings
-    return plot_overlay(named, gauge, columns=columns)
 
 
 @for_print
@@ -135,20 +111,16 @@ def plot_overlay(
     With `along="depth"` each network reaches from its first site to its last; with `along="dtw"` every site
     is at the mean depth of the sites of the first network that it is aligned with.
     """
-    named = by_name(soundings)
-    reference = next(iter(named))
+    table = finite_signatures(soundings, gauge, along)
+    names = list(dict.fromkeys(table["network"]))
     figure = column_figure(columns, 2.6 if columns == 1 else 3.0)
     axes = figure.subplots()
-    for number, (name, sounding) in enumerate(named.items()):
-        table = finite_signature(sounding, gauge)
-        depth = table["depth"].to_numpy()
-        if along == "dtw" and name != reference:
-            depth = _warped(named[reference], sounding, gauge)
-        draw_errors(axes, depth, table["mean"], table["std"], number)
+    for number, (_, own) in enumerate(table.groupby("network", sort=False)):
+        draw_errors(axes, own["depth"], own["mean"], own["std"], number)
     axes.set_ylabel(label_of(gauge))
     reach_one(axes, gauge)
-    axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain(reference, 30)}, by DTW")
-    name_series(figure, named)
+    axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain_text(names[0], 30)}, by DTW")
+    name_series(figure, names)
     return figure
 
 
@@ -156,8 +128,8 @@ def plot_overlay(
 def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Columns = 2) -> Figure:
     """Draw the sites as cells coloured by a gauge, darker where it is lower.
 
-    One network takes as many rows as it needs, with its blocks under them and, where it has several
-    operators, a line of their colours under the cells. Several networks have a row each, of equal width.
+    One network has its blocks under it and, where it has several operators, a line of their colours. Several
+    networks have a row each, of equal width.
     """
     named = by_name(soundings)
     table = signature_table(named, gauge)
@@ -165,52 +137,50 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
     scale: dict[str, Any] = {"vmin": low, "vmax": high if high > low else low + 1e-6, "cmap": SCALE}
     if len(named) == 1:
         ((name, sounding),) = named.items()
-        figure, every = _one_strip(sounding, table, name, scale, columns)
+        figure = column_figure(columns, 2.0)
+        axes = figure.subplots()
+        _one_strip(axes, sounding, table, WIDTHS[columns] - 0.15, scale)
+        title_left(axes, name, WIDTHS[columns] - 0.1)
     else:
         figure = column_figure(columns, 1.0 + 0.2 * len(named))
         axes = figure.subplots()
-        for place, name in enumerate(named):
-            row = table.loc[table["network"] == name, "mean"].to_numpy()
-            axes.pcolormesh(np.linspace(0, 1, len(row) + 1), [place - 0.4, place + 0.4], row[None], **scale)
-        axes.set_yticks(range(len(named)), [plain(name, 24) for name in named])
+        for place, (_, own) in enumerate(table.groupby("network", sort=False)):
+            edges = np.linspace(0, 1, len(own) + 1)
+            axes.pcolormesh(edges, [place - 0.4, place + 0.4], own["mean"].to_numpy()[None], **scale)
+        axes.set_yticks(range(len(named)), [plain_text(name, 24) for name in named])
         axes.set(xlim=(0, 1), xlabel="relative depth", ylim=(len(named) - 0.5, -0.5))
         axes.spines[:].set_visible(False)
         axes.tick_params("y", length=0)
-        every = [axes]
     low_bar: dict[str, Any] = {"location": "bottom", "shrink": 0.5, "aspect": 30}
-    cells, pad = every[0].collections[0], 0.08 / figure.get_figheight()
-    figure.colorbar(cells, ax=every, label=label_of(gauge), pad=pad, **low_bar).outline.set_visible(False)
+    cells, pad = axes.collections[0], 0.08 / figure.get_figheight()
+    figure.colorbar(cells, ax=axes, label=label_of(gauge), pad=pad, **low_bar).outline.set_visible(False)
     return figure
 
 
 def _one_strip(
-    sounding: Sounding, table: pd.DataFrame, name: str, scale: dict[str, Any], columns: Columns
-) -> tuple[Figure, list[Axes]]:
-    blocks, width = blocks_of(sounding.sites), WIDTHS[columns] - 0.15
-    rows = _rows(blocks, int(width / _CELL))
-    longest = max(map(len, rows))
+    axes: Axes, sounding: Sounding, table: pd.DataFrame, width: float, scale: dict[str, Any]
+) -> None:
+    """Draw one network into so many inches, with the values in the cells where they fit."""
+    values, blocks, room = table["mean"].to_numpy(), blocks_of(sounding.sites), width / len(table)
+    _cells(axes, values, blocks, room, **scale)
+    if room >= _NUMBER:
+        middle = (scale["vmin"] + scale["vmax"]) / 2
+        centred: Any = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE}
+        for place, value in enumerate(values):
+            axes.text(place, 0.5, f"{value:.2f}", color="white" if value < middle else DARK, **centred)
     operators = list(dict.fromkeys(table["operator"]))
-    name_height = min(max(width_of(block.label, SMALL_SIZE) for block in blocks) + 0.1, 1.2)
-    figure = column_figure(columns, 0.8 + len(rows) * (0.3 + name_height) + 0.2 * (len(operators) > 1))
-    every = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
-    for axes, part in zip(every, rows, strict=True):
-        inside = [b.cut(part.start, part.stop) for b in blocks if b.start < part.stop and b.stop > part.start]
-        _cells(axes, table["mean"].to_numpy(), part, inside, width / longest, scale)
-        if len(operators) > 1:
-            own = [PALETTE[operators.index(table["operator"][place]) % len(PALETTE)] for place in part]
-            axes.bar(list(part), -0.14, 1, bottom=-0.06, color=own)
-        name_blocks(axes, inside, width / longest)
-        axes.set_xlim(part.start - 0.5, part.start - 0.5 + longest)
-    title_left(every[0], name, WIDTHS[columns] - 0.1)
     if len(operators) > 1:
-        name_series(figure, operators, linewidth=3, marker="", linestyle="-")
-    return figure, list(every)
+        colours = [PALETTE[operators.index(operator) % len(PALETTE)] for operator in table["operator"]]
+        axes.bar(table["order"], -0.14, 1, bottom=-0.06, color=colours)
+        name_series(axes.figure, operators, linewidth=3, marker="", linestyle="-")
+    name_blocks(axes, blocks, room)
+    axes.set_xlim(-0.5, len(table) - 0.5)
 
 
-def finite_signature(sounding: Sounding, gauge: str) -> pd.DataFrame:
-    """Return the `signature_table` of one sounding; an error where it has no finite value."""
-    table = signature_table(sounding, gauge)
-    if table["mean"].isna().all():
+def finite_signatures(soundings: Sounding | Soundings, gauge: str, along: Along = "depth") -> pd.DataFrame:
+    """Return the `signature_table`; an error where a network has no finite value."""
+    table = signature_table(soundings, gauge, along)
+    if table.groupby("network")["mean"].count().min() == 0:
         raise InputError(f"{gauge!r} has no finite value at any site; choose another gauge")
     return table
 
@@ -244,7 +214,7 @@ def shade_blocks(axes: Axes, blocks: Sequence[Block]) -> None:
 def name_sites(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool = True) -> None:
     """Write the names of all sites under the axis if they fit into so many inches, else those of blocks."""
     room = (width - MARGIN) / max(len(sites), 1)
-    names = [plain(site.name) for site in sites]
+    names = [plain_text(site.name) for site in sites]
     if room >= UPRIGHT and max(map(len, names), default=0) <= _LONGEST:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL_SIZE)
         axes.tick_params("x", length=2.5 if marks else 0)
@@ -261,7 +231,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
 
     Site i is at i, and has `room` inches.
     """
-    labels = {block: plain(block.label, _LONGEST) for block in blocks}
+    labels = {block: plain_text(block.label, _LONGEST) for block in blocks}
     flat = all(width_of(labels[block], SMALL_SIZE) + 0.05 <= room * len(block) for block in blocks)
     shown: list[Block] = []
     for block in sorted(blocks, key=len, reverse=True):
@@ -280,7 +250,7 @@ def _points(axes: Axes, table: pd.DataFrame) -> list[Artist]:
     bare: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0, "elinewidth": size / 5}
     handles: list[Artist] = []
     for number, (operator, own) in enumerate(table.groupby("operator", sort=False)):
-        draw_errors(axes, own["order"], own["mean"], own["std"], number, label=plain(operator), **bare)
+        draw_errors(axes, own["order"], own["mean"], own["std"], number, label=plain_text(operator), **bare)
         handles.append(legend_line(number, str(operator), linestyle="", markersize=4))
     missing = table.loc[table["mean"].isna(), "order"]
     if len(missing):
@@ -305,41 +275,10 @@ def _histogram(axes: Axes, beside: Axes, values: Array) -> None:
         axes.axhline(mode, color=RED, linewidth=0.8, linestyle="--")
 
 
-def _warped(reference: Sounding, sounding: Sounding, gauge: str) -> Array:
-    """Return for every site the mean relative depth of the sites in the reference it is aligned with."""
-    pairs = aligned(reference, sounding, gauge, "dtw").pairs
-    depth = relative_depth(len(reference.sites))[pairs[:, 0]]
-    return np.asarray(np.bincount(pairs[:, 1], depth) / np.bincount(pairs[:, 1]))
-
-
-def _cells(
-    axes: Axes, values: Array, part: range, blocks: Sequence[Block], room: float, scale: dict[str, Any]
-) -> None:
-    """Draw a row of cells, white between blocks, with their values in them where `room` inches suffice."""
-    edges = np.arange(part.start, part.stop + 1) - 0.5
-    axes.pcolormesh(edges, [0, 1], values[None, part.start : part.stop], **scale)
+def _cells(axes: Axes, values: Array, blocks: Sequence[Block], room: float, **scale: Any) -> None:
+    """Draw a row of cells, each `room` inches wide, white between blocks."""
+    axes.pcolormesh(np.arange(len(values) + 1) - 0.5, [0, 1], values[None], **scale)
     for block in blocks[1:]:
         axes.axvline(block.start - 0.5, color="white", linewidth=min(1.5, 12 * room))
-    if "vmin" in scale and room >= _NUMBER:
-        middle = (scale["vmin"] + scale["vmax"]) / 2
-        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE}
-        for place in part:
-            colour = "white" if values[place] < middle else DARK
-            axes.text(place, 0.5, f"{values[place]:.2f}", color=colour, **style)
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
-
-
-def _rows(blocks: Sequence[Block], capacity: int) -> list[range]:
-    """Return the sites of each row: whole blocks, or, where one is longer than a row, equal parts."""
-    rows: list[range] = []
-    count = blocks[-1].stop
-    if max(map(len, blocks)) > capacity:
-        step = math.ceil(count / math.ceil(count / capacity))
-        return [range(start, min(start + step, count)) for start in range(0, count, step)]
-    for block in blocks:
-        if rows and block.stop - rows[-1].start <= capacity:
-            rows[-1] = range(rows[-1].start, block.stop)
-        else:
-            rows.append(range(block.start, block.stop))
-    return rows

@@ -149,7 +149,7 @@ def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -
     """Return an entry of a legend in the style of series `number`."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], label=plain(name, longest), **(look(number) | settings))
+    return Line2D([], [], label=plain_text(name, longest), **(look(number) | settings))
 
 
 def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **settings: Any) -> None:
@@ -159,7 +159,7 @@ def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **se
 
 def title_left(axes: Axes, name: object, inches: float, **settings: Any) -> None:
     """Write a title at the left, shortened to so many inches."""
-    axes.set_title(plain(name, letters_in(inches, 8)), loc="left", **settings)
+    axes.set_title(plain_text(name, letters_in(inches, 8)), loc="left", **settings)
 
 
 def panel_figure(
@@ -175,11 +175,11 @@ def panel_figure(
     return figure, list(every[:count])
 
 
-def plain(name: object, longest: int = 60) -> str:
+def plain_text(name: object, longest: int = 60) -> str:
     r"""Return a name from a file as plain text: no formula, no control character, at most so long.
 
     Example:
-        >>> print(plain("a$b_2$"), plain("two" + chr(10) + "lines"), plain("x" * 99, 5))
+        >>> print(plain_text("a$b_2$"), plain_text("two" + chr(10) + "lines"), plain_text("x" * 99, 5))
         a\$b_2\$ two�lines xx…xx
     """
     text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(name))
@@ -193,7 +193,7 @@ def plain(name: object, longest: int = 60) -> str:
 
 def label_of(gauge: str) -> str:
     """Return the name of a gauge or of a column as an axis shows it."""
-    return plain(in_words(gauge))
+    return plain_text(in_words(gauge))
 
 
 def width_of(text: str, size: float = NOTE_SIZE) -> float:

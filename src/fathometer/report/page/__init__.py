@@ -17,11 +17,11 @@ from fathometer.results.files import complete_file
 from fathometer.results.history import History
 from fathometer.results.sounding import Sounding
 
-Results: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History"
+Reportable: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History"
 
 
 def write_report(
-    results: Results,
+    results: Reportable,
     path: str | Path,
     *,
     title: str | None = None,
@@ -58,7 +58,7 @@ def write_report(
 
 
 def page_of(
-    results: Results,
+    results: Reportable,
     *,
     title: str | None = None,
     facts: pd.DataFrame | None = None,

@@ -71,13 +71,13 @@ def chart_library() -> str:
     return code.replace("</script", "<\\/script")
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON takes it: None if not finite, a whole number without its point, else as text.
 
     The digits stay: a value is rounded once, where it is shown.
 
     Example:
-        >>> plain(0.123456789), plain(float("nan")), plain(np.float64(3)), plain("net")
+        >>> json_value(0.123456789), json_value(float("nan")), json_value(np.float64(3)), json_value("net")
         (0.123456789, None, 3, 'net')
     """
     if value is None or isinstance(value, bool | np.bool_):
@@ -94,7 +94,7 @@ def plain(value: Any) -> Any:
 
 def columns_of(frame: pd.DataFrame) -> dict[str, Any]:
     """Return a data frame by columns, without its index; the page makes rows of it."""
-    return {str(name): [plain(value) for value in frame[name]] for name in frame.columns}
+    return {str(name): [json_value(value) for value in frame[name]] for name in frame.columns}
 
 
 def packed(values: Any) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
 
 def _cells(column: Iterable[Any]) -> list[tuple[str, Any]]:
     """Return each value of a column for reading, and for sorting."""
-    found = [plain(value) for value in column]
+    found = [json_value(value) for value in column]
     shown = ["" if v is None else number(v) if isinstance(v, float) else str(v) for v in found]
     return list(zip(shown, found, strict=True))
 

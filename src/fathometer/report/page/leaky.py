@@ -21,15 +21,15 @@ from fathometer.report.leaky_tables import (
     DECADES,
     RUN_PANELS,
     SWEEP_PANELS,
-    Results,
+    RunOrSweep,
     bottleneck_stretches,
+    leaky_path_table,
     network_row,
-    path_table,
     sample_paths,
     statements_of,
     usual_run,
 )
-from fathometer.report.page.document import columns_of, packed, plain
+from fathometer.report.page.document import columns_of, json_value, packed
 from fathometer.report.page.items import Facts, Page, Section, View
 from fathometer.report.page.leaky_charts import run_charts, scheme_items
 from fathometer.report.page.sounding import ORIGIN, provenance_facts
@@ -62,7 +62,7 @@ NUMBERS = ("effective_depth", "rank_of_task", "layers", "width", "decay", "sampl
 """Those that can be an axis."""
 
 
-def leaky_page(runs: Results, title: str | None = None) -> Page:
+def leaky_page(runs: RunOrSweep, title: str | None = None) -> Page:
     """Return the report of one network, or of a sweep; without a title, it says what was trained."""
     every = (runs,) if isinstance(runs, LeakyRun) else runs.runs
     rows = pd.DataFrame(in_threads(_table_row, every))
@@ -109,7 +109,7 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
 
     New texts of statements are added to `texts`, and referred to by their place.
     """
-    measures, along = run.measure(warn=False), path_table(run)
+    measures, along = run.measure(warn=False), leaky_path_table(run)
     count = min(MAX_SAMPLES, run.path.representations.shape[-1])
     return {
         "name": name_of(run),
@@ -253,4 +253,4 @@ def _side(value: Any) -> Any:
     """Return a value as JSON takes it; infinities are results here, and named."""
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return plain(value)
+    return json_value(value)

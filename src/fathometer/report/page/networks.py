@@ -28,7 +28,7 @@ from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.report.numbers import in_words
 from fathometer.report.page.charts import atlas_charts, hues, overlay_charts
-from fathometer.report.page.document import packed, plain
+from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Item, Page, Section, Table, View, Words
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
 from fathometer.report.page.sounding import ORIGIN, data_name, provenance_facts, sounding_data
@@ -103,7 +103,7 @@ def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, 
             "family": members.get(name),
             "data": data_name(sounding),
             "origin": dict(provenance_facts(sounding.provenance).pairs),
-            "facts": {str(key): plain(value) for key, value in numbers.loc[name].items()},
+            "facts": {str(key): json_value(value) for key, value in numbers.loc[name].items()},
         }
         for name, sounding in named.items()
     ]

@@ -12,7 +12,7 @@ import pandas as pd
 from fathometer.compare.soundings import plan_label
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
-from fathometer.report.page.document import packed, plain
+from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Facts, Page, Section, View, Words
 from fathometer.report.tables import clear_modes, site_table, step_edges
 from fathometer.results.history import History
@@ -55,7 +55,7 @@ def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "gauges": sounding.gauges,
-        "sites": {column: [plain(value) for value in sites[column]] for column in columns},
+        "sites": {column: [json_value(value) for value in sites[column]] for column in columns},
         "blocks": [[block.label, block.start, block.stop] for block in blocks_of(sounding.sites)],
     }
 
@@ -153,7 +153,7 @@ def _metric(group: pd.DataFrame, steps: list[int]) -> dict[str, Any]:
     part = group.iloc[places]
     at = group.drop_duplicates("step", keep="last").set_index("step")["value"].reindex(steps)
     found = {"step": part["step"], "value": part["value"], "at": at}
-    return {name: [plain(value) for value in values] for name, values in found.items()}
+    return {name: [json_value(value) for value in values] for name, values in found.items()}
 
 
 def _modes(sounding: Sounding, gauge: str) -> list[float]:
