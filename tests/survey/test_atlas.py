@@ -59,7 +59,3 @@ def test_empty_broken_and_missing_folders(tmp_path: Path) -> None:
         fathometer.atlas(tmp_path)
     with pytest.raises(InputError, match="nofolder: expected a folder of soundings, got none"):
         fathometer.atlas(tmp_path / "nofolder")
-    with pytest.raises(InputError, match="memory://nofolder: expected a folder of soundings"):
-        fathometer.atlas("memory://nofolder")
-    with pytest.raises(InputError, match="per: expected 'sounding' or 'site'"):
-        fathometer.atlas(tmp_path, per="layer")  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,6 @@ from fathometer.errors import InputError
 from fathometer.models import LoadedModel, load_model
 from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
 from fathometer.survey import tasks as survey_tasks
-from fathometer.survey.run import check_data
-from fathometer.survey.tasks import measure_task
 from tests.survey.making import assert_same, plan, plan_text
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
@@ -114,34 +110,6 @@ def test_a_broken_journal_is_set_aside_and_measured_again(tmp_path: Path) -> Non
     assert (outcome.measured, outcome.failed) == ([task], [])
 
 
-@pytest.mark.parametrize("change", [{"rows": [{"site": []}]}, {"batch": "0"}])
-def test_a_broken_batch_of_a_journal_is_measured_again(change: dict[str, object], tmp_path: Path) -> None:
-    (task,) = tasks_of(plan("small"))
-    run_survey([task], tmp_path / "whole")
-    journal = Store(tmp_path / "cut").journal(task)
-    assert journal is not None
-    measure_task(task, journal=journal)
-    head, first, second, third = journal.read_text().splitlines()
-    journal.write_text("\n".join([head, first, json.dumps({**json.loads(second), **change}), third]) + "\n")
-    assert run_survey([task], tmp_path / "cut").measured == [task]
-    assert_same(tmp_path / "whole", tmp_path / "cut")
-
-
-def test_a_failure_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (task,) = tasks_of(plan("small"))
-    journal = Store(tmp_path).journal(task)
-    assert journal is not None
-    measure_task(task, journal=journal)
-    before = journal.read_text()
-
-    def refused(*_: object, **__: object) -> None:
-        raise InputError("the data are on a disk that is not there today")
-
-    monkeypatch.setattr("fathometer.survey.run.measure_task", refused)
-    assert len(run_survey([task], tmp_path).failed) == 1
-    assert journal.read_text() == before
-
-
 def test_a_failure_is_tried_again_with_other_options(tmp_path: Path) -> None:
     first = run_survey(plan("bad"), tmp_path)
     ((_, failure),) = first.failed
@@ -176,9 +144,3 @@ def test_data_that_fill_no_batch_are_refused(tmp_path: Path) -> None:
     assert not out.exists()
     for fits in ("samples = 60", 'samples = 61\nleftover = "keep"'):
         assert len(run_survey(plan("small", change=("samples = 16", fits)), out).measured) == 1
-
-
-def test_tokens_are_not_counted_beforehand() -> None:
-    few = plan("small", change=("random:60", "random:3"))
-    settings = {"": few.settings[""].changed(reduction="tokens")}
-    check_data(tasks_of(replace(few, settings=settings)))

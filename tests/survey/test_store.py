@@ -1,11 +1,6 @@
 from __future__ import annotations
 
 import errno
-import json
-import os
-import subprocess
-import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +9,9 @@ import torch
 from fsspec.implementations.local import LocalFileSystem
 
 from fathometer import InputError, load
-from fathometer.results.store import Store as Files
 from fathometer.results.store import StoreError
 from fathometer.survey import Failure, Plan, Store, Task, parse_plan, run_survey, tasks_of
-from tests.survey.making import ROOT, plan, plan_text
-from tests.survey.nets import EIGHT
+from tests.survey.making import plan, plan_text
 
 
 def address(plan: Plan) -> str:
@@ -71,7 +64,7 @@ def task() -> Task:
     return tasks_of(plan("small"))[0]
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema": "other"}', '"survey": null, "x": {', None])
+@pytest.mark.parametrize("text", ["{", "", None])
 def test_a_broken_file_or_a_folder_is_set_aside_and_measured_again(
     text: str | None, task: Task, tmp_path: Path
 ) -> None:
@@ -81,7 +74,7 @@ def test_a_broken_file_or_a_folder_is_set_aside_and_measured_again(
         file.unlink()
         (file / "inner").mkdir(parents=True)
     else:
-        file.write_text(file.read_text().replace('"survey": {', text) if "survey" in text else text)
+        file.write_text(text)
     with pytest.warns(UserWarning, match="moved to broken/.* and measured again"):
         assert run_survey([task], tmp_path).measured == [task]
     assert load(file).provenance.settings["survey"]["address"] == task.address
@@ -96,18 +89,6 @@ def test_a_sounding_under_a_wrong_name_is_set_aside(tmp_path: Path, task: Task) 
         assert Store(tmp_path).sounding(task) is None
 
 
-def test_failures_are_kept_and_broken_ones_ignored(tmp_path: Path, task: Task) -> None:
-    store = Store(tmp_path)
-    assert store.failure(task) is None
-    store.fail(task, Failure.of(ValueError("why\nnot"), task))
-    failure = store.failure(task)
-    assert failure is not None
-    assert (failure.kind, failure.message) == ("ValueError", "why\nnot")
-    for nonsense in ("[", json.dumps({"schema": "fathometer.failure", "x": 1})):
-        (tmp_path / "failed" / f"{task.stem}.json").write_text(nonsense)
-        assert store.failure(task) is None
-
-
 def test_results_at_a_url(task: Task) -> None:
     url = "memory://survey-of-a-test"
     assert run_survey([task], url).measured == [task]
@@ -119,46 +100,9 @@ def test_results_at_a_url(task: Task) -> None:
     store.files.write(f"{task.stem}.json", b"{")
     with pytest.warns(UserWarning, match="moved to broken/"):
         assert run_survey([task], url).measured == [task]
-    failure = Failure.of(ValueError("c"), task)
+    failure = Failure.of(ValueError("why\nnot"), task)
     store.fail(task, failure)
     assert store.failure(task) == failure
-
-
-def test_two_surveys_in_one_folder_measure_each_sounding_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    code = "import sys; from tests.survey.making import *; from fathometer.survey import run_survey; "
-    code += f"run_survey(plan(*{EIGHT}), sys.argv[1])"
-    command = [sys.executable, "-c", code, str(tmp_path / "out")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    for process in [subprocess.Popen(command, env=env) for _ in range(2)]:
-        assert process.wait() == 0
-    lines = [line.partition(" ")[0] for line in (tmp_path / "log").read_text().splitlines()]
-    assert Counter(lines) == dict.fromkeys(EIGHT, 15)
-    assert len(list((tmp_path / "out").glob("*.json"))) == 8
-    assert not list((tmp_path / "out" / "pending").iterdir())
-
-
-def test_a_full_disk_ends_the_survey_and_keeps_the_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = tasks_of(plan("small", "other"))
-    write = Files.write
-
-    def full(self: Files, name: str, content: bytes) -> None:
-        if name == f"{tasks[1].stem}.json":
-            raise StoreError("No space left on device")
-        write(self, name, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Files, "write", full)
-        with pytest.raises(StoreError, match=r"No space left .*; 1 of 2 soundings are safe"):
-            run_survey(tasks, tmp_path)
-    journal = Store(tmp_path).journal(tasks[1])
-    assert journal is not None
-    assert journal.exists()  # so that nothing is run again once there is space
-    assert [len(run_survey(tasks, tmp_path).kept), len(run_survey(tasks, tmp_path).kept)] == [1, 2]
 
 
 def test_a_file_without_permission_is_not_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +118,7 @@ def test_a_file_without_permission_is_not_set_aside(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "broken").exists()
 
 
-def test_the_state_of_a_sounding(tmp_path: Path, task: Task) -> None:
+def test_status_of_a_sounding(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path)
     assert store.status(task) == "to do"
     with Store(tmp_path).claimed(task):
@@ -192,7 +136,7 @@ def test_the_state_of_a_sounding(tmp_path: Path, task: Task) -> None:
     assert (tmp_path / f"{task.stem}.json").read_text() == "{"
 
 
-def test_bad_folders(tmp_path: Path) -> None:
+def test_what_is_not_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="expected a folder for results, got a file"):
         Store(tmp_path / "file")

@@ -154,13 +154,9 @@ def adjusted_rand(first: Sequence[object], second: Sequence[object]) -> float:
         >>> adjusted_rand(["a", "a", "b", "b"], [2, 2, 1, 1]), round(adjusted_rand("aabb", "abab"), 3)
         (1.0, -0.5)
     """
-    if len(first) != len(second) or len(first) < 2:
-        raise InputError(
-            f"expected two partitions of the same two or more items, got {len(first)} and {len(second)}"
-        )
-    return float(
-        _metrics().adjusted_rand_score(*(pd.factorize(pd.Series(list(p)))[0] for p in (first, second)))
-    )
+    if len(first) != len(second):
+        raise InputError(f"expected two partitions of the same items, got {len(first)} and {len(second)}")
+    return float(_metrics().adjusted_rand_score(list(first), list(second)))
 
 
 def _metrics() -> Any:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fathometer.compare.soundings import Soundings, by_name, short_name
 from fathometer.errors import InputError
-from fathometer.models.torchvision_facts import torchvision_facts, torchvision_family, torchvision_year
+from fathometer.models.torchvision_facts import torchvision_facts, torchvision_family
 
 NUMBERS = ("accuracy", "depth", "parameters", "gflops", "year")
 _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan")
@@ -31,21 +31,20 @@ def read_facts(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path}: not a CSV ({str(error).strip()})") from error
     if "network" not in table.columns:
         raise InputError(f"{path}: expected a column 'network', got {', '.join(map(str, table.columns))}")
-    table["network"] = table["network"].str.strip()
-    if (table["network"] == "").any():
+    networks = table.pop("network").str.strip()
+    if (networks == "").any():
         raise InputError(f"{path}: expected a name in the column 'network' of every row, got an empty one")
-    doubled = table.loc[table["network"].duplicated(), "network"]
-    if len(doubled):
-        raise InputError(f"{path}: {doubled.iloc[0]!r} appears twice; keep one of its rows")
-    others = table.columns.drop("network")
-    table[others] = table[others].mask(table[others].isin(_MISSING))
-    for column in others.intersection(list(NUMBERS)):
+    if networks.duplicated().any():
+        twice = networks[networks.duplicated()].iloc[0]
+        raise InputError(f"{path}: {twice!r} appears twice; keep one of its rows")
+    table = table.mask(table.isin(_MISSING)).set_index(networks)
+    for column in table.columns.intersection(list(NUMBERS)):
         numbers = pd.to_numeric(table[column], errors="coerce")
         wrong = table.loc[numbers.isna() & table[column].notna(), column]
         if len(wrong):
             raise InputError(f"{path}: column {column!r}: expected numbers, got {wrong.iloc[0]!r}")
         table[column] = numbers
-    return table.set_index("network")
+    return table
 
 
 def facts_of(soundings: Soundings, table: pd.DataFrame) -> pd.DataFrame:
@@ -89,29 +88,21 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
     rows: dict[str, dict[str, Any]] = {}
     for name, sounding in by_name(soundings).items():
         model = sounding.provenance.model
-        row = _published(str(model.get("name", "")), str(model.get("weights", "")))
+        full_name, weights = str(model.get("name", "")), str(model.get("weights", ""))
+        row: dict[str, Any] = {}
+        if family := torchvision_family(full_name):
+            row = {"family": family, **torchvision_facts(full_name, weights)}
         if model.get("family"):
             row["family"] = str(model["family"])
         recorded = model.get("facts")
-        if isinstance(recorded, dict):
-            numbers = {
-                key: pd.to_numeric(str(recorded[key]), errors="coerce") for key in NUMBERS if key in recorded
-            }
-            row |= {key: float(number) for key, number in numbers.items() if not pd.isna(number)}
+        for key in NUMBERS if isinstance(recorded, dict) else ():
+            number = pd.to_numeric(str(recorded.get(key)), errors="coerce")
+            row |= {} if pd.isna(number) else {key: float(number)}
         if row:
             rows[name] = row
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
-    return table.reindex(columns=[column for column in ("family", *NUMBERS) if column in table])
-
-
-def _published(model: str, weights: str) -> dict[str, Any]:
-    """Return what torchvision says about one of its networks; empty for others."""
-    family = torchvision_family(model)
-    if family is None:
-        return {}
-    year = torchvision_year(model)
-    numbers = torchvision_facts(model, weights) | ({} if year is None else {"year": year})
-    return {"family": family, **{key: float(number) for key, number in numbers.items()}}
+    table = table.reindex(columns=[column for column in ("family", *NUMBERS) if column in table])
+    return table.astype(dict.fromkeys(table.columns.drop("family", errors="ignore"), float))
 
 
 def families_by_pattern(names: Iterable[str], patterns: Mapping[str, str | Sequence[str]]) -> dict[str, str]:

@@ -60,13 +60,13 @@ def default_weights(model: str) -> str | None:
 
 
 def torchvision_facts(model: str, weights: str) -> dict[str, float]:
-    """Return `accuracy` (top-1 on ImageNet-1K, %), `parameters`, `gflops`; no accuracy for other weights.
+    """Return `parameters`, `gflops`, `year`, and the `accuracy` (top-1 on ImageNet-1K, %) of these weights.
 
     Example:
         >>> torchvision_facts("torchvision:resnet18", "IMAGENET1K_V1")
-        {'parameters': 11689512, 'gflops': 1.814, 'accuracy': 69.758}
+        {'parameters': 11689512, 'gflops': 1.814, 'accuracy': 69.758, 'year': 2015}
         >>> sorted(torchvision_facts("torchvision:resnet18", "none"))
-        ['gflops', 'parameters']
+        ['gflops', 'parameters', 'year']
     """
     entries = _entries(model)
     if not entries:
@@ -85,7 +85,10 @@ def torchvision_facts(model: str, weights: str) -> dict[str, float]:
     meta = (entry or entries.DEFAULT).meta
     facts: dict[str, float] = {"parameters": meta["num_params"], "gflops": meta["_ops"]}
     accuracy = meta["_metrics"].get("ImageNet-1K", {}).get("acc@1")
-    return facts if entry is None or accuracy is None else {**facts, "accuracy": accuracy}
+    if entry is not None and accuracy is not None:
+        facts["accuracy"] = accuracy
+    year = torchvision_year(model)
+    return facts if year is None else {**facts, "year": year}
 
 
 def torchvision_family(model: str) -> str | None:

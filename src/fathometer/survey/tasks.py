@@ -17,12 +17,11 @@ from typing import Any
 import torch
 
 from fathometer.data import open_data
-from fathometer.data.opening import is_noise, require_data
+from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
 from fathometer.models import LoadedModel, load_model
-from fathometer.models.loading import SOURCES
-from fathometer.models.torchvision_facts import depth_of, torchvision_facts, torchvision_year
+from fathometer.models.torchvision_facts import depth_of, torchvision_facts
 from fathometer.results.sounding import Sounding
 from fathometer.survey.identity import code_identity, data_identity, model_identity
 from fathometer.survey.members import Member
@@ -104,12 +103,12 @@ def tasks_of(plan: Plan) -> list[Task]:
     }
     for family in plan.families:
         for member in family.members:
-            facts = _facts(member) | dict(plan.facts.get(member.model, {}))
+            facts = torchvision_facts(member.model, member.weights) | dict(plan.facts.get(member.model, {}))
             model = model_identity(member)
             for seed, name, settings_name in product(plan.seeds, plan.data, plan.settings):
                 settings = plan.settings[settings_name]
                 key = {
-                    "values": _values_version(member, plan.data[name], settings),
+                    "values": _values_version(member, settings),
                     "model": model,
                     "data": data[name],
                     "settings": settings.as_dict(),
@@ -142,25 +141,13 @@ def tasks_of(plan: Plan) -> list[Task]:
     return list(found.values())
 
 
-def _values_version(member: Member, data: str, settings: Settings) -> int:
+def _values_version(member: Member, settings: Settings) -> int:
     """Return the version of the values: those that version 0.1 computed wrongly are measured again.
 
-    These are noise for a user's network (its shape), gauges of the user's own (they could change the input of
-    others), random positions in texts (padding), and half precision (constant outputs).
+    These are random positions in texts (padding) and half precision (constant outputs).
     """
-    source = member.model.partition(":")[0]
-    was_wrong = (
-        (source not in SOURCES and is_noise(data))
-        or any(":" in gauge for gauge in settings.gauges)
-        or (source == "hf" and settings.reduction == "position")
-        or settings.dtype in ("bfloat16", "float16")
-    )
-    return VALUES_VERSION + was_wrong
-
-
-def _facts(member: Member) -> dict[str, float]:
-    year = torchvision_year(member.model)
-    return torchvision_facts(member.model, member.weights) | ({} if year is None else {"year": year})
+    texts = member.model.startswith("hf:") and settings.reduction == "position"
+    return VALUES_VERSION + (texts or settings.dtype in ("bfloat16", "float16"))
 
 
 class Networks:
