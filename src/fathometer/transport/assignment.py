@@ -44,17 +44,11 @@ class Wasserstein2:
         return self.distance
 
 
-def wasserstein2(
-    x: Array,
-    y: Array,
-    *,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
-) -> Wasserstein2:
+def wasserstein2(x: Array, y: Array) -> Wasserstein2:
     """Compute exact W₂(X, Y), Eq. (3), between two samples `[n, d]` and `[m, d]`.
 
-    Equal counts without weights: the identity where it can be proved optimal, a linear assignment
-    otherwise. Different counts, or weights: a linear programme by POT (the `pot` extra).
+    Samples of one size: the identity where it can be proved optimal, a linear assignment otherwise.
+    Samples of different size: a linear programme by POT (the `pot` extra).
 
     Example:
         >>> import numpy as np
@@ -71,8 +65,8 @@ def wasserstein2(
     (mean_a, rows_a), (mean_b, rows_b) = centre(a), centre(b)
     for rows, name in ((rows_a, "x"), (rows_b, "y"), ((mean_a - mean_b)[None], "x − y")):
         largest_entry(rows, name)
-    if len(a) != len(b) or x_weights is not None or y_weights is not None:
-        return _by_plan(a, b, x_weights, y_weights)
+    if len(a) != len(b):
+        return _by_plan(a, b)
     permutation, proved = start_matching(rows_a[None], rows_b[None])()
     distance = float(paired_cost(a[None], b[None], permutation).sqrt())
     if proved[0]:
@@ -178,37 +172,14 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_solvers.cache_clear)
 
 
-def _by_plan(
-    x: Tensor,
-    y: Tensor,
-    x_weights: npt.ArrayLike | None,
-    y_weights: npt.ArrayLike | None,
-) -> Wasserstein2:
+def _by_plan(x: Tensor, y: Tensor) -> Wasserstein2:
+    """Compute W₂ between samples of different size, each with equal weights."""
     try:
         import ot
     except ImportError as error:
-        raise MissingExtraError("POT", "pot", "W₂ with weights or different counts") from error
-    a, b = _weights(x_weights, len(x), "x_weights"), _weights(y_weights, len(y), "y_weights")
+        raise MissingExtraError("POT", "pot", "W₂ between samples of different size") from error
     cost = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").square().cpu().numpy()
-    plan, log = ot.emd(a, b, cost, numItermax=10_000_000, log=True)
+    plan, log = ot.emd(ot.unif(len(x)), ot.unif(len(y)), cost, numItermax=10_000_000, log=True)
     if log["warning"]:
         raise NumericalError(f"POT found no exact transport plan: {log['warning']}")
     return Wasserstein2(float(np.sqrt(np.sum(plan * cost))), "plan", plan=plan)
-
-
-def _weights(weights: npt.ArrayLike | None, n: int, name: str) -> npt.NDArray[np.float64]:
-    if weights is None:
-        return np.full(n, 1 / n)
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name}: expected {n} numbers, got {type(weights).__name__}") from error
-    if values.shape != (n,) or not np.isfinite(values).all() or values.min() < 0 or not values.sum():
-        raise InputError(
-            f"{name}: expected {n} finite numbers ≥ 0, not all 0, one a sample; got {_brief(values)}"
-        )
-    return np.asarray(values / values.sum())
-
-
-def _brief(values: npt.NDArray[np.float64]) -> str:
-    return f"shape {list(values.shape)}, from {values.min():g} to {values.max():g}" if values.size else "none"

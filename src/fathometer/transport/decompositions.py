@@ -6,6 +6,9 @@ Matrices are `[batch, d, d]`, float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import scipy.linalg
 import torch
@@ -50,12 +53,8 @@ def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
             return values, vectors
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         pass  # the slower routine decides
-    try:
-        pairs = [scipy.linalg.eigh(m, driver="ev") for m in matrix.detach().cpu().numpy()]
-    except (scipy.linalg.LinAlgError, ValueError) as error:
-        raise _failure("eigendecomposition", matrix, error) from error
-    values, vectors = (torch.stack([torch.from_numpy(p[i]) for p in pairs]) for i in (0, 1))
-    return values.to(matrix), vectors.to(matrix)
+    values, vectors = _by_scipy("eigendecomposition", partial(scipy.linalg.eigh, driver="ev"), matrix)
+    return values, vectors
 
 
 def svd(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,18 +65,9 @@ def svd(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return left, values, right
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         pass  # the slower routine decides
-    flat = matrix.detach().reshape(-1, *matrix.shape[-2:]).cpu().numpy()
-    try:
-        parts = [scipy.linalg.svd(m, full_matrices=False, lapack_driver="gesvd") for m in flat]
-    except (scipy.linalg.LinAlgError, ValueError) as error:
-        raise _failure("singular value decomposition", matrix, error) from error
-    left, values, right = (torch.stack([torch.from_numpy(p[i]) for p in parts]) for i in (0, 1, 2))
-    batch = matrix.shape[:-2]
-    return (
-        left.reshape(*batch, *left.shape[1:]).to(matrix),
-        values.reshape(*batch, *values.shape[1:]).to(matrix),
-        right.reshape(*batch, *right.shape[1:]).to(matrix),
-    )
+    solve = partial(scipy.linalg.svd, full_matrices=False, lapack_driver="gesvd")
+    left, values, right = _by_scipy("singular value decomposition", solve, matrix)
+    return left, values, right
 
 
 def polar_factor(g: Tensor, smallest: Tensor) -> Tensor:
@@ -122,9 +112,15 @@ def singular() -> NumericalError:
     )
 
 
-def _failure(what: str, matrix: Tensor, error: Exception) -> NumericalError:
-    rows, columns = matrix.shape[-2:]
-    return NumericalError(
-        f"no {what} of a {rows} × {columns} matrix ({error}); "
-        "look for values whose squares overflow float64, or raise the ridge"
-    )
+def _by_scipy(what: str, solve: Callable[[Any], tuple[Any, ...]], matrix: Tensor) -> list[Tensor]:
+    """Decompose each matrix of a batch by a routine of SciPy."""
+    try:
+        items = [solve(one) for one in matrix.detach().cpu().numpy()]
+    except (scipy.linalg.LinAlgError, ValueError) as error:
+        rows, columns = matrix.shape[-2:]
+        raise NumericalError(
+            f"no {what} of a {rows} × {columns} matrix ({error}); "
+            "look for values whose squares overflow float64, or raise the ridge"
+        ) from error
+    parts = zip(*items, strict=True)
+    return [torch.stack([torch.from_numpy(part) for part in each]).to(matrix) for each in parts]

@@ -16,7 +16,7 @@ from fathometer.errors import InputError
 from fathometer.transport.arrays import Array, as_samples
 from fathometer.transport.decompositions import singular
 from fathometer.transport.moments import Moments
-from fathometer.transport.riccati import RootMethod, push_forward, solve_riccati
+from fathometer.transport.riccati import push_forward, solve_riccati
 
 _ROUNDING = 4 * torch.finfo(torch.float64).eps
 
@@ -69,7 +69,7 @@ class AffineMap:
         return self.target_mean - moved.squeeze(-1)
 
 
-def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = None) -> AffineMap:
+def affine_map(source: Moments, target: Moments) -> AffineMap:
     """Compute the optimal map between two normal laws, Eq. (4).
 
     Example:
@@ -88,7 +88,7 @@ def affine_map(source: Moments, target: Moments, *, method: RootMethod | None = 
     basis = _joint_basis(source, target)
     inner_source = source if basis is None else source.within(basis)
     inner_target = target if basis is None else target.within(basis)
-    core = linear_part(inner_source, inner_target, method)
+    core = linear_part(inner_source, inner_target)
     tail = (target.floor / source.floor).sqrt()
     return AffineMap(core, basis, tail, source.mean, target.mean)
 
@@ -98,9 +98,8 @@ def bures_wasserstein(source: Moments, target: Moments) -> Tensor:
 
     W₂² = ‖μ_X − μ_Y‖² + Tr Σ_X + Tr Σ_Y − 2 Tr (Σ_X Σ_Y)^½.
     """
-    _check_same_space(source, target)
-    means = (source.mean - target.mean).square().sum(-1)
     covariances = source.trace + target.trace - 2 * fidelity(source, target)
+    means = (source.mean - target.mean).square().sum(-1)
     return (means + covariances.clamp(min=0)).sqrt()
 
 
@@ -143,7 +142,7 @@ def affine_residual_bound(target: Moments) -> Tensor:
     return (2 * target.trace).sqrt()
 
 
-def linear_part(source: Moments, target: Moments, method: RootMethod | None = None) -> Tensor:
+def linear_part(source: Moments, target: Moments) -> Tensor:
     """Return A within the coordinates of the rows; those of the source may be the first of the target's."""
     _check_invertible(source)
     sigma_x, sigma_y = source.covariance, target.covariance
@@ -152,7 +151,6 @@ def linear_part(source: Moments, target: Moments, method: RootMethod | None = No
         sigma_y.reshape(-1, *sigma_y.shape[-2:]),
         source.floor.reshape(-1),
         target.floor.reshape(-1),
-        method=method,
     )
     return core.reshape(*sigma_x.shape[:-1], sigma_y.shape[-1])
 
