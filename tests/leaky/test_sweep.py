@@ -10,11 +10,11 @@ import torch
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky import (
+    Design,
     LeakyRun,
     LeakySweep,
     Phase,
     Recipe,
-    Teacher,
     grid,
     load_sweep,
     own_task,
@@ -129,7 +129,7 @@ def test_a_diverged_run_stops_says_when_and_keeps_the_last_good_weights(tmp_path
     assert torch.equal(kept.net.weights, sweep(SMALL, SHORT).runs[0].net.weights)
 
 
-def test_a_diverged_network_does_not_affect_the_others() -> None:
+def test_a_diverged_network_does_not_affect_the_others_in_its_stack() -> None:
     calm = _task()
     wild = own_task(calm.x * 1e25, calm.y)
     recipe = Recipe((Phase("adam", 20), Phase("lbfgs", 5)))
@@ -150,7 +150,7 @@ def test_diverged_networks_are_named_once_and_marked() -> None:
         assert found.table["diverged"].to_list() == [False, True]
 
 
-def test_steps_that_became_too_long_are_told_once() -> None:
+def test_steps_that_became_too_long_are_reported_once() -> None:
     design = replace(SMALL, effective_depth=5.0, scheme="adaptive")
     with pytest.warns(UserWarning, match="1 of 1 networks have steps with ρL̃ ≥ 1"):
         sweep(design, Recipe((Phase("adam", 400, 3e-3),)))
@@ -170,29 +170,27 @@ def test_early_stopping_does_not_depend_on_the_other_networks() -> None:
         assert torch.allclose(alone.nets[0].weights, together.nets[number].weights, atol=1e-6)
 
 
-def test_saved_and_loaded(tmp_path: Path) -> None:
-    found = sweep(grid(SMALL, seeds=2), SHORT)
+@pytest.mark.parametrize(
+    "designs",
+    [
+        grid(SMALL, seeds=2),
+        [replace(SMALL, effective_depth=3, decay=1)],  # whole numbers
+        [replace(SMALL, scheme="given", steps=(0.1, 0.1, 0.2, 0.2, 0.3, 0.1))],
+    ],
+)
+def test_a_sweep_is_saved_and_loaded(tmp_path: Path, designs: list[Design]) -> None:
+    found = sweep(designs, SHORT)
     again = load_sweep(found.save(tmp_path / "kept"))
     assert same(found, again)
     assert again.recipe == SHORT
-    assert [run.design for run in again.runs] == [run.design for run in found.runs]
-    assert again.runs[1].history.equals(found.runs[1].history)
-    assert torch.equal(again.runs[1].task.y_test, found.runs[1].task.y_test)
+    assert [run.design for run in again.runs] == designs
+    assert again.runs[-1].history.equals(found.runs[-1].history)
+    assert torch.equal(again.runs[-1].task.y_test, found.runs[-1].task.y_test)
     assert again.provenance.settings["recipe"]["phases"][0]["epochs"] == 80
-    assert again.chosen(seed=1)[0].design.seed == 1
+    if designs[0].steps is not None:
+        assert again.runs[0].net.steps.tolist() == pytest.approx(designs[0].steps, abs=1e-7)
     with pytest.raises(InputError, match="holds a sweep already"):
         found.save(tmp_path / "kept")
-
-
-def test_whole_numbers_in_a_plan_are_saved_and_loaded(tmp_path: Path) -> None:
-    found = sweep(replace(SMALL, effective_depth=3, decay=1), Recipe((Phase("adam", 20, learning_rate=1),)))
-    assert same(found, load_sweep(found.save(tmp_path / "run")))
-
-
-def test_inputs_may_be_the_outputs(tmp_path: Path) -> None:
-    x = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
-    found = sweep(replace(SMALL, teacher=None), SHORT, task=own_task(x, x), out=tmp_path / "run")
-    assert same(found, load_sweep(tmp_path / "run"))
 
 
 def test_precision_is_that_of_the_recipe() -> None:
@@ -202,37 +200,22 @@ def test_precision_is_that_of_the_recipe() -> None:
     assert torch.allclose(single.weights, double.weights, atol=1e-2)
 
 
-def test_given_steps_are_kept(tmp_path: Path) -> None:
-    design = replace(SMALL, scheme="given", steps=(0.1, 0.1, 0.2, 0.2, 0.3, 0.1))
-    found = load_sweep(sweep(design, SHORT).save(tmp_path / "run")).runs[0]
-    assert found.net.steps.tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.3, 0.1], abs=1e-7)
-    assert found.design == design
-
-
-def test_data_of_ones_own() -> None:
-    task = own_task(torch.randn(20, 5), torch.randn(20, 4))
-    run = sweep(replace(SMALL, teacher=None), SHORT, task=task).runs[0]
-    assert run.task is task
-    assert math.isnan(run.test_error)  # there is no test data
-    with pytest.raises(InputError, match="needs your own data"):
-        sweep(replace(SMALL, teacher=None), SHORT)
-
-
-def test_maps_too_narrow_for_ones_own_data_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    design = replace(SMALL, teacher=None, maps="identity")
-    with pytest.raises(InputError, match="identity maps need at least 20"):
-        sweep(design, SHORT, task=own_task(torch.randn(9, 20), torch.randn(9, 4)), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_sweep_does_not_go_on_with_other_data(tmp_path: Path) -> None:
-    x, y = torch.randn(20, 5), torch.randn(20, 4)
-    design = replace(SMALL, teacher=None)
-    sweep(design, SHORT, task=own_task(x, y), out=tmp_path / "run")
+def test_your_own_data(tmp_path: Path) -> None:
+    x = torch.randn(20, 5, generator=torch.Generator().manual_seed(0))
+    design, task = replace(SMALL, teacher=None), own_task(x, x)  # inputs may be the outputs
+    found = sweep(design, SHORT, task=task, out=tmp_path / "run")
+    assert found.runs[0].task is task
+    assert math.isnan(found.runs[0].test_error)  # there is no test data
+    assert same(found, load_sweep(tmp_path / "run"))
+    assert same(found, sweep(design, SHORT, task=own_task(x, x), out=tmp_path / "run", resume=True))
     with pytest.raises(InputError, match="on other data"):
-        sweep(design, SHORT, task=own_task(x, y + 1), out=tmp_path / "run", resume=True)
-    again = sweep(design, SHORT, task=own_task(x, y), out=tmp_path / "run", resume=True)
-    assert len(again.runs) == 1
+        sweep(design, SHORT, task=own_task(x, x + 1), out=tmp_path / "run", resume=True)
+    with pytest.raises(InputError, match="needs your own data"):
+        sweep(design, SHORT, out=tmp_path / "other")
+    wide = own_task(torch.randn(9, 20), torch.randn(9, 4))
+    with pytest.raises(InputError, match="identity maps need at least 20"):
+        sweep(replace(design, maps="identity"), SHORT, task=wide, out=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_invalid_sweeps(tmp_path: Path) -> None:
@@ -240,8 +223,6 @@ def test_invalid_sweeps(tmp_path: Path) -> None:
         sweep([], SHORT)
     with pytest.raises(InputError, match="quick, paper, literal"):
         preset("huge")
-    with pytest.raises(InputError, match="not usable here"):
-        sweep(SMALL, SHORT, device="cuda:99")
     sweep(SMALL, SHORT, out=tmp_path / "run")
     with pytest.raises(InputError, match="holds a sweep already"):
         sweep(SMALL, SHORT, out=tmp_path / "run")
@@ -265,7 +246,6 @@ def test_broken_folders(tmp_path: Path) -> None:
     plan = json.loads((folder / "sweep.json").read_text("utf-8"))
     for change, message in (
         ({"version": 99}, "newer fathometer"),
-        ({"schema": "other"}, "not a sweep"),
         ({"designs": [{"layers": 3}]}, "its parts do not fit"),
     ):
         (folder / "sweep.json").write_text(json.dumps({**plan, **change}), "utf-8")
@@ -289,18 +269,12 @@ def test_files_of_another_sweep_are_not_taken(tmp_path: Path) -> None:
     ("file", "facts"),
     [
         ("network", []),
-        ("network", {"diverged": "x"}),
         ("network", {"history": [{"epoch": "soon"}]}),
-        ("task", []),
-        ("task", {"rank": "[red]x"}),
         ("task", {"rank": 10**400}),
-        ("checkpoint", {"members": [0.0]}),
         ("checkpoint", {"members": []}),
-        ("checkpoint", {"epoch": "3"}),
         ("checkpoint", {"epoch": 10**9}),
         ("checkpoint", {"phase": -1}),
         ("checkpoint", {"history": []}),
-        ("checkpoint", {"history": [[{"epoch": "3", "error": 1.0, "decay": 1.0, "crit": 1.0}]]}),
     ],
 )
 def test_broken_facts_are_errors(tmp_path: Path, file: str, facts: object) -> None:
@@ -330,24 +304,14 @@ def test_broken_tensors_are_errors(name: str) -> None:
         )
 
 
-def test_the_quick_preset_finds_the_rank_of_its_teacher() -> None:
+@pytest.mark.parametrize(
+    ("ranks", "seeds"), [([2], 1), pytest.param([2, 3, 4, 5], 3, marks=pytest.mark.slow)]
+)
+def test_the_quick_preset_finds_the_rank_of_its_teacher(ranks: list[int], seeds: int) -> None:
     quick = preset("quick")
-    design = replace(quick.design, teacher=Teacher((30, 2, 30)))
-    measured = sweep(design, quick.recipe, progress=False).runs[0].measures.summary
-    assert measured["rank"] == 2
-    assert measured["gap"] >= 10
-    assert 1.7 <= measured["hamiltonian"] <= 2
-    assert 2 <= measured["cost_of_identity"] <= 2.9
-    assert measured["crit"] <= 0.08
-
-
-@pytest.mark.slow
-def test_the_quick_preset_finds_all_ranks() -> None:
-    """k = 2, 3, 4, 5 × 3 seeds, in one sweep."""
-    quick = preset("quick")
-    table = sweep(grid(quick.design, rank=[2, 3, 4, 5], seeds=3), quick.recipe).table
+    table = sweep(grid(quick.design, rank=ranks, seeds=seeds), quick.recipe).table
     k = table["rank_of_task"]
-    assert len(table) == 12
+    assert len(table) == len(ranks) * seeds
     assert (table["rank"] == k).all()
     assert (table["gap"] >= 10).all()
     assert table["hamiltonian"].between(k - 0.3, k).all()

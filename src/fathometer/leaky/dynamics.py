@@ -95,11 +95,8 @@ def flow(
         count += 1
         if count > MAX_EVALUATIONS or not np.abs(state).max() < DIVERGED * size:  # also for NaN
             raise NumericalError(_DIVERGED.format(p))
-        return (
-            torch.stack(velocities(*torch.from_numpy(state).view(start.shape), function, depth))
-            .view(-1)
-            .numpy()
-        )
+        a, b = torch.from_numpy(state).view(start.shape)
+        return torch.stack(velocities(a, b, function, depth)).view(-1).numpy()
 
     with np.errstate(over="ignore", invalid="ignore"):  # reported below
         found = solve_ivp(

@@ -63,25 +63,15 @@ def test_an_added_neuron_lowers_the_cost_as_predicted(seed: int) -> None:
     assert found.details["ratio_1"] == pytest.approx(1 / 1.1, rel=1e-6)
 
 
-def test_with_gamma_it_needs_no_image_condition() -> None:
+@pytest.mark.parametrize(("gamma", "falls"), [(0.1, True), (100.0, False)])
+def test_with_gamma_the_cost_may_be_infinite_and_falls_if_gamma_is_small(gamma: float, falls: bool) -> None:
     a = drawn(0, 5, 20)
     with pytest.raises(InputError, match="infinite"):
         added_neuron(a)
-    found = added_neuron(a, gamma=0.1)
+    found = added_neuron(a, gamma=gamma)
     assert found.holds
-    assert found.details["decreases"] == 1
-
-
-def test_a_gamma_above_the_negative_part_lets_the_cost_rise() -> None:
-    found = added_neuron(drawn(0, 5, 20), gamma=100.0)
-    assert found.holds
-    assert found.right < 0
-    assert found.details["decreases"] == 0
-
-
-def test_a_non_negative_representation_has_no_such_direction() -> None:
-    with pytest.raises(InputError, match="no negative entry"):
-        added_neuron(drawn(0, 5, 3).abs())
+    assert (found.right > 0) is falls
+    assert found.details["decreases"] == falls
 
 
 @pytest.mark.parametrize(("width", "samples", "seed"), [(7, 2, 1), (40, 3, 0), (60, 4, 1), (13, 3, 2)])
@@ -111,10 +101,10 @@ def test_another_path_is_not_of_constant_cost(monkeypatch: pytest.MonkeyPatch) -
     assert not path_to_a_saddle(drawn(0, 40, 3))[0].holds
 
 
-def test_too_few_neurons_are_refused() -> None:
+def test_representations_to_which_a_proposition_does_not_apply_are_refused() -> None:
+    with pytest.raises(InputError, match="no negative entry"):
+        added_neuron(drawn(0, 5, 3).abs())
     with pytest.raises(InputError, match="width > N"):
         constant_cost_path(drawn(0, 6, 2))
     with pytest.raises(InputError, match="matrix"):
         stable_rank_bound(drawn(0, 6))
-    with pytest.raises(InputError, match="gamma"):
-        stable_rank_bound(drawn(0, 3, 4), -1.0)
