@@ -52,8 +52,8 @@ def _of_networks(sweep: LeakySweep) -> Iterator[CheckedStatement]:
     """Check networks with γ_p, and with the largest of them as one γ for all p."""
     for run in sweep.trained:
         statements = theorem_4(run.path)
-        most = statements[0].details["gamma_max"]
-        for kind, found in (("trained", statements), ("trained (one γ)", theorem_4(run.path, gamma=most))):
+        largest = statements[0].details["gamma_max"]
+        for kind, found in (("trained", statements), ("trained (one γ)", theorem_4(run.path, gamma=largest))):
             yield from (CheckedStatement(kind, name_of(run), run.design.effective_depth, s) for s in found)
 
 

@@ -255,7 +255,7 @@ def test_bad_input_is_refused_before_any_training(
     def never(*_: object) -> None:
         raise AssertionError("trained")
 
-    monkeypatch.setattr(sweeping._Work, "train", never)
+    monkeypatch.setattr(sweeping._Trainer, "train", never)
     data = own_data()
     (tmp_path / "full").mkdir()
     (tmp_path / "full/precious.txt").write_text("precious")

@@ -19,8 +19,8 @@ def test_the_layer_is_the_formula_of_section_3() -> None:
     x = torch.randn(7, 4, dtype=torch.float64)
     a = (net.input_map @ x.T).detach().numpy()
     for rho, weight in zip(net.steps.numpy(), net.weights.detach().numpy(), strict=True):
-        bent = np.vstack([np.maximum(a, 0), np.ones((1, 7))])
-        a = (1 - rho * 2.0) * a + rho * weight @ bent
+        image = np.vstack([np.maximum(a, 0), np.ones((1, 7))])
+        a = (1 - rho * 2.0) * a + rho * weight @ image
     assert np.allclose(net(x).detach().numpy(), (net.output_map.detach().numpy() @ a).T, atol=1e-14)
     assert np.allclose(net.representations(x)[-1].detach().numpy(), a, atol=1e-14)
 

@@ -5,7 +5,6 @@ import itertools
 import pytest
 import torch
 
-from fathometer.errors import InputError
 from fathometer.leaky.adam import BETAS, EPSILON, Adam, Descent, cosine
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import path_of
@@ -59,8 +58,8 @@ def test_moves_and_criticality_are_those_of_the_path() -> None:
         assert path.momenta is not None
         assert path.weights is not None
         ones = torch.ones_like(a[:-1, :1])
-        bent = torch.cat([a[:-1].relu(), ones], 1)
-        best = (net.effective_depth or 1.0) * path.momenta[1:] @ bent.mT
+        images = torch.cat([a[:-1].relu(), ones], 1)
+        best = (net.effective_depth or 1.0) * path.momenta[1:] @ images.mT
         relative = (path.weights - best).flatten(1).norm(dim=1) / path.weights.flatten(1).norm(dim=1)
         assert crit[number].item() == pytest.approx(relative.median().item(), rel=1e-9)
 
@@ -105,10 +104,3 @@ def test_the_cosine_is_flat_then_falls_to_its_floor() -> None:
     assert rates[:300] == [1.0] * 300
     assert all(a >= b for a, b in itertools.pairwise(rates))
     assert rates[-1] == pytest.approx(1e-4, abs=1e-5)
-
-
-def test_a_stack_refuses_networks_that_differ_in_shape() -> None:
-    nets, tasks = nets_and_tasks()
-    other = LeakyResNet(6, 5, width=10, effective_depth=2.0, steps=7)
-    with pytest.raises(InputError, match="networks of one shape"):
-        stack([*nets[:2], other], tasks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import json
+import math
 import os
 import resource
 import runpy
@@ -116,7 +117,7 @@ def _count_segments() -> None:
         advance(self)
 
     training.Training.advance = counted  # type: ignore[method-assign]
-    sweeping.CHECKPOINT_EVERY, sweeping.RARELY = 0.0, 0
+    sweeping.CHECKPOINT_EVERY, sweeping.CHECKPOINT_SHARE = 0.0, math.inf
 
 
 def _watch_files(order: Order, files: Counter) -> None:

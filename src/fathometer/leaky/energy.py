@@ -48,7 +48,7 @@ class KernelProducts(NamedTuple):
 def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
     """Compute ‖M‖²_(K+γI) = Tr M (K + γI)⁻¹ Mᵀ with K = sᵀs, `[...]`.
 
-    It is the least of ‖W‖² + ‖M − Ws‖²/γ over all W. No samples × samples matrix is formed where s has
+    It is the minimum of ‖W‖² + ‖M − Ws‖²/γ over all W. No samples × samples matrix is formed where s has
     fewer rows than columns.
 
     Args:
@@ -66,10 +66,6 @@ def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:
 
 def _products(m: Tensor, n: Tensor, s: Tensor, gamma: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
     """Compute ‖M‖², ⟨M, N⟩ = Tr M (K + γI)⁻¹ Nᵀ and ‖N‖² from one factorisation."""
-    if m.shape[-1] != s.shape[-1]:
-        raise InputError(
-            f"expected [..., rows, {s.shape[-1]}], as many samples as the kernel has, got {list(m.shape)}"
-        )
     ridge = torch.as_tensor(gamma, dtype=s.dtype, device=s.device).expand(s.shape[:-2])
     if not bool(((ridge >= 0) & ridge.isfinite()).all()):
         raise InputError("expected finite numbers from 0, one for each kernel", parameter="gamma")
@@ -107,8 +103,6 @@ def hamiltonian(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: floa
         >>> hamiltonian(a, torch.tensor([[2.0, 1.0]]), nonlinearity("relu"), 3.0).item()
         16.5
     """
-    if a.shape != b.shape:
-        raise InputError(f"expected A and B of one shape, got {list(a.shape)} and {list(b.shape)}")
     pushed = squares(b @ with_ones(sigma.function(a)).mT)
     return effective_depth * (pushed / 2 - (a * b).sum((-2, -1)))
 
@@ -145,7 +139,7 @@ def kernel_products(path: RepresentationPath, gamma: Tensor) -> KernelProducts:
 def exact_cost(a: Tensor, s: Tensor) -> Tensor:
     """Compute ‖A s⁺‖² with s = σ(A), the cost of identity without ridge, `[...]` (section 1.3).
 
-    It is the least ‖W‖² with Ws = A, by singular values. It is infinite if there is no such W, that is, if
+    It is the smallest ‖W‖² with Ws = A, by singular values. It is infinite if there is no such W, that is, if
     more than 1e-10 of ‖A‖ lies outside the image of sᵀ. (‖As⁺‖² would be finite there, and too small.) This
     is usual if A has negative entries and more samples than rows.
 

@@ -35,10 +35,10 @@ from fathometer.leaky.path import RepresentationPath
 from fathometer.transport.arrays import check_finite
 
 CRITICAL = 0.1
-"""A median of `crit` above this is no critical point: H is not conserved."""
+"""Weights are at a critical point of the loss if the median of `crit` over the layers is at most this."""
 
 BOTTLENECK = 0.5
-"""Where the cost of identity is at most so many dimensions above its least value, there is the bottleneck."""
+"""The bottleneck is where the cost of identity is at most this far above its minimum, in dimensions."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class PathMeasures:
             (staggered), `hamiltonian_plain`, `hamiltonian_averaged`, `hamiltonian_stable`; its parts in the
             same units, `kinetic` = ‖∂A‖²/L̃² and `potential` = ‖A‖² in K + γI, bias included; `potential` −
             `kinetic` is `hamiltonian_stable`; `move`, ‖A_l − A_{l−1}‖/‖A_l‖; `weight_norm`,
-            `bias_norm`, `crit`, and `weight_stable_rank`.
+            `bias_norm`, `weight_stable_rank`, and `crit`, ‖W − L̃Bσᵀ‖/‖W‖: 0 at a critical point.
         spectra: singular values of A, `[layers + 1, min(width, samples)]`.
         weight_spectra: those of W, bias included, `[layers, width]`; None if W is not known.
         summary: one number for each measure; see `measure_path`.
@@ -77,11 +77,11 @@ def measure_path(
     """Measure a path at every point and in every layer.
 
     The summary holds medians over layers, or extremes as named: `hamiltonian`, `hamiltonian_min` and
-    `hamiltonian_max`, the same of `hamiltonian_stable`; the least `cost_of_identity`, `stable_rank` and
+    `hamiltonian_max`, the same of `hamiltonian_stable`; the smallest `cost_of_identity`, `stable_rank` and
     `negative`; `rank`, `gap` and `rank_layer` from `bottleneck_rank`; `crit`; `length`, `length_per_root_n`
     (over √N) and `length_kernel`; `balance_error`; `momentum`, the median of ‖B‖, and `momentum_max`;
     `affinity`, the largest in the bottleneck, where the cost of identity is within half a dimension of its
-    least.
+    minimum.
 
     Args:
         path: the path. That of a network should be critical.
@@ -122,7 +122,7 @@ class BottleneckRank(NamedTuple):
 
 
 def bottleneck_rank(spectra: Tensor, effective_depth: float) -> BottleneckRank:
-    """Count the singular values of W above L̃/2, in the layer with the least ‖W‖*² / ‖W‖_F².
+    """Count the singular values of W above L̃/2, in the layer with the smallest ‖W‖*² / ‖W‖_F².
 
     Inside the bottleneck W σ(A) ≈ L̃ A: W has k* singular values near L̃, and the rest near 0. The layer is
     chosen by the stable rank of Proposition 1, with the nuclear norm. The common one, ‖W‖_F² / ‖W‖_op², is

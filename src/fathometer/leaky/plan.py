@@ -56,8 +56,8 @@ class Design:
     test_samples: int = 1000
 
     def __post_init__(self) -> None:
-        for name, least in (("layers", 1), ("width", 1), ("seed", 0), ("samples", 2), ("test_samples", 0)):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        for name, minimum in (("layers", 1), ("width", 1), ("seed", 0), ("samples", 2), ("test_samples", 0)):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), minimum))
         check_positive("decay", self.decay)
         check_choice("scheme", self.scheme, Scheme)
         nonlinearity(self.sigma)

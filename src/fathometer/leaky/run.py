@@ -48,7 +48,7 @@ class LeakyRun:
         design: the network and its task.
         task: the data.
         net: the network, float64; if it diverged, as it was when its loss was last finite.
-        history: along training: epoch, error, decay, crit.
+        history: along training: epoch, error, decay, and crit, which is 0 at a critical point.
         diverged: the epoch at which its loss was found not to be finite, or None.
         gamma0: γ₀ of its measures.
     """

@@ -26,7 +26,7 @@ CONFIDENCE = 0.95
 
 
 class Projection(NamedTuple):
-    """Paths in the plane that shows most of them."""
+    """Paths in the plane of their first two principal components."""
 
     paths: list[npt.NDArray[np.float64]]  # one array for each path, `[points, 2]`
     explained: tuple[float, float]  # the two shares of the variance

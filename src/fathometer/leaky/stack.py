@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
 from fathometer.leaky.energy import median
 from fathometer.leaky.model import LeakyResNet, Nonlinearity
 from fathometer.leaky.teacher import Task
@@ -48,7 +47,7 @@ class Stack:
     """S networks on a device, ready to be trained.
 
     Args:
-        nets: networks of one shape and one σ.
+        nets: networks of one shape, one σ and one kind of maps.
         tasks: the data of each.
         decays: μ of each: the loss is the mean squared error + μ/2 (Σ ρ_l ‖W_l‖² + ‖W_in‖² + ‖W_out‖²), the
             paper's λ/(2L̃) with μ = λ/L̃. Fixed maps do not decay.
@@ -64,10 +63,6 @@ class Stack:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        shapes = {(tuple(net.weights.shape), tuple(task.x.shape), tuple(task.y.shape)) for net, task in
-                  zip(nets, tasks, strict=True)}  # fmt: skip
-        if len(shapes) != 1 or len({(net.sigma.name, net.maps == "learned") for net in nets}) != 1:
-            raise InputError("expected networks of one shape, one nonlinearity and one kind of maps")
         self.sigma, self.learned_maps = nets[0].sigma, nets[0].maps == "learned"
         self._nets = nets
         (layers, width, columns), samples = nets[0].weights.shape, len(tasks[0].x)

@@ -24,7 +24,7 @@ from fathometer.progress import Show, progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
 CHECKPOINT_EVERY = 10.0  # seconds
-RARELY = 20  # at most one in so many times the time that it takes to write one
+CHECKPOINT_SHARE = 0.05  # of the time, at most, is spent on writing checkpoints
 
 Members: TypeAlias = "list[int]"
 
@@ -75,13 +75,13 @@ def sweep(
         groups = _groups(designs, tasks, where, folder, trained)
         show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
         epochs = sum(len(members) for members, _ in groups) * recipe.epochs
-        work = _Work(designs, tasks, recipe, where, folder, show, epochs)
+        trainer = _Trainer(designs, tasks, recipe, where, folder, show, epochs)
         if where.type == "cpu":
-            in_threads(lambda group: work.train(*group), groups, threads, work.stop.set)
+            in_threads(lambda group: trainer.train(*group), groups, threads, trainer.stop.set)
         else:
             for members, training in groups:
-                work.train(members, training)
-        trained |= work.runs
+                trainer.train(members, training)
+        trained |= trainer.runs
         runs = tuple(trained[number] for number in range(len(designs)))
         _check_not_all_diverged(runs, folder)
         provenance = folder.provenance if folder is not None and not groups else None
@@ -98,7 +98,7 @@ def sweep(
             )
             if folder is not None:
                 folder.finish(provenance)
-    _warn_of(runs)
+    _warn_about(runs)
     return LeakySweep(runs, recipe, provenance)
 
 
@@ -106,7 +106,7 @@ class _Stopped(Exception):  # noqa: N818 (this is not an error)
     """Another network failed, or the user interrupted."""
 
 
-class _Work:
+class _Trainer:
     """Trains groups of networks, shows progress, and writes checkpoints and results."""
 
     def __init__(
@@ -148,9 +148,9 @@ class _Work:
             if begun - saved > interval:
                 self._checkpoint(members, training)
                 saved = time.perf_counter()
-                interval = max(CHECKPOINT_EVERY, RARELY * (saved - begun))
+                interval = max(CHECKPOINT_EVERY, (saved - begun) / CHECKPOINT_SHARE)
         self._count((self._recipe.epochs - training.done) * len(members), training)
-        self._keep(members, training)
+        self._finish(members, training)
 
     def _count(self, epochs: int, training: Training) -> None:
         """Show the progress of all groups together, with the state of this one."""
@@ -167,7 +167,7 @@ class _Work:
         if self._folder is not None:
             self._folder.write_checkpoint(members, training.state())
 
-    def _keep(self, members: Members, training: Training) -> None:
+    def _finish(self, members: Members, training: Training) -> None:
         for place, number in enumerate(members):
             history, net = history_table(training.history[place]), training.nets[place]
             run = LeakyRun(self._designs[number], self._tasks[number], net, history, training.diverged[place])
@@ -193,11 +193,11 @@ def _folder(
         if task is not None and not folder.tasks[0].same_data(task):
             raise InputError(f"{out}: holds a sweep on other data; give the same data, or another folder")
         return folder, folder.tasks
-    tasks = [task] * len(designs) if task is not None else _drawn(designs)
+    tasks = [task] * len(designs) if task is not None else _make_tasks(designs)
     return None if out is None else SweepFolder.create(Path(out), designs, tasks, recipe), tasks
 
 
-def _drawn(designs: Sequence[Design]) -> list[Task]:
+def _make_tasks(designs: Sequence[Design]) -> list[Task]:
     """Make the tasks; designs with the same teacher share one."""
     tasks: dict[tuple[Teacher, int, int], Task] = {}
     found = []
@@ -247,7 +247,7 @@ def _check_not_all_diverged(runs: Sequence[LeakyRun], folder: SweepFolder | None
         )
 
 
-def _warn_of(runs: Sequence[LeakyRun]) -> None:
+def _warn_about(runs: Sequence[LeakyRun]) -> None:
     """Warn once for all networks, in the thread of the caller."""
     diverged = [(number, run.diverged) for number, run in enumerate(runs) if run.diverged is not None]
     if diverged:

@@ -23,7 +23,7 @@ Latents: TypeAlias = Literal["relu", "centred"]
 
 HIDDEN = 100  # width of a teacher's hidden layers
 BLOCKS = 4  # of a residual teacher
-_SINGULAR = 1e-12  # least share of a latent's variance that the other latents must leave unexplained
+_SINGULAR = 1e-12  # smallest share of a latent's variance that the other latents must leave unexplained
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Teacher:
 
     @property
     def rank(self) -> int:
-        """k*, the least inner dimension."""
+        """k*, the smallest inner dimension."""
         return min(self.dimensions[1:-1])
 
     def check_samples(self, samples: int, test_samples: int = 0) -> None:

@@ -76,7 +76,7 @@ class Training:
         while self._epoch < stop:
             if self._rebalances and _may_rebalance(self._phase, phase, self._epoch):
                 self._rebalance(stack)
-            self._epoch += method.go(self._epoch, stop)
+            self._epoch += method.advance(self._epoch, stop)
         self._record(stack)
         if self._epoch >= phase.epochs:
             self._phase, self._epoch, self._stack, self._method = self._phase + 1, 0, None, None
@@ -158,13 +158,13 @@ class Training:
         if "method.epoch" in tensors and tensors["method.epoch"].tolist() != [epoch]:
             raise ValueError(f"epoch {epoch}, but the optimiser is elsewhere")
         for number, net in enumerate(self.nets):
-            net.load_state_dict(_below(tensors, f"{number}."))
+            net.load_state_dict(_with_prefix(tensors, f"{number}."))
         self._phase, self._epoch = phase, epoch
         self.history, self.diverged, self.converged = facts["history"], facts["diverged"], facts["converged"]
         if epoch:
             stack, method = self._prepared(phases[phase])
-            stack.load(_below(tensors, "stack."))
-            method.load(_below(tensors, "method."))
+            stack.load(_with_prefix(tensors, "stack."))
+            method.load(_with_prefix(tensors, "method."))
 
 
 class _Steps:
@@ -177,7 +177,7 @@ class _Steps:
         self._replay: Callable[[], object] | None = None
         self._warm = 0
 
-    def go(self, epoch: int, stop: int) -> int:
+    def advance(self, epoch: int, stop: int) -> int:
         """Train for one epoch."""
         del epoch, stop
         if self._graphed and self._replay is None and self._warm >= WARM_UP:
@@ -199,7 +199,7 @@ class _Search:
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
-    def go(self, epoch: int, stop: int) -> int:
+    def advance(self, epoch: int, stop: int) -> int:
         """Train for the whole segment, with an empty memory."""
         search = LBFGS(self._values, flattened(self._stack.parameters))
         for _ in range(stop - epoch - 1):
@@ -221,7 +221,7 @@ class _Search:
         del tensors
 
 
-def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 

@@ -173,7 +173,7 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
     energy = in_dimensions(hamiltonians(path).staggered, depth)[terms.kept]
     momentum = momenta[1:][terms.kept].square().sum((1, 2))
     bound = (terms.gamma * momentum).max().item()
-    value, least = median(energy).item(), int(cost.argmin())
+    value, narrowest = median(energy).item(), int(cost.argmin())
     length = float((path.steps[terms.kept] * terms.speed).sum())
     numbers = {
         "bound": bound,
@@ -183,13 +183,13 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
         "hamiltonian_std": energy.std(correction=0).item(),
         "cost_min": cost.min().item(),
         "length": length,
-        "place_of_min": path.places[:-1][terms.kept][least].item(),
+        "place_of_min": path.places[:-1][terms.kept][narrowest].item(),
         "layers_dead": float((~terms.kept).sum()),
     }
     middle = value - numbers["cost_min"]
     below = -((length / depth + bound**0.5) ** 2)
     paper = -((length / depth + numbers["gamma_max"] ** 0.5 * numbers["momentum2_max"]) ** 2)
-    own_below, own_above = (energy - cost).max().item() - below, bound - (energy - cost)[least].item()
+    own_below, own_above = (energy - cost).max().item() - below, bound - (energy - cost)[narrowest].item()
     statements = [
         at_least(
             "Theorem 4, first display, below",
@@ -235,10 +235,10 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
 def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) -> Statement:
     """Check Proposition 5: where a path is slow, A becomes non-negative as L̃ → ∞.
 
-    The limit cannot be measured; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of least cost
-    of identity has a rank correlation (Spearman) with L̃ of at most −0.8, and is below 0.05 at the largest L̃;
-    or it is 0 at all of them. Left is the limit 0.05, right the ratio at the largest L̃. The details hold the
-    ratios there, at p = 1/2 and at the layer of least speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the
+    The limit cannot be measured; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of smallest
+    cost of identity has a rank correlation (Spearman) with L̃ of at most −0.8, and is below 0.05 at the
+    largest L̃; or it is 0 at all of them. Left is the limit 0.05, right the ratio at the largest L̃. The details hold the
+    ratios there, at p = 1/2 and at the layer of smallest speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the
     chosen layer, which the Proposition assumes to be bounded.
 
     Args:
