@@ -37,6 +37,7 @@ def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
     always = path.steps * (weights[..., -1] * momenta[1:].sum(2)).sum(1)
     unbiased = _negligible(path.effective_depth**2 * claimed.sum(), norms)
     scale = norms.max().item() / path.effective_depth**2 if unbiased else claimed.max().item()
+    scale_name = "‖W‖²/L̃²" if unbiased else "right side"
     return equal(
         "Proposition 9, biases",
         "Tr[B_lA_lᵀ] − Tr[B_{l−1}A_{l−1}ᵀ] = ρ_l‖b_l‖²/L̃ in every layer",
@@ -44,7 +45,7 @@ def bias_balance(path: RepresentationPath, tolerance: float = TRAINED) -> Statem
         claimed.sum().item(),
         error=_largest(gains - claimed, scale),
         tolerance=tolerance,
-        measure=f"the largest difference of a layer over the largest {'‖W‖²/L̃²' if unbiased else 'right side'}",
+        measure=f"the largest difference of a layer over the largest {scale_name}",
         details={"off_for_any_weights": _largest(gains - always, scale)},
         note="all biases are zero: so are both sides, trained or not" if unbiased else "",
     )

@@ -237,9 +237,9 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
 
     The limit cannot be measured; a trend can. The rule, fixed beforehand: ‖A₋‖/‖A‖ at the layer of smallest
     cost of identity has a rank correlation (Spearman) with L̃ of at most −0.8, and is below 0.05 at the
-    largest L̃; or it is 0 at all of them. Left is the limit 0.05, right the ratio at the largest L̃. The details hold the
-    ratios there, at p = 1/2 and at the layer of smallest speed ‖∂A‖/‖A‖, and `boundedness`, the speed at the
-    chosen layer, which the Proposition assumes to be bounded.
+    largest L̃; or it is 0 at all of them. Left is the limit 0.05, right the ratio at the largest L̃. The
+    details hold the ratios there, at p = 1/2 and at the layer of smallest speed ‖∂A‖/‖A‖, and `boundedness`,
+    the speed at the chosen layer, which the Proposition assumes to be bounded.
 
     Args:
         paths: paths of networks that differ in L̃ only, with at least three values of L̃.
