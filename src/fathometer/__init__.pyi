@@ -47,11 +47,11 @@ from .measuring.measure import measure as measure
 from .measuring.options import MeasureOptions as MeasureOptions
 from .report.page import write_report as write_report
 from .residual import residual_path as residual_path
-from .results import History as History
-from .results import Provenance as Provenance
-from .results import Sounding as Sounding
-from .results import load as load
-from .results import load_history as load_history
+from .results.history import History as History
+from .results.loading import load as load
+from .results.loading import load_history as load_history
+from .results.provenance import Provenance as Provenance
+from .results.sounding import Sounding as Sounding
 from .survey.atlas import atlas as atlas
 from .training import AffinityPenalty as AffinityPenalty
 from .transport import Ridge as Ridge

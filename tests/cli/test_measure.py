@@ -212,7 +212,7 @@ def test_a_finished_result_is_shown_and_another_one_is_refused(folder: Path, com
         (["measure", "nets:small", "--data", "random", "--weights", "nets.py"], "nets.py"),
         (["sites", "nets:bad"], "failed on noise of shape [3, 8, 8]"),
         (["models", "no*such"], "no model of that name"),
-        (["show", "nets.py"], "expected a sounding"),
+        (["show", "nets.py"], "expected a result"),
         (["show", "missing.json"], "missing.json: no such file"),
     ],
 )  # fmt: skip

@@ -141,7 +141,7 @@ def test_a_history(folder: Path) -> None:
         (["nets", "--kind", "signature"], "signature: expected one sounding, got 8"),
         (["nets", "--kind", "years"], "got none for a0, b1, a2, b3, a4 …; give a CSV with columns"),
         (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
-        (["mine.json", "--gauge", "speed"], "'speed' was not measured here, but affinity, rank"),
+        (["mine.json", "--gauge", "speed"], "'speed' was not measured; choose from affinity, rank"),
         (["mine.json", "--network", "1"], "--network: has no effect on --kind signature; leave it out"),
         (["walk.json", "--gauge", "speed"], "--gauge: has no effect on --kind path"),
         (["nets", "--kind", "overlay", "--allow-mismatch"], "--allow-mismatch: has no effect"),

@@ -83,7 +83,7 @@ def test_a_leaky_sweep(leaky_runs: Path, folder: Path) -> None:
         InputError, match="--families: has no effect on a report of a history or a leaky sweep"
     ):
         run(str(leaky_runs / "depths"), "--families", "facts.csv", "-o", "other.html")
-    with pytest.raises(InputError, match="is a leaky sweep; `report` and `plot` show it, alone"):
+    with pytest.raises(InputError, match="is a sweep of Leaky ResNets; report or plot it alone"):
         run("mine.json", str(leaky_runs / "depths"), "-o", "other.html")
     assert not (folder / "other.html").exists()
 
@@ -127,7 +127,7 @@ def test_the_page_is_opened_on_request(folder: Path, monkeypatch: pytest.MonkeyP
         (["mine.json", "-o", "a.pdf"], "--out a.pdf: expected a name that ends in .html"),
         (["absent.json"], "absent.json: no such file or folder"),
         (["empty"], "empty: expected a sounding (.json or .parquet) in this folder, got none"),
-        (["mine.json", "h.json"], "h.json: is a history of a training; `report` and `plot` show it, alone"),
+        (["mine.json", "h.json"], "h.json: is the history of a training; report or plot it alone"),
         (["h.json", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of a history"),
         (["mine.json", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of one sounding"),
         (["nets", "--allow-mismatch"], "--allow-mismatch: has no effect on a report of an atlas"),

@@ -114,7 +114,7 @@ def test_a_missing_gauge_is_named_or_left_out() -> None:
         distances(some, "cka")
     with pytest.warns(UserWarning, match="left out of the comparison: 'cka' was not measured in bare"):
         assert distances(some, "cka", allow_mismatch=True).names == ("a", "b")
-    with pytest.raises(InputError, match="'rank' was not measured, but affinity, cka; choose one of these"):
+    with pytest.raises(InputError, match="'rank' was not measured; choose from affinity, cka"):
         comparable(some, "rank", allow_mismatch=True)
 
 

@@ -71,7 +71,7 @@ def test_signature_table_and_summary() -> None:
     summary = sounding.summary()
     assert summary["spread"] == pytest.approx(summary["max"] - summary["min"])
     assert list(summary.index) == ["min", "median", "max", "spread"]
-    with pytest.raises(InputError, match="'cka' was not measured here, but affinity"):
+    with pytest.raises(InputError, match="'cka' was not measured; choose from affinity"):
         sounding.mean("cka")
 
 

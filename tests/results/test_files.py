@@ -12,10 +12,9 @@ from pathlib import Path
 import filelock
 import pytest
 
-from fathometer import InputError
 from fathometer.results.files import (
     STALE_AFTER,
-    WriteError,
+    StoreError,
     complete_file,
     is_locked,
     locked,
@@ -37,7 +36,7 @@ def test_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
             part.write_text("half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(WriteError, match=r"a\.json: cannot be written \(No space left on device\)"):
+    with pytest.raises(StoreError, match=r"a\.json: cannot be written \(No space left on device\)"):
         fail()
     assert not list(tmp_path.iterdir())
 
@@ -105,5 +104,5 @@ def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: p
 
 def test_a_lock_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="cannot be locked"), locked(tmp_path / "folder"):
+    with pytest.raises(StoreError, match="cannot be locked"), locked(tmp_path / "folder"):
         pass

@@ -11,10 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from fathometer import InputError, Sounding, measure
+from fathometer import InputError, Sounding, load_history, measure
 from fathometer.capture import Site
 from fathometer.results.history import Cost, History, metrics_frame
-from fathometer.results.history_file import load as load_history
 from fathometer.results.provenance import Provenance
 
 LOSSES = {"loss": [(0, 3.0), (5, 2.0), (9, float("inf"))], "accuracy": [(9, 0.5)]}
@@ -45,10 +44,10 @@ def test_tables_over_time(history: History) -> None:
     expected = history.signature.loc[9] - history.signature.loc[0]
     assert list(change["change"]) == list(expected)
     assert change["change"].abs().max() > 0.01
-    with pytest.raises(InputError, match="'other' was not measured here"):
+    with pytest.raises(InputError, match="'other' was not measured"):
         history.table("other")
     assert history.metric("loss").to_dict() == {0: 3.0, 5: 2.0, 9: float("inf")}
-    with pytest.raises(InputError, match="'rate' was not logged, but loss, accuracy"):
+    with pytest.raises(InputError, match=r"'rate' was not logged; .*: loss, accuracy"):
         history.metric("rate")
 
 
@@ -64,7 +63,7 @@ def test_what_is_saved_is_loaded(history: History, tmp_path: Path) -> None:
         assert one.provenance == other.provenance
     assert len({sounding.provenance.model["sha256"] for sounding in again.soundings}) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["h.json"]
-    bare = History((3,), history.soundings[:1])
+    bare = History((np.int64(3),), history.soundings[:1])  # type: ignore[arg-type]
     again = load_history(bare.save(tmp_path / "bare.json"))
     assert (again.steps, again.cost, again.missed, again.metrics.empty) == ((3,), Cost(), (), True)
     assert again.soundings[0].provenance == bare.soundings[0].provenance
@@ -72,15 +71,15 @@ def test_what_is_saved_is_loaded(history: History, tmp_path: Path) -> None:
 
 def many(steps: int, sites: int, gauges: int) -> History:
     rng = np.random.default_rng(0)
-    places = tuple(Site(f"layers.{i}.activation", "relu", 1, i, own=True) for i in range(sites))
+    found = tuple(Site(f"layers.{i}.activation", "relu", 1, i, own=True) for i in range(sites))
     soundings = []
     for _ in range(steps):
         columns = {f"gauge_{i}": rng.random(sites) for i in range(gauges)}
-        keys = {"site": [site.name for site in places], "batch": 0, "n": 512, "d": 64}
+        keys = {"site": [site.name for site in found], "batch": 0, "n": 512, "d": 64}
         facts = Provenance(
             model={"name": "net", "sha256": rng.bytes(32).hex()}, settings={"sites": "x" * 2000}
         )
-        soundings.append(Sounding(places, pd.DataFrame({**keys, **columns}), facts))
+        soundings.append(Sounding(found, pd.DataFrame({**keys, **columns}), facts))
     return History(tuple(range(steps)), tuple(soundings))
 
 
@@ -97,68 +96,41 @@ def test_shared_provenance_is_saved_once(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.table("gauge_3"), history.table("gauge_3"), check_exact=True)
 
 
-def test_files_that_are_not_ours(history: History, tmp_path: Path) -> None:
-    path = tmp_path / "h.json"
-    for content in ("", "[]", "{}", '{"schema": "other"}', "3", "null", "\x00", "[" * 100_000):
-        path.write_text(content)
-        with pytest.raises(InputError, match="not a history"):
-            load_history(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="broken, or not a history"):
-        load_history(path)
-    history.soundings[0].save(path)
-    with pytest.raises(InputError, match="not a history"):
-        load_history(path)
-    with pytest.raises(InputError, match=r"ends in \.json"):
-        load_history(tmp_path / "h.parquet")
+def test_endings_and_newer_versions_are_refused(history: History, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ends in \.json"):
         history.save(tmp_path / "h.pkl")
-    with pytest.raises(InputError, match="cannot be read"):
-        load_history(tmp_path / "missing.json")
-    with pytest.raises(InputError, match="cannot be written"):
-        history.save(tmp_path / "no" / "h.json")
-
-
-def test_newer_and_mangled_files(history: History, tmp_path: Path) -> None:
     path = history.save(tmp_path / "h.json")
-    good = json.loads(path.read_text())
-    path.write_text(json.dumps({**good, "version": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
     with pytest.raises(InputError, match="written by a newer fathometer"):
         load_history(path)
-    first, *others = good["soundings"]
-    mangled: list[dict[str, Any]] = [
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         {"shared": {}},
         {"shared": []},
         {"soundings": []},
-        {"soundings": 3},
-        {"soundings": [others[0], first]},
-        {"soundings": [first, first]},
-        {"soundings": [{**first, "step": "0"}, *others]},
-        {"soundings": [{**first, "records": {}}, *others]},
-        {"soundings": [{**first, "gauges": ["affinity"]}, *others]},
-        {"soundings": [{**first, "provenance": 1}, *others]},
-        {"cost": {}},
-        {"cost": {"seconds": [1], "in_all": 1, "bound": None}},
+        {"cost": {"seconds": -1.0}},
+        {"cost": {"total": "nan"}},
+        {"metrics": []},
         {"metrics": {"loss": {"step": [1, 2], "value": [1.0]}}},
         {"metrics": {"loss": {"step": [1.5], "value": [1.0]}}},
-        {"metrics": {"loss": {"step": [1], "value": [None]}}},
-        {"metrics": []},
-        *(
-            {"metrics": {"loss": {"step": [1], "value": [text]}}}
-            for text in ("1_0e-2", "0.5", " inf", "Infinity")
-        ),
-        *(
-            {"cost": {**good["cost"], **cost}}
-            for cost in ({"seconds": -1.0}, {"in_all": "nan"}, {"bound": "inf"})
-        ),
+        {"metrics": {"loss": {"step": [1], "value": ["0.5"]}}},
         {"missed": [[1]]},
-    ]
-    for change in mangled:
-        path.write_text(json.dumps({**good, **change}))
-        with pytest.raises(InputError, match=r"h\.json: broken, the parts do not fit"):
-            load_history(path)
-    path.write_text(json.dumps({**good, "missed": [[1, float("nan")]]}))  # not JSON
-    with pytest.raises(InputError, match="broken, or not a history"):
+        lambda first, second: {"soundings": [second, first]},
+        lambda first, _: {"soundings": [first, first]},
+        lambda first, second: {"soundings": [{**first, "step": "0"}, second]},
+        lambda first, second: {"soundings": [{**first, "records": {}}, second]},
+        lambda first, second: {"soundings": [{**first, "gauges": ["affinity"]}, second]},
+    ],
+)
+def test_parts_of_a_file_that_do_not_fit_are_refused(change: Any, history: History, tmp_path: Path) -> None:
+    path = history.save(tmp_path / "h.json")
+    good = json.loads(path.read_text())
+    changed = change(*good["soundings"][:2]) if callable(change) else change
+    path.write_text(json.dumps({**good, **changed}))
+    with pytest.raises(InputError, match=r"h\.json: broken, the parts do not fit"):
         load_history(path)
 
 
@@ -187,14 +159,6 @@ def test_newer_and_mangled_files(history: History, tmp_path: Path) -> None:
 def test_parts_that_do_not_belong_together(history: History, parts: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         History(*parts(*history.soundings[:2]))
-
-
-def test_steps_of_numpy_are_saved(history: History, tmp_path: Path) -> None:
-    steps: Any = (np.int64(0), np.int64(4))
-    missed: Any = ((np.int64(3), "why"),)
-    made = History(steps, history.soundings[:2], missed=missed)
-    again = load_history(made.save(tmp_path / "h.json"))
-    assert (again.steps, again.missed) == ((0, 4), ((3, "why"),))
 
 
 def test_repr_and_html(history: History) -> None:

@@ -11,8 +11,10 @@ from torch import nn
 
 import fathometer
 from fathometer import InputError
-from fathometer.results.sounding_file import to_json
-from fathometer.results.store import Store, StoreError, local_copy, open_results
+from fathometer.results.files import StoreError
+from fathometer.results.loading import open_results
+from fathometer.results.sounding import to_json
+from fathometer.results.store import Store, local_copy
 
 
 @pytest.fixture(scope="module")

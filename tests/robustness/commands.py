@@ -19,7 +19,7 @@ from torch import nn
 from fathometer import load, measure
 from fathometer.errors import FathometerError
 from fathometer.results.provenance import weights_hash
-from fathometer.results.sounding_file import to_json
+from fathometer.results.sounding import to_json
 from papers import read_verdict
 from tests.robustness.processes import Ended, Processes
 from tests.survey import making

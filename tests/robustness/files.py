@@ -20,7 +20,7 @@ from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, load_sw
 from fathometer.models import load_model, load_weights
 from fathometer.report.page import page_of
 from fathometer.results.history import Cost, metrics_frame
-from fathometer.results.sounding_file import to_json
+from fathometer.results.sounding import to_json
 from fathometer.survey import parse_plan, read_plan, run_survey, tasks_of
 from papers import read_verdict
 from papers.item import Answer, Claim

@@ -37,7 +37,7 @@ from fathometer.models import load_model, load_weights
 from fathometer.report.page import page_of
 from fathometer.report.page.document import html
 from fathometer.results.history import Cost, metrics_frame
-from fathometer.results.sounding_file import from_json, to_json
+from fathometer.results.sounding import from_json, to_json
 from fathometer.survey import read_plan, run_survey
 from papers import read_verdict
 from tests.robustness.files import DESIGN, IMAGES, RECIPE, TOKENS, network

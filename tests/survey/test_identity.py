@@ -73,7 +73,7 @@ def test_the_version_of_the_values_is_in_the_address_and_that_of_files_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (before,) = tasks_of(plan("small"))
-    monkeypatch.setattr("fathometer.results.sounding_file.VERSION", 99)
+    monkeypatch.setattr("fathometer.results.sounding.VERSION", 99)
     assert tasks_of(plan("small"))[0].address == before.address
     monkeypatch.setattr(tasks, "VALUES_VERSION", tasks.VALUES_VERSION + 1)
     assert tasks_of(plan("small"))[0].address != before.address

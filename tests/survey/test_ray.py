@@ -17,7 +17,8 @@ import pytest
 
 import fathometer
 from fathometer.errors import InputError
-from fathometer.results.store import local_copy, open_results
+from fathometer.results.loading import open_results
+from fathometer.results.store import local_copy
 from fathometer.survey import Event, Store, run_survey, tasks_of
 from fathometer.survey.tasks import measure_task
 from tests.survey.making import ROOT, assert_same, plan, plan_text, start

@@ -9,7 +9,7 @@ import torch
 from fsspec.implementations.local import LocalFileSystem
 
 from fathometer import InputError, load
-from fathometer.results.store import StoreError
+from fathometer.results.files import StoreError
 from fathometer.survey import Failure, Plan, Store, Task, parse_plan, run_survey, tasks_of
 from tests.survey.making import plan, plan_text
 

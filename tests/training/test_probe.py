@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import InputError, Sounding, measure
 from fathometer.results.history import Cost
-from fathometer.results.history_file import load as load_history
+from fathometer.results.loading import load_history
 from fathometer.training import Probe
 from fathometer.training.record import Budget
 from tests.training.test_record import Clock

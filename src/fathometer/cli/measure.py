@@ -181,9 +181,9 @@ def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: in
 def _finished(out: Path, loaded: Loaded, options: MeasureOptions) -> Sounding:
     """Return the finished sounding if it is the one that was asked for."""
     from fathometer.measuring.measure import planned
-    from fathometer.results.sounding_file import load
+    from fathometer.results.loading import open_results
 
-    found = load(out)
+    (found,) = open_results(out).soundings.values()
     differences = found.provenance.differences(planned(loaded.model, loaded.data, options))
     if differences:
         raise InputError(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fathometer.errors import InputError
+from fathometer.errors import FathometerError, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"--out {folder}: expected a folder, but {existing} is a file")
     try:
         try_writing(existing / folder.name)
-    except InputError as error:
+    except FathometerError as error:
         reason = getattr(error.__cause__, "strerror", None) or error.__cause__
         raise InputError(f"--out {folder}: cannot be written ({reason})") from error
 

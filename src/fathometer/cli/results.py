@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +19,9 @@ from fathometer.compare import (
 )
 from fathometer.errors import InputError
 from fathometer.results.history import History
-from fathometer.results.history_file import SCHEMA as HISTORY
-from fathometer.results.loading import load
+from fathometer.results.loading import is_sweep, load, open_results
 from fathometer.results.sounding import Sounding
-from fathometer.results.store import Store, open_results
+from fathometer.results.store import Store
 
 if TYPE_CHECKING:
     from fathometer.leaky import LeakySweep
@@ -33,20 +31,20 @@ Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History"
 
 def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
     """Read soundings by name from files and folders, by path or URL; or one sweep; or one history."""
-    if len(places) == 1 and _other_kind(places[0]):
-        found: LeakySweep | History = load(places[0])
-        return found
+    if len(places) == 1:
+        store = Store(places[0])
+        if not store.is_folder() or is_sweep(store):
+            found: Sounding | History | LeakySweep = load(places[0])
+            return _by_name({places[0]: found}) if isinstance(found, Sounding) else found
     return read_soundings(places, strict=strict)
 
 
 def read_soundings(places: Sequence[str], *, strict: bool = False) -> dict[str, Sounding]:
     """Read soundings by name; those that nothing else distinguishes are named by their files."""
-    for place in places:
-        if kind := _other_kind(place):
-            raise InputError(
-                f"{place}: is {kind}; `report` and `plot` show it, alone and not beside other results"
-            )
-    found = open_results(places, strict=strict).soundings
+    return _by_name(open_results(places, strict=strict).soundings)
+
+
+def _by_name(found: Mapping[str, Sounding]) -> dict[str, Sounding]:
     names = list(by_name(list(found.values())))
     alike = {name.rpartition(" #")[0] for name in names if " #" in name}
     for index, (name, path) in enumerate(zip(names, found, strict=True)):
@@ -75,18 +73,6 @@ def default_gauge(soundings: Iterable[Sounding]) -> str:
 def is_folder(place: str) -> bool:
     """Return whether it is a folder, by path or URL."""
     return Store(place).is_folder()
-
-
-def _other_kind(place: str) -> str | None:
-    """Return what a place is, if it is neither a sounding nor a folder of them."""
-    store = Store(place)
-    if store.is_folder():
-        from fathometer.leaky.run_files import PLAN
-
-        return "a leaky sweep" if store.exists(PLAN) else None
-    if not place.lower().endswith(".json"):
-        return None
-    return "a history of a training" if json.dumps(HISTORY).encode() in (store.read() or b"")[:200] else None
 
 
 def facts_for(named: Mapping[str, Sounding], file: Path | None, patterns: Sequence[str]) -> pd.DataFrame:

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare.distance import varies
-from fathometer.compare.soundings import Array, Soundings, by_name, not_measured
+from fathometer.compare.soundings import Array, Soundings, by_name
 from fathometer.compare.summary import STATISTICS
 from fathometer.errors import InputError
+from fathometer.results.sounding import not_measured
 
 COMPANIONS = ("cka", "norm", "sparsity_change", "entropy_change", "r2")
 """The columns of Tables 1 and 2."""

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.errors import InputError, did_you_mean
-from fathometer.results.sounding import Sounding
+from fathometer.errors import InputError
+from fathometer.results.sounding import Sounding, not_measured
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
@@ -108,18 +108,6 @@ def comparable(
     for text in differences:
         warnings.warn(f"compared although they differ: {text}", stacklevel=2)
     return kept
-
-
-def not_measured(gauge: str, measured: Sequence[str]) -> str:
-    """Say that a gauge is missing, and which ones there are.
-
-    Example:
-        >>> not_measured("stable_rank", ["affinity", "stable_rank_x", "stable_rank_y"])
-        "'stable_rank' was not measured, but affinity, stable_rank_x, stable_rank_y; did you mean \
-stable_rank_x or stable_rank_y?"
-    """
-    hint = did_you_mean(gauge, measured) or "choose one of these"
-    return f"{gauge!r} was not measured, but {', '.join(measured)}; {hint}"
 
 
 def short_name(sounding: Sounding) -> str:

@@ -26,18 +26,18 @@ from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import custom_steps
 from fathometer.leaky.teacher import Task
 from fathometer.results.files import (
-    WriteError,
+    StoreError,
     check_format,
     complete_file,
     locked,
     remove_leftovers,
     strict_json,
 )
+from fathometer.results.loading import SWEEP
 from fathometer.results.provenance import Provenance, weights_hash
 
 SCHEMA = "fathometer.leaky"
 VERSION = 1
-PLAN = "sweep.json"
 LOCK = ".lock"
 
 
@@ -101,7 +101,7 @@ def claimed(path: Path) -> Iterator[None]:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"{path}: cannot make the folder ({error.strerror})") from error
+        raise StoreError(f"{path}: cannot make the folder ({error.strerror})") from error
     try:
         with locked(path / LOCK) as mine:
             if not mine:
@@ -237,14 +237,14 @@ class SweepFolder:
         return self.path / f"{kind}-{number:03}.safetensors"
 
     def _write_plan(self) -> None:
-        with complete_file(self.path / PLAN) as part:
+        with complete_file(self.path / SWEEP) as part:
             text = json.dumps({"schema": SCHEMA, "version": VERSION, **self._entries}, indent=1)
             part.write_text(text + "\n", "utf-8")
 
 
 def save_sweep(sweep: LeakySweep, path: Path) -> Path:
     """Write a sweep that was trained without a folder."""
-    if (path / PLAN).exists():
+    if (path / SWEEP).exists():
         raise InputError(f"{path}: holds a sweep already; give another folder")
     designs, tasks = zip(*((run.design, run.task) for run in sweep.runs), strict=True)
     with claimed(path):
@@ -268,12 +268,12 @@ def _compact(tensor: Tensor) -> Tensor:
 
 def _read_plan(folder: Path) -> tuple[_Plan, dict[str, Any]]:
     """Read the plan, as typed values and as the entries of the file."""
-    path = folder / PLAN
+    path = folder / SWEEP
     try:
         content = strict_json(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(
-            f"{folder}: expected a folder that `fathometer leaky` wrote, with {PLAN} in it ({error.strerror})"
+            f"{folder}: expected a folder of `fathometer leaky` with {SWEEP} in it ({error.strerror})"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: broken ({error})") from error

@@ -16,11 +16,12 @@ import torch
 from fathometer.errors import InputError, NumericalError, check_device
 from fathometer.leaky.plan import PRESETS, Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table, in_threads
-from fathometer.leaky.run_files import PLAN, SweepFolder, TensorFile, claimed
+from fathometer.leaky.run_files import SweepFolder, TensorFile, claimed
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.training import Training
 from fathometer.progress import Show, progress_bar
+from fathometer.results.loading import SWEEP
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
 CHECKPOINT_EVERY = 10.0  # seconds
@@ -182,7 +183,7 @@ def _folder(
     designs: Sequence[Design], recipe: Recipe, task: Task | None, out: str | Path | None, resume: bool
 ) -> tuple[SweepFolder | None, list[Task]]:
     """Open or create the folder, if there is one, and return it with the data of each network."""
-    if out is not None and (Path(out) / PLAN).exists():
+    if out is not None and (Path(out) / SWEEP).exists():
         if not resume:
             raise InputError(
                 f"{out}: holds a sweep already; use resume to continue it, or give another folder"

@@ -13,7 +13,7 @@ import msgspec
 
 from fathometer.capture import Site
 from fathometer.errors import InputError
-from fathometer.results.files import WriteError, complete_file, remove_leftovers
+from fathometer.results.files import StoreError, complete_file, remove_leftovers
 from fathometer.results.provenance import Provenance, different_names
 
 _SCHEMA = "fathometer.measuring.journal/2"
@@ -61,7 +61,7 @@ class Journal:
         self._identity = {name: value for name, value in identity.identity().items() if name != "batches"}
         self.batches: list[FinishedBatch] = []
         if not path.parent.is_dir():
-            raise WriteError(f"{path}: cannot be written, there is no such folder")
+            raise StoreError(f"{path}: cannot be written, there is no such folder")
         remove_leftovers(path.parent, path)
         if path.exists():
             self._read()
@@ -79,7 +79,7 @@ class Journal:
         except FileNotFoundError:  # the first one; or somebody has removed the file
             self._write()
         except OSError as error:
-            raise WriteError(f"{self._path}: cannot be written ({error.strerror})") from error
+            raise StoreError(f"{self._path}: cannot be written ({error.strerror})") from error
 
     def _read(self) -> None:
         try:

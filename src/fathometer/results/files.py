@@ -18,24 +18,18 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fathometer.errors import InputError
+from fathometer.errors import FathometerError, InputError
 
 STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
-_DIGITS = (
-    12  # in the name of a temporary file, so that two writers have two, and nothing else is mistaken for one
-)
-_TOKEN = "[0-9a-f]" * _DIGITS
-_PROBE = 4096  # bytes
+_DIGITS = 12  # of the random part of a temporary name, so that two writers have two files
+PROBE = 4096  # bytes
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
 _HALF = r"\ud"  # how half a character begins in JSON; a whole one may, too
-_LOCK_TIMEOUT = (
-    0.05  # seconds; another process may hold the file for a moment, only to see whether it is locked
-)
-_POLL = 0.002
+_LOCK_TIMEOUT = 0.05  # seconds; another process may hold a lock for a moment, only to test it
 
 
-class WriteError(InputError):
-    """A file or a folder cannot be written."""
+class StoreError(FathometerError):
+    """A file or a folder of results cannot be reached, read or written."""
 
 
 def check_format(head: Any, schema: str, version: int, path: object, what: str) -> dict[str, Any]:
@@ -75,7 +69,7 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
             if durable and os.name == "posix":  # elsewhere a folder cannot be flushed
                 _flush(path.parent)
     except OSError as error:
-        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -84,7 +78,13 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
 def try_writing(path: Path) -> None:
     """Write a little and remove it again: a full disk still accepts new names, but no contents."""
     with complete_file(path, keep=False, durable=True) as probe:
-        probe.write_bytes(bytes(_PROBE))
+        probe.write_bytes(bytes(PROBE))
+
+
+def leftovers(folder: Path, path: Path | None = None) -> list[Path]:
+    """Return the temporary files that killed writers have left in a folder: of all files, or of one."""
+    name = "*" if path is None else glob.escape(path.stem)
+    return sorted(folder.glob(f".{name}.{'[0-9a-f]' * _DIGITS}.part*"))
 
 
 def remove_leftovers(folder: Path, path: Path | None = None, *, stale_after: float = STALE_AFTER) -> None:
@@ -93,10 +93,9 @@ def remove_leftovers(folder: Path, path: Path | None = None, *, stale_after: flo
     A file counts as abandoned if it was not written for `stale_after` seconds; who holds the lock of a file
     may give 0.
     """
-    name = "*" if path is None else glob.escape(path.stem)
-    for part in folder.glob(f".{name}.{_TOKEN}.part*"):
+    for part in leftovers(folder, path):
         with suppress(OSError):
-            if part.is_file() and time.time() - part.stat().st_mtime >= stale_after:
+            if time.time() - part.stat().st_mtime >= stale_after:
                 part.unlink()
 
 
@@ -120,13 +119,13 @@ def locked(path: Path) -> Iterator[bool]:
     """
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=_LOCK_TIMEOUT, poll_interval=_POLL)
+        lock.acquire(timeout=_LOCK_TIMEOUT, poll_interval=0.002)
     except Timeout:
         yield False
         return
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
-            raise InputError(f"{path}: cannot be locked ({error.strerror or error})") from error
+            raise StoreError(f"{path}: cannot be locked ({error.strerror or error})") from error
         warnings.warn(
             f"{path.parent}: the file system has no locks; two processes may do the same work", stacklevel=4
         )
@@ -169,14 +168,12 @@ def strict_json(text: str | bytes) -> Any:
     return found
 
 
-def read_json(path: Path, what: str) -> Any:
-    """Parse a JSON file; errors say that it is not `what`."""
+def parse_json(content: str | bytes, name: str, what: str) -> Any:
+    """Parse the content of a file; errors call it `name`, and say that it is not `what`."""
     try:
-        return strict_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        return strict_json(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: broken, or not {what} ({error})") from error
+        raise InputError(f"{name}: broken, or not {what} ({error})") from error
 
 
 def as_json_number(number: Any) -> Any:

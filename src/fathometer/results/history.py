@@ -1,19 +1,27 @@
-"""Soundings of one network during training: step × site × gauge, logged metrics, and the cost."""
+"""Soundings of one network during training: step × site × gauge, logged metrics, and the cost.
+
+A history is one JSON file with a versioned schema. What all its soundings share is written once.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import reduce
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import pandas as pd
 
 from fathometer.errors import InputError
+from fathometer.results import sounding as sounding_format
+from fathometer.results.files import as_json_number, check_format, complete_file, parse_json
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
 
 METRICS = ("step", "name", "value")
 """Columns of `History.metrics`."""
+
+SCHEMA = "fathometer.history"
+VERSION = 1
 
 _SHOWN = 60  # sites in a notebook
 
@@ -144,8 +155,8 @@ class History:
         """Return one of the metrics, by step."""
         chosen = self.metrics[self.metrics["name"] == name]
         if chosen.empty:
-            known = ", ".join(map(str, self.metrics["name"].unique())) or "nothing"
-            raise InputError(f"{name!r} was not logged, but {known}")
+            known = ", ".join(map(str, self.metrics["name"].unique())) or "none"
+            raise InputError(f"{name!r} was not logged; the metrics of this history are: {known}")
         return pd.Series(chosen["value"].to_numpy(), pd.Index(chosen["step"], name="step"), name=name)
 
     def plot(self, gauge: str = "affinity", *, columns: Literal[1, 2] = 2) -> Figure:
@@ -161,9 +172,12 @@ class History:
 
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete."""
-        from fathometer.results.history_file import save
-
-        return save(self, Path(path))
+        path = Path(path)
+        if path.suffix.lower() != ".json":
+            raise InputError(f"{path.name}: expected a name that ends in .json")
+        with complete_file(path) as part:
+            part.write_text(to_json(self), "utf-8")
+        return path
 
     def __repr__(self) -> str:
         model = self.soundings[0].provenance.model.get("name", "?")
@@ -187,3 +201,104 @@ class History:
             f"{''.join(f'<th>{escape(head)}</th>' for head in heads)}"
             f"</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
         )
+
+
+class _Metric(msgspec.Struct):
+    step: list[int]
+    value: list[float | Literal["nan", "inf", "-inf"]]
+
+
+class _File(msgspec.Struct):
+    """What a file holds beside its schema and version: a sounding is what is shared, and the rest of it."""
+
+    cost: dict[str, float | None]
+    missed: list[tuple[int, str]]
+    metrics: dict[str, _Metric]
+    shared: dict[str, Any]
+    soundings: list[dict[str, Any]]
+
+
+def to_json(history: History) -> str:
+    """Return the text of a file, with a line for each sounding."""
+    members = [sounding_format.to_plain(sounding) for sounding in history.soundings]
+    members = json.loads(json.dumps(members, allow_nan=False))  # tuples are lists in a file
+    shared = reduce(_common, members)
+    metrics = {
+        str(name): {
+            "step": [int(step) for step in group["step"]],
+            "value": [as_json_number(float(value)) for value in group["value"]],
+        }
+        for name, group in history.metrics.groupby("name", sort=False)
+    }
+    head = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "cost": asdict(history.cost),
+        "missed": [list(entry) for entry in history.missed],
+        "metrics": metrics,
+        "shared": shared,
+    }
+    lines = [
+        json.dumps({"step": step, **_rest(member, shared)}, allow_nan=False, separators=(",", ":"))
+        for step, member in zip(history.steps, members, strict=True)
+    ]
+    start = json.dumps(head, allow_nan=False, separators=(",", ":"))
+    return start[:-1] + ',"soundings":[\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def from_json(content: str | bytes, name: str = "history") -> History:
+    """Make a history from the content of a file; errors call it `name`."""
+    return from_plain(parse_json(content, name, "a history"), name)
+
+
+def from_plain(content: Any, name: str = "history") -> History:
+    """Make a history from plain values; errors call it `name`."""
+    check_format(content, SCHEMA, VERSION, name, "a history; `History.save` writes them")
+    try:
+        return _assembled(msgspec.convert(content, _File), name)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.ValidationError) as error:
+        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+
+
+def _assembled(file: _File, name: str) -> History:
+    steps = [msgspec.convert(entry["step"], int) for entry in file.soundings]
+    soundings = [
+        sounding_format.from_plain(_merged(file.shared, entry), f"{name}, step {step}")
+        for step, entry in zip(steps, file.soundings, strict=True)
+    ]
+    metrics = {
+        each: zip(column.step, map(float, column.value), strict=True) for each, column in file.metrics.items()
+    }
+    # The total was called `in_all` in files of version 0.1.
+    cost = Cost(**{"total" if key == "in_all" else key: value for key, value in file.cost.items()})  # type: ignore[arg-type]
+    return History(tuple(steps), tuple(soundings), metrics_frame(metrics), cost, tuple(file.missed))
+
+
+def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return what two dictionaries have in common, at any depth."""
+    found: dict[str, Any] = {}
+    for key in one:
+        if key in other and isinstance(one[key], dict) and isinstance(other[key], dict):
+            found[key] = _common(one[key], other[key])
+        elif key in other and one[key] == other[key]:
+            found[key] = one[key]
+    return found
+
+
+def _rest(member: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+    """Return what is not shared."""
+    rest: dict[str, Any] = {}
+    for key, value in member.items():
+        if key not in shared:
+            rest[key] = value
+        elif isinstance(value, dict) and (inner := _rest(value, shared[key])):
+            rest[key] = inner
+    return rest
+
+
+def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    both = {**shared, **rest}
+    for key in shared.keys() & rest.keys():
+        if isinstance(shared[key], dict) and isinstance(rest[key], dict):
+            both[key] = _merged(shared[key], rest[key])
+    return both

@@ -1,15 +1,26 @@
-"""One `load` for every kind of result."""
+"""Reads results of every kind from files and folders, local or by URL."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from fathometer.results import history_file, sounding_file
-from fathometer.results.files import read_json
+from fathometer.errors import InputError
+from fathometer.results import history, sounding
+from fathometer.results.files import parse_json
+from fathometer.results.history import History
+from fathometer.results.sounding import SUFFIXES, Sounding, load_parquet
+from fathometer.results.store import Place, Store, local_copy
+
+SWEEP = "sweep.json"
+"""The file by which a folder of Leaky ResNets is known."""
+
+_NAMED = 5  # skipped files that a warning names
 
 
-def load(path: str | Path) -> Any:
+def load(path: Place) -> Any:
     """Read a result that fathometer wrote: a `Sounding`, a `History`, or a folder of Leaky ResNets.
 
     Args:
@@ -19,16 +30,117 @@ def load(path: str | Path) -> Any:
     Raises:
         InputError: if there is no such file, if it is broken, or if it is something else.
     """
-    from fathometer.results.store import local_copy
+    store = Store(path)
+    if not store.is_folder():
+        return _read(store)
+    from fathometer.leaky import load_sweep
 
-    with local_copy(path) as place:
-        if place.is_dir():
-            from fathometer.leaky import load_sweep
+    with local_copy(path) as folder:
+        return load_sweep(folder)
 
-            return load_sweep(place)
-        if place.suffix.lower() != ".json":
-            return sounding_file.load(place)
-        content = read_json(place, "a result of fathometer")
-    if isinstance(content, dict) and content.get("schema") == history_file.SCHEMA:
-        return history_file.from_plain(content, str(path))
-    return sounding_file.from_plain(content, str(path))
+
+def load_history(path: Place) -> History:
+    """Read a history from a file that `History.save` wrote."""
+    return history.from_json(_content(Store(path)), str(path))
+
+
+class Results(NamedTuple):
+    """Soundings that were read.
+
+    Attributes:
+        soundings: by path or URL.
+        skipped: why a file was skipped, by path or URL.
+    """
+
+    soundings: dict[str, Sounding]
+    skipped: dict[str, str]
+
+
+def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Results:
+    """Read soundings from files and folders, local or by URL.
+
+    A folder stands for all its `.json` and `.parquet` files. A file in it that is not a sounding is skipped,
+    counted and named in a warning. A file that is given by its own name must be a sounding.
+
+    Args:
+        places: paths or URLs that fsspec opens.
+        strict: raise an error for the first file of a folder that is not a sounding.
+
+    Raises:
+        InputError: for a missing file or folder, or a folder without any sounding.
+    """
+    found = Results({}, {})
+    seen: set[str] = set()
+    twice: list[str] = []
+    for place in [places] if isinstance(places, str | Path) else places:
+        store = Store(place)
+        if not store.exists():
+            raise InputError(f"{place}: no such file or folder")
+        is_folder = store.is_folder()
+        if is_folder and is_sweep(store):
+            raise InputError(f"{place}: is a sweep of Leaky ResNets; report or plot it alone")
+        read = 0
+        for name in store.names(endings=SUFFIXES) if is_folder else [""]:
+            path = store.path(name)
+            if (real := store.real_path(name)) in seen:
+                twice.append(path)
+                continue
+            seen.add(real)
+            try:
+                found.soundings[path] = _read_sounding(store, name)
+                read += 1
+            except InputError as error:
+                if strict or not is_folder:
+                    raise
+                found.skipped[path] = str(error).removeprefix(f"{path}: ")
+        if is_folder and not read and not twice:
+            raise InputError(
+                f"{place}: expected a sounding (.json or .parquet) in this folder, got none"
+                + _listed(found.skipped)
+            )
+    if twice:
+        warnings.warn(f"given twice, used once: {', '.join(twice)}", stacklevel=2)
+    if found.skipped:
+        count = f"{len(found.skipped)} {'file' if len(found.skipped) == 1 else 'files'}"
+        warnings.warn(f"skipped {count}{_listed(found.skipped)}", stacklevel=2)
+    return found
+
+
+def _listed(skipped: dict[str, str]) -> str:
+    """Return the skipped files with their reasons, as the end of a message."""
+    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_NAMED]]
+    more = [f"and {len(skipped) - _NAMED} more"] if len(skipped) > _NAMED else []
+    return f": {'; '.join([*named, *more])}" if skipped else ""
+
+
+def is_sweep(folder: Store) -> bool:
+    """Say whether a folder has Leaky ResNets in it, and not soundings."""
+    return folder.exists(SWEEP)
+
+
+def _read_sounding(store: Store, name: str) -> Sounding:
+    found = _read(store, name)
+    if isinstance(found, History):
+        raise InputError(f"{store.path(name)}: is the history of a training; report or plot it alone")
+    return found
+
+
+def _read(store: Store, name: str = "") -> Sounding | History:
+    """Read a file; its schema says what it is."""
+    path = store.path(name)
+    if path.lower().endswith(".parquet"):
+        with local_copy(path) as file:
+            return load_parquet(file, path)
+    if not path.lower().endswith(".json"):
+        raise InputError(f"{path}: expected a result, a file that ends in {' or '.join(SUFFIXES)}")
+    plain = parse_json(_content(store, name), path, "a result of fathometer")
+    if isinstance(plain, dict) and plain.get("schema") == history.SCHEMA:
+        return history.from_plain(plain, path)
+    return sounding.from_plain(plain, path)
+
+
+def _content(store: Store, name: str = "") -> bytes:
+    content = store.read(name)
+    if content is None:
+        raise InputError(f"{store.path(name)}: no such file or folder")
+    return content

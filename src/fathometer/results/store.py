@@ -5,43 +5,28 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from fathometer.errors import FathometerError, InputError, first_line
-from fathometer.results.files import complete_file, is_locked, locked
-from fathometer.results.history_file import SCHEMA as HISTORY
-from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import from_json, load
+from fathometer.errors import InputError, first_line
+from fathometer.results.files import (
+    PROBE,
+    StoreError,
+    complete_file,
+    is_locked,
+    leftovers,
+    locked,
+    try_writing,
+)
 
 Place: TypeAlias = str | Path
 
-SOUNDINGS = (".json", ".parquet")
-_PROBE = 4096  # bytes
-_NAMED = 5  # skipped files that a warning names
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"}
-
-
-class StoreError(FathometerError):
-    """A results folder cannot be reached, read or written."""
-
-
-class Results(NamedTuple):
-    """Soundings that were read.
-
-    Attributes:
-        soundings: by path or URL.
-        skipped: why a file was skipped, by path or URL.
-    """
-
-    soundings: dict[str, Sounding]
-    skipped: dict[str, str]
 
 
 class Store:
@@ -88,20 +73,11 @@ class Store:
 
     def exists(self, name: str = "") -> bool:
         """Say whether a file or folder of that name exists."""
-        try:
-            with self._reported("reached", name):
-                self._files.info(self._inner(name))
-        except FileNotFoundError:
-            return False
-        return True
+        return self._type(name) is not None
 
     def is_folder(self) -> bool:
         """Say whether the place is a folder (or a prefix of an object store) and not a file."""
-        try:
-            with self._reported("reached", ""):
-                return bool(self._files.info(self._inner(""))["type"] == "directory")
-        except FileNotFoundError:
-            return False
+        return self._type("") == "directory"
 
     def read(self, name: str = "") -> bytes | None:
         """Return the content of a file, or None if there is none."""
@@ -130,14 +106,11 @@ class Store:
     def try_writing(self, name: str) -> None:
         """Write a little under that name and remove it again: a full disk still accepts new names."""
         if self.local is None:
-            self.write(name, bytes(_PROBE))
+            self.write(name, bytes(PROBE))
+            self.remove(name)
         else:
             self._make_folder(name)
-            with self._reported("written", name), (self.local / name).open("wb") as file:
-                file.write(bytes(_PROBE))
-                file.flush()
-                os.fsync(file.fileno())
-        self.remove(name)
+            try_writing(self.local / name)
 
     def move(self, name: str, to: str) -> None:
         """Rename a file, if it exists."""
@@ -181,8 +154,14 @@ class Store:
 
     def leftovers(self, below: str = "") -> list[str]:
         """Return the names of temporary files in a local folder or subfolder; killed writers leave some."""
-        folder = None if self.local is None else self.local / below
-        return [] if folder is None else sorted(file.name for file in folder.glob(".*.part*"))
+        return [] if self.local is None else [file.name for file in leftovers(self.local / below)]
+
+    def _type(self, name: str) -> str | None:
+        try:
+            with self._reported("reached", name):
+                return str(self._files.info(self._inner(name))["type"])
+        except FileNotFoundError:
+            return None
 
     def _inner(self, name: str) -> str:
         """Return the path that the file system expects."""
@@ -205,10 +184,8 @@ class Store:
         """Turn the many errors of file systems into one; a missing file is left to the caller."""
         try:
             yield
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, StoreError):
             raise
-        except InputError as error:
-            raise StoreError(str(error)) from error
         except IsADirectoryError as error:
             raise InputError(f"{self.path(name)}: expected a file, got a folder") from error
         except Exception as error:  # every store has errors of its own
@@ -239,68 +216,3 @@ def local_copy(place: Place) -> Iterator[Path]:
         name = store.place.rpartition("/")[2] or "results"
         store._files.get(store._inner(""), f"{folder}/{name}", recursive=True)
         yield Path(folder, name)
-
-
-def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Results:
-    """Read soundings from files and folders, local or by URL.
-
-    A folder stands for all its `.json` and `.parquet` files. A file in it that is not a sounding is skipped,
-    counted and named in a warning. A file that is given by its own name must be a sounding.
-
-    Args:
-        places: paths or URLs that fsspec opens.
-        strict: raise an error for the first file of a folder that is not a sounding.
-
-    Raises:
-        InputError: for a missing file or folder, or a folder without any sounding.
-    """
-    found = Results({}, {})
-    seen: set[str] = set()
-    twice: list[str] = []
-    for place in [places] if isinstance(places, str | Path) else places:
-        store = Store(place)
-        if not store.exists():
-            raise InputError(f"{place}: no such file or folder")
-        is_folder = store.is_folder()
-        read = 0
-        for name in store.names(endings=SOUNDINGS) if is_folder else [""]:
-            path = store.path(name)
-            if (real := store.real_path(name)) in seen:
-                twice.append(path)
-                continue
-            seen.add(real)
-            try:
-                found.soundings[path] = _sounding(store, name)
-                read += 1
-            except InputError as error:
-                if strict or not is_folder:
-                    raise
-                found.skipped[path] = str(error).removeprefix(f"{path}: ")
-        if is_folder and not read and not twice:
-            raise InputError(
-                f"{place}: expected a sounding (.json or .parquet) in this folder, got none"
-                + _listed(found.skipped)
-            )
-    if twice:
-        warnings.warn(f"given twice, used once: {', '.join(twice)}", stacklevel=2)
-    if found.skipped:
-        count = f"{len(found.skipped)} {'file' if len(found.skipped) == 1 else 'files'}"
-        warnings.warn(f"skipped {count}{_listed(found.skipped)}", stacklevel=2)
-    return found
-
-
-def _sounding(store: Store, name: str) -> Sounding:
-    path = store.path(name)
-    if path.endswith(".json") and (content := store.read(name)) is not None:
-        if f'"{HISTORY}"'.encode() in content[:200]:
-            raise InputError(f"{path}: is the history of a training; report or plot it alone")
-        return from_json(content.decode("utf-8", errors="replace"), path)
-    with local_copy(path) as file:
-        return load(file)
-
-
-def _listed(skipped: dict[str, str]) -> str:
-    """Return the skipped files with their reasons, as the end of a message."""
-    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_NAMED]]
-    more = [f"and {len(skipped) - _NAMED} more"] if len(skipped) > _NAMED else []
-    return f": {'; '.join([*named, *more])}" if skipped else ""

@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from fathometer.errors import InputError
-from fathometer.results.sounding import Sounding
-from fathometer.results.store import SOUNDINGS, Store, open_results
+from fathometer.results.loading import open_results
+from fathometer.results.sounding import SUFFIXES, Sounding
+from fathometer.results.store import Store
 
 Per: TypeAlias = Literal["sounding", "site"]
 
@@ -55,7 +56,7 @@ def atlas(folder: str | Path, *, per: Per = "sounding", strict: bool = False) ->
     if not store.is_folder():
         raise InputError(f"{folder}: expected a folder of soundings, got none; is its name right?")
     rows: list[dict[str, Any]] = []
-    found = open_results(folder, strict=strict).soundings if store.names(endings=SOUNDINGS) else {}
+    found = open_results(folder, strict=strict).soundings if store.names(endings=SUFFIXES) else {}
     for path, sounding in found.items():
         labels = {"file": path.rpartition("/")[2], **_labels(sounding)}
         if per == "sounding":

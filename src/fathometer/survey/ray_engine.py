@@ -21,7 +21,7 @@ import torch
 
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.loading import SOURCES
-from fathometer.results.store import StoreError
+from fathometer.results.files import StoreError
 from fathometer.survey.run import Event, Tell, is_settled, take_soundings
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.store import Failure, Store

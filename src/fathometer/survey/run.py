@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fathometer.errors import InputError, check_device
 from fathometer.measuring.journal import JournalError
-from fathometer.results.files import WriteError
+from fathometer.results.files import StoreError
 from fathometer.results.sounding import Sounding
-from fathometer.results.store import StoreError
 from fathometer.survey.identity import known_count
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
@@ -171,8 +170,8 @@ def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, tell
             tell(Event(task, "begun"))
             try:
                 sounding = _measured(task, store, networks, tell)
-            except WriteError as error:  # the journal cannot be written: not the network's fault
-                raise StoreError(str(error)) from error
+            except StoreError:  # the journal cannot be written: not the network's fault
+                raise
             except Exception as error:  # whatever a network, its data or its library does
                 failure = Failure.of(error, task)
                 store.fail(task, failure)

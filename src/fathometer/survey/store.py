@@ -24,8 +24,7 @@ from typing import Any, Literal, TypeAlias
 from fathometer.errors import InputError
 from fathometer.results.files import strict_json
 from fathometer.results.provenance import now
-from fathometer.results.sounding import Sounding
-from fathometer.results.sounding_file import from_json, to_json
+from fathometer.results.sounding import Sounding, from_json, to_json
 from fathometer.results.store import Store as Files
 from fathometer.survey.tasks import Task, labelled
 
@@ -194,7 +193,7 @@ class Store:
         if content is None:
             return None
         path = self.files.path(name)
-        found = from_json(content.decode("utf-8", errors="replace"), path)
+        found = from_json(content, path)
         labels = found.provenance.settings.get("survey")
         if not isinstance(labels, dict) or labels.get("address") != task.address:
             raise InputError(f"{path}: it is not the sounding that its name says")

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from fathometer.errors import InputError
+from fathometer.errors import FathometerError, InputError
 from fathometer.results.history import History
 from fathometer.training.probe import Log, Probe, check_options
 
@@ -47,7 +47,7 @@ class ProbeCallback:
         self._earlier = None
         try:
             self._earlier = read()
-        except InputError as error:
+        except FathometerError as error:
             warnings.warn(f"the history starts again: {error}", stacklevel=3)
 
     def _begin(

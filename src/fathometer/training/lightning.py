@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import MissingExtraError
 from fathometer.models.sources import ensure_torchvision_operators
-from fathometer.results.history_file import from_json, to_json
+from fathometer.results.history import from_json, to_json
 from fathometer.results.sounding import Sounding
 from fathometer.training.callbacks import ProbeCallback
 from fathometer.training.logs import scalars

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fathometer.errors import FathometerError, MissingExtraError
 from fathometer.models.sources import ensure_torchvision_operators
-from fathometer.results.history_file import load
+from fathometer.results.loading import load_history
 from fathometer.results.sounding import Sounding
 from fathometer.training.callbacks import ProbeCallback
 from fathometer.training.logs import TensorBoardLog, summary_scalars
@@ -75,7 +75,7 @@ class FathometerCallback(ProbeCallback, TrainerCallback):
             logs.append(self._tensorboard)
         kept = _checkpoint(args, state) / HISTORY_FILE
         if state.global_step and kept.exists():
-            self._restore(lambda: load(kept))
+            self._restore(lambda: load_history(kept))
         self._begin(others["model"], state.global_step, logs)
 
     def on_step_end(

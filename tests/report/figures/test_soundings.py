@@ -89,7 +89,7 @@ def test_what_is_not_finite_is_crossed_out() -> None:
     assert "no finite value" in [text.get_text() for text in figure.legends[0].get_texts()]
     with pytest.raises(InputError, match="'odd' has no finite value at any site"):
         plot_signature(network("mine", odd=np.full(12, np.nan)), "odd")
-    with pytest.raises(InputError, match="'rank' was not measured here"):
+    with pytest.raises(InputError, match="'rank' was not measured"):
         plot_signature(network("mine"), "rank")
 
 
