@@ -1,8 +1,10 @@
+"""Items on networks of ImageNet: their tests, on scores whose answer is known."""
+
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,16 +22,16 @@ from papers.affinity import (
     figure_12,
     figure_14,
 )
-from papers.affinity.census import EARLY, LATER, Census, judged, needs
+from papers.affinity.census import EARLY, LATER, Census, Test, judged, needs
 from papers.item import Answer
 from papers.roles import block_roles, kinds_of
 from tests.compare.soundings import sounding
 from tests.papers.networks import at_sites, census, history, relus
 
-RNG = np.random.default_rng(7)
+CUBE = 0.1 * np.linspace(0, 1, 20) ** 3
 
 
-@pytest.fixture(scope="module")
+@cache
 def as_said() -> Census:
     return census(history())
 
@@ -39,52 +41,30 @@ def changed(**scores: Any) -> Census:
     return census({**history(), **scores})
 
 
-def test_without_trained_networks_nothing_is_decided() -> None:
-    def test(of: Census) -> Answer:
-        return Answer(True, f"{len(of)} networks", {"networks": len(of)})
-
-    trained, random = census(history()), census(history(), weights="none")
-    assert judged(trained, needs("VGG", least=4), test).holds is True
-    found = judged(random, needs("VGG", least=4), test)
-    assert found.holds is None
-    assert found.measured == "not decided: random weights; with these: 34 networks"
-    some = trained.only(["vgg11", "vgg13"])
-    found = judged(some, needs("VGG", "ViT", least=3, networks=["alexnet"]), test)
-    assert found == Answer(None, "not decided: needs trained alexnet, VGG and ViT (3 or more of each)")
-    found = judged(some, needs("VGG", least=3), test, beside=test)
-    assert found.holds is None
-    assert found.measured.endswith("trained VGG (3 or more); measured: 2 networks")
+def constant(value: float, *families: str) -> Census:
+    """The history, with the same score at all sites of some families."""
+    return changed(**{name: np.full(9, value) for name in as_said().members(*families)})
 
 
-def test_families_go_by_their_name_whatever_its_capitals() -> None:
-    some = census(history())
-    some.facts.loc[some.members("ViT"), "family"] = "vit"
-    renamed = Census(some.soundings, some.facts)
-    assert len(renamed.members("ViT")) == 5
-    assert renamed.representatives()[0] == "alexnet"
+def only(*families: str) -> Census:
+    return as_said().only(as_said().members(*families))
 
 
-@pytest.mark.parametrize("columns", [("max", "spread"), ("median",)])
-def test_figure_3_a_trend(as_said: Census, columns: tuple[str, ...]) -> None:
-    found = figure_3.trend(as_said, columns)
-    assert found.holds, found.measured
-    assert "over 8 architectures" in found.measured  # GoogLeNet and Inception v3 are two
-    turned = as_said.facts.assign(year=2031 - as_said.facts["year"])
-    early = turned["year"] < 2020
-    assert not figure_3.trend(
-        Census(as_said.soundings, turned.assign(year=turned["year"].where(early, 2019))), columns
-    ).holds
+def without(family: str) -> Census:
+    return as_said().only(name for name in as_said().soundings if as_said().families[name] != family)
 
 
-def test_figure_3_early_convnets_vits_and_swins(as_said: Census) -> None:
-    assert figure_3.early_spread(as_said).holds
-    assert not figure_3.early_spread(changed(vgg11=np.linspace(0.3, 1, 9))).holds
-    assert figure_3.vit_median(as_said).holds
-    assert not figure_3.vit_median(changed(vit_b_16=np.full(9, 0.9))).holds
-    assert figure_3.near_early(as_said).holds
-    found = figure_3.near_early(changed(swin_t=np.full(9, 0.3)))
-    assert not found.holds
-    assert found.numbers["nearer"] == 5
+@cache
+def scattered() -> Census:
+    """Networks whose families say nothing about their scores."""
+    rng = np.random.default_rng(7)
+    return census({name: rng.random() * 0.5 + 0.3 * rng.random(12) for name in history()})
+
+
+def other_years() -> Census:
+    """The history with its years in the opposite order."""
+    years = 2031 - as_said().facts["year"]
+    return Census(as_said().soundings, as_said().facts.assign(year=years.where(years < 2020, 2019)))
 
 
 @cache
@@ -101,32 +81,147 @@ def accuracies(of: Callable[[Census], pd.Series[float]]) -> Census:
     return found
 
 
-def test_figure_4_what_predicts_is_found() -> None:
-    groups = ("Residual", "ViTs", "Post-ViT")
-    by_spread = accuracies(lambda of: 50 + 100 * of.statistics["spread"])
-    for by in ("r2", "r2_left_out"):
-        found = figure_4.better(by_spread, groups, by)
-        assert found.holds, found.measured
-    assert figure_4.parameters_best(by_spread).holds is False
-    assert not figure_4.needs_groups(*figure_4.GROUPS)(by_spread)
-    by_size = accuracies(lambda of: 50 + of.facts["parameters"] / 1e6)
-    assert figure_4.parameters_best(by_size).holds
-    assert not figure_4.better(by_size, groups, "r2").holds
+def by_spread() -> Census:
+    return accuracies(lambda of: 50 + 100 * of.statistics["spread"])
 
 
-def test_figure_4_spread_before_vit_and_the_median_after() -> None:
-    def late(name: str) -> bool:
-        return name.startswith(("vit", "swin", "convnext"))
+def by_size() -> Census:
+    return accuracies(lambda of: 50 + of.facts["parameters"] / 1e6)
 
-    def mixed(of: Census) -> pd.Series[float]:
-        numbers = of.statistics
-        return pd.Series(
-            {name: numbers.loc[name, "median" if late(str(name)) else "spread"] for name in numbers.index}
-        )
 
-    assert figure_4.shift(accuracies(mixed)).holds
-    assert not figure_4.shift(accuracies(lambda of: -of.statistics["spread"])).holds
-    assert not figure_4.shift(accuracies(lambda of: of.statistics["max"])).holds
+def by_median_after_vit() -> Census:
+    """The accuracy goes with the spread at first, and with the median from the ViTs on."""
+    numbers = noisy().statistics
+    late = numbers.index.str.startswith(("vit", "swin", "convnext"))
+    return accuracies(lambda _: numbers["median"].where(late, numbers["spread"]))
+
+
+def blocks(after: float, inside: float) -> Census:
+    """A ResNet with these scores after the sum and inside its two blocks."""
+    found = census({"resnet50": [0.5, inside, after, inside, after]})
+    names = ["relu", "layer1.0.relu", "layer1.0.relu2", "layer1.1.relu", "layer1.1.relu2"]
+    return Census({"resnet50": at_sites(found.soundings["resnet50"], relus(names))}, found.facts)
+
+
+def transitions(first: int, last: int) -> Census:
+    """A DenseNet whose sites from `first` to `last` are in transitions."""
+    dense = as_said().only(["densenet121"])
+    names = [f"{'transition' if first <= place <= last else 'dense'}{place}" for place in range(20)]
+    return Census({"densenet121": at_sites(dense.soundings["densenet121"], relus(names))}, dense.facts)
+
+
+RELATIVES = ("ResNet", "ViT", "Swin", "DenseNet", "EfficientNet")
+SIGNATURE = ("Residual", "ViTs", "Post-ViT")
+Made = Callable[[], Census]
+CASES: dict[str, tuple[Test, Made, Made]] = {
+    "3 maximum and spread": (partial(figure_3.trend, columns=("max", "spread")), as_said, other_years),
+    "3 median": (partial(figure_3.trend, columns=("median",)), as_said, other_years),
+    "3 early": (figure_3.early_spread, as_said, lambda: changed(vgg11=np.linspace(0.3, 1, 9))),
+    "3 ViTs": (figure_3.vit_median, as_said, lambda: changed(vit_b_16=np.full(9, 0.9))),
+    "3 Swins": (figure_3.near_early, as_said, lambda: changed(swin_t=np.full(9, 0.3))),
+    "4 R²": (partial(figure_4.better, groups=SIGNATURE, by="r2"), by_spread, by_size),
+    "4 left out": (partial(figure_4.better, groups=SIGNATURE, by="r2_left_out"), by_spread, by_size),
+    "4 parameters": (figure_4.parameters_best, by_size, by_spread),
+    "4 shift": (
+        figure_4.shift,
+        by_median_after_vit,
+        lambda: accuracies(lambda of: -of.statistics["spread"]),
+    ),
+    "4 no shift": (figure_4.shift, by_median_after_vit, lambda: accuracies(lambda of: of.statistics["max"])),
+    "5a agreement": (figure_5a.agreement, as_said, scattered),
+    "5a clusters": (
+        figure_5a.own_clusters,
+        lambda: only(*RELATIVES),
+        lambda: changed(resnet18=np.full(9, 0.3)),
+    ),
+    "5a Swins": (figure_5a.swin_neighbours, lambda: without("ConvNeXt"), as_said),
+    "5b away": (
+        figure_5b.moving_away,
+        as_said,
+        lambda: constant(0.72, "ViT", "EfficientNet", "MNASNet"),
+    ),
+    "5b back": (figure_5b.coming_back, as_said, lambda: constant(0.1, "Swin")),
+    "5c wide": (figure_5c.wider, as_said, lambda: changed(alexnet=np.linspace(0, 1, 9))),
+    "5c bimodal": (figure_5c.bimodal, as_said, lambda: changed(resnet50=np.linspace(0.4, 1, 30))),
+    "5c skewed": (figure_5c.skewed, as_said, lambda: changed(densenet121=0.3 + CUBE)),
+    "10 AlexNet": (figure_10.stable, as_said, lambda: changed(alexnet=np.linspace(0.5, 0.9, 7))),
+    "10 VGGs": (figure_10.vgg_lower, as_said, lambda: changed(vgg19=np.full(9, 0.8))),
+    "10 GoogLeNet": (
+        figure_10.googlenet_range,
+        as_said,
+        lambda: changed(googlenet=np.linspace(0.5, 0.9, 9)),
+    ),
+    "10 Inception": (
+        figure_10.inception_max,
+        as_said,
+        lambda: changed(inception_v3=np.linspace(0.6, 0.8, 9)),
+    ),
+    "10 sum": (figure_10.close_to_one, lambda: blocks(0.97, 0.6), lambda: blocks(0.85, 0.6)),
+    "10 hidden": (figure_10.much_lower, lambda: blocks(0.97, 0.6), lambda: blocks(0.97, 0.9)),
+    "10 DenseNets": (figure_10.linearizers, lambda: transitions(16, 19), lambda: transitions(0, 3)),
+    "11 unseen": (figure_11.unseen, as_said, lambda: changed(vit_h_14=np.full(9, 0.8))),
+    "11 rising": (figure_11.rising, as_said, lambda: changed(vit_l_16=np.linspace(0.5, 0.3, 20))),
+    "11 plateau": (figure_11.plateau, as_said, lambda: changed(vit_l_32=np.linspace(0.3, 0.5, 20))),
+    "12 VGGs": (figure_12.unchanged, as_said, lambda: changed(vgg19=np.linspace(0.5, 0.95, 18))),
+    "12 ResNets": (
+        figure_12.less_than_resnets,
+        lambda: changed(resnet18=np.full(9, 0.7)),
+        lambda: changed(vgg19=np.linspace(0.5, 0.95, 18)),
+    ),
+    "14 nearer": (figure_14.nearer_within, as_said, scattered),
+    "14 every": (figure_14.every_network, lambda: only(*RELATIVES[:4]), scattered),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_claim_holds_where_it_should_and_nowhere_else(name: str) -> None:
+    test, right, wrong = CASES[name]
+    found = test(right())
+    assert found.holds is True, found.measured
+    found = test(wrong())
+    assert found.holds is False, found.measured
+
+
+def test_numbers_and_words_of_answers() -> None:
+    assert "over 8 architectures" in figure_3.trend(as_said(), ("max",)).measured  # two are Inceptions
+    assert figure_3.near_early(changed(swin_t=np.full(9, 0.3))).numbers["nearer"] == 5
+    assert figure_12.differences({"a": np.array([0.2, 0.8]), "b": np.array([0.2, 0.8])}) == {"a – b": 0}
+    assert figure_10.linearizers(as_said()).holds is None  # no module is called transition
+
+
+def test_what_is_missing_is_named() -> None:
+    assert not figure_4.needs_groups(*figure_4.GROUPS)(by_spread())
+    assert not figure_5a.lacking_relatives(as_said())
+    assert figure_5a.lacking_relatives(as_said().only(["vgg11", "vgg13", "alexnet"])).endswith("(here 1)")
+    assert not figure_5b.lacking_years(as_said())
+    assert not figure_10.lacking_blocks(blocks(0.97, 0.6))
+    assert figure_10.lacking_blocks(census({"resnet50": [0.5, 0.6]}))
+    assert not needs(*EARLY, *LATER, networks=figure_11.VITS)(as_said())
+
+
+def test_without_trained_networks_nothing_is_decided() -> None:
+    def test(of: Census) -> Answer:
+        return Answer(True, f"{len(of)} networks", {"networks": len(of)})
+
+    random = census(history(), weights="none")
+    assert judged(as_said(), needs("VGG", least=4), test).holds is True
+    found = judged(random, needs("VGG", least=4), test)
+    assert found.holds is None
+    assert found.measured == "not decided: random weights; with these: 34 networks"
+    some = as_said().only(["vgg11", "vgg13"])
+    found = judged(some, needs("VGG", "ViT", least=3, networks=["alexnet"]), test)
+    assert found == Answer(None, "not decided: needs trained alexnet, VGG and ViT (3 or more of each)")
+    found = judged(some, needs("VGG", least=3), test, beside=test)
+    assert found.holds is None
+    assert found.measured.endswith("trained VGG (3 or more); measured: 2 networks")
+
+
+def test_families_go_by_their_name_whatever_its_capitals() -> None:
+    some = census(history())
+    some.facts.loc[some.members("ViT"), "family"] = "vit"
+    renamed = Census(some.soundings, some.facts)
+    assert len(renamed.members("ViT")) == 5
+    assert renamed.representatives()[0] == "alexnet"
 
 
 def test_figure_4_random_weights_are_held_against_what_torchvision_states() -> None:
@@ -137,125 +232,12 @@ def test_figure_4_random_weights_are_held_against_what_torchvision_states() -> N
     assert math.isnan(figure_4.with_accuracies(trained).facts.loc["resnet18", "accuracy"])  # type: ignore[arg-type]
 
 
-def scattered() -> Census:
-    """Networks whose families say nothing about their scores."""
-    return census({name: RNG.random() * 0.5 + 0.3 * RNG.random(12) for name in history()})
-
-
-def test_figure_5a_families(as_said: Census) -> None:
-    assert not figure_5a.lacking_relatives(as_said)
-    found = figure_5a.agreement(as_said)
-    assert found.holds, found.measured
-    apart = as_said.only([*as_said.members("ResNet", "ViT", "Swin", "DenseNet", "EfficientNet")])
-    assert figure_5a.own_clusters(apart).holds
-    assert not figure_5a.own_clusters(changed(resnet18=np.full(9, 0.3))).holds
-    noise = scattered()
-    assert not figure_5a.agreement(noise).holds
-    assert not figure_5a.own_clusters(noise).holds
-    assert figure_5a.lacking_relatives(as_said.only(["vgg11", "vgg13", "alexnet"])).endswith("(here 1)")
-
-
-def test_figure_5a_swins(as_said: Census) -> None:
-    assert figure_5a.swin_neighbours(as_said.only(n for n in as_said.soundings if "convnext" not in n)).holds
-    assert not figure_5a.swin_neighbours(as_said).holds  # ConvNeXts are the nearest here
-
-
-def test_figure_5b_away_and_back(as_said: Census) -> None:
-    assert not figure_5b.lacking_years(as_said)
-    found = figure_5b.moving_away(as_said)
-    assert found.holds, found.measured
-    assert figure_5b.coming_back(as_said).holds
-    away = {name: np.full(9, 0.1) for name in as_said.members("Swin")}
-    assert not figure_5b.coming_back(changed(**away)).holds
-    last = {name: np.full(9, 0.72) for name in as_said.members("ViT", "EfficientNet", "MNASNet")}
-    assert not figure_5b.moving_away(changed(**last)).holds
-
-
-def test_figure_5c_distributions(as_said: Census) -> None:
-    assert figure_5c.wider(as_said).holds
-    assert not figure_5c.wider(changed(alexnet=np.linspace(0, 1, 9))).holds
-    assert figure_5c.bimodal(as_said).holds
-    assert not figure_5c.bimodal(changed(resnet50=np.linspace(0.4, 1, 30))).holds
-    assert figure_5c.skewed(as_said).holds
-    assert not figure_5c.skewed(changed(densenet121=0.3 + 0.1 * np.linspace(0, 1, 20) ** 3)).holds
-
-
-def test_figure_14(as_said: Census) -> None:
-    assert figure_14.nearer_within(as_said).holds
-    noise = scattered()
-    assert not figure_14.nearer_within(noise).holds
-    assert not figure_14.every_network(noise).holds
-    apart = as_said.only([*as_said.members("ResNet", "ViT", "Swin", "DenseNet")])
-    assert figure_14.every_network(apart).holds
-
-
-def test_residual_blocks_and_what_is_after_the_sum() -> None:
-    names = ["relu", "layer1.0.relu", "layer1.0.relu2", "layer1.1.relu", "layer1.1.relu2"]
-    found = block_roles(relus(names))
+def test_roles_and_kinds_of_sites() -> None:
+    assert not np.array(block_roles(sounding("plain", [0.5, 0.6]).sites)).any()
+    found = block_roles(blocks(0.9, 0.6).soundings["resnet50"].sites)
     assert found.ends.tolist() == [False, False, True, False, True]
     assert found.inside.tolist() == [False, True, False, True, False]
-    assert not np.array(block_roles(sounding("plain", [0.5, 0.6]).sites)).any()
-
-
-def test_kinds_of_sites() -> None:
-    names = [
-        "features.relu0",
-        "denseblock1.denselayer1.relu1",
-        "features.transition1.relu",
-        "denselayer2.relu1",
-    ]
+    names = ["features.relu0", "block1.layer1.relu1", "features.transition1.relu", "layer2.relu1"]
     assert kinds_of(relus(names)) == ["others", "relu1", "others", "relu1"]
     many = relus([f"part{place % 8}.act" for place in range(16)])
     assert set(kinds_of(many)) == {"relu"}  # one kind says nothing
-
-
-def blocks(after: float, inside: float) -> Census:
-    found = census({"resnet50": [0.5, inside, after, inside, after]})
-    names = ["relu", "layer1.0.relu", "layer1.0.relu2", "layer1.1.relu", "layer1.1.relu2"]
-    return Census({"resnet50": at_sites(found.soundings["resnet50"], relus(names))}, found.facts)
-
-
-def test_figure_10_resnets() -> None:
-    close = blocks(0.97, 0.6)
-    assert not figure_10.lacking_blocks(close)
-    assert figure_10.close_to_one(close).holds
-    assert figure_10.much_lower(close).holds
-    assert not figure_10.close_to_one(blocks(0.85, 0.6)).holds
-    assert not figure_10.much_lower(blocks(0.97, 0.9)).holds
-    assert figure_10.lacking_blocks(census({"resnet50": [0.5, 0.6]}))
-
-
-def test_figure_10_convnets(as_said: Census) -> None:
-    assert figure_10.stable(as_said).holds
-    assert not figure_10.stable(changed(alexnet=np.linspace(0.5, 0.9, 7))).holds
-    assert figure_10.vgg_lower(as_said).holds
-    assert not figure_10.vgg_lower(changed(vgg19=np.full(9, 0.8))).holds
-    assert figure_10.googlenet_range(as_said).holds
-    assert not figure_10.googlenet_range(changed(googlenet=np.linspace(0.5, 0.9, 9))).holds
-    assert figure_10.inception_max(as_said).holds
-    assert not figure_10.inception_max(changed(inception_v3=np.linspace(0.6, 0.8, 9))).holds
-    assert figure_10.linearizers(as_said).holds is None  # no module is called transition
-    dense = as_said.only(["densenet121"])
-    names = [f"transition{place}" if place > 15 else f"dense{place}" for place in range(20)]
-    named = Census({"densenet121": at_sites(dense.soundings["densenet121"], relus(names))}, dense.facts)
-    assert figure_10.linearizers(named).holds
-
-
-def test_figure_11(as_said: Census) -> None:
-    assert not needs(*EARLY, *LATER, networks=figure_11.VITS)(as_said)
-    assert figure_11.unseen(as_said).holds
-    assert not figure_11.unseen(changed(vit_h_14=np.full(9, 0.8))).holds
-    assert figure_11.rising(as_said).holds
-    assert not figure_11.rising(changed(vit_l_16=np.linspace(0.5, 0.3, 20))).holds
-    assert figure_11.plateau(as_said).holds
-    assert not figure_11.plateau(changed(vit_l_32=np.linspace(0.3, 0.5, 20))).holds
-
-
-def test_figure_12(as_said: Census) -> None:
-    assert figure_12.unchanged(as_said).holds
-    assert figure_12.less_than_resnets(changed(resnet18=np.full(9, 0.7))).holds
-    deeper = changed(vgg19=np.linspace(0.5, 0.95, 18))
-    assert not figure_12.unchanged(deeper).holds
-    assert not figure_12.less_than_resnets(deeper).holds
-    same = np.array([0.2, 0.4, 0.8])
-    assert figure_12.differences({"a": same, "b": same}) == {"a – b": 0}
