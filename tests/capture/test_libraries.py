@@ -1,31 +1,21 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 import torch
 
 from fathometer.capture import watch
 
 
-def test_channels_of_networks_that_end_in_channels() -> None:
-    from fathometer.models import load_model
-
-    module = load_model("torchvision:swin_t", "none").module
-    with torch.no_grad(), watch(module) as seen:
-        module(torch.randn(2, 3, 64, 64))
-    widths = [pair.x.shape[1] for pair in seen.pairs.values()]
-    assert widths == [384] * 2 + [768] * 2 + [1536] * 6 + [3072] * 2
-
-
-def test_tables_of_positions_are_no_sites() -> None:
+def test_swin_keeps_channels_last_and_its_tables_of_positions_are_no_sites() -> None:
     from fathometer.models import load_model
 
     module = load_model("torchvision:swin_v2_t", "none").module
-    for count in (1, 2, 8):
-        with torch.no_grad(), watch(module) as seen:
+    for count in (1, 2):
+        with torch.no_grad(), watch(module) as record:
             module(torch.randn(count, 3, 64, 64))
-        assert Counter(site.operator for site in seen.pairs) == {"gelu": 12}
+        assert {site.operator for site in record.pairs} == {"gelu"}
+        widths = [pair.x.shape[1] for pair in record.pairs.values()]
+        assert widths == [384] * 2 + [768] * 2 + [1536] * 6 + [3072] * 2
 
 
 @pytest.mark.parametrize(
@@ -47,16 +37,16 @@ def test_transformers_show_one_call_a_block(kind: str, operator: str) -> None:
     tokens = torch.randint(0, 50, (3, 7))
     with torch.no_grad():
         expected = model(tokens).last_hidden_state
-        with watch(model) as seen:
+        with watch(model) as record:
             assert torch.equal(model(tokens).last_hidden_state, expected)
-    found = [site for site in seen.sites if site.operator == operator]
+    found = [site for site in record.sites if site.operator == operator]
     if kind == "mixtral":  # every expert that was chosen
         assert {site.module.split(".")[1] for site in found} == {"0", "1", "2"}
         return
     assert len(found) == 3
-    assert len(seen.sites) == (4 if kind == "bert" else 3)  # and the pooler's tanh
+    assert len(record.sites) == (4 if kind == "bert" else 3)  # and the pooler's tanh
     width = 128 if kind == "gpt2" else 48
-    assert {tuple(seen.pairs[site].x.shape) for site in found} == {(3, width)}
+    assert {tuple(record.pairs[site].x.shape) for site in found} == {(3, width)}
 
 
 def test_timm_composites_count_once() -> None:
@@ -69,7 +59,7 @@ def test_timm_composites_count_once() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), QuickGELU(), HardMish(inplace=True))
     x = torch.randn(5, 4)
     expected = model(x)
-    with watch(model) as seen:
+    with watch(model) as record:
         assert torch.equal(model(x), expected)
-    assert [(site.name, site.operator) for site in seen.sites] == [("1", "quickgelu"), ("2", "hardmish")]
-    assert len(seen.pairs) == 2
+    assert [(site.name, site.operator) for site in record.sites] == [("1", "quickgelu"), ("2", "hardmish")]
+    assert len(record.pairs) == 2

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,8 +12,19 @@ from fathometer.capture.axes import Facts
 from fathometer.capture.reduce import PassInfo, reduce
 
 
-def reduced(x: Tensor, axis: int, *, mask: Tensor | None = None, first: int = 0, **options: object) -> Tensor:
-    return reduce(x, axis, Reduction(**options), PassInfo(len(x), first, mask), "site")  # type: ignore[arg-type]
+def reduced(
+    x: Tensor,
+    axis: int,
+    *,
+    rows: int = 1,
+    samples: int | None = None,
+    mask: Tensor | None = None,
+    first: int = 0,
+    site: str = "site",
+    **options: Any,
+) -> Tensor:
+    given = PassInfo(len(x) if samples is None else samples, first, mask)
+    return reduce(x, Facts(axis, rows), Reduction(**options), given, site).matrix
 
 
 def test_means_and_sums_keep_the_channels() -> None:
@@ -40,12 +53,11 @@ def test_matrices_are_copied() -> None:
 
 def test_samples_may_be_elsewhere_or_folded() -> None:
     x = torch.randn(7, 6, 3)  # tokens first
-    scene = PassInfo(6)
-    torch.testing.assert_close(reduce(x, 2, Reduction(sample_axis=1), scene), x.mean(0))
+    torch.testing.assert_close(reduced(x, 2, samples=6, sample_axis=1), x.mean(0))
     folded = torch.randn(12, 4, 3)  # two windows of each sample
-    torch.testing.assert_close(reduce(folded, 2, Reduction(), scene, rows=2), folded.reshape(6, 8, 3).mean(1))
+    torch.testing.assert_close(reduced(folded, 2, samples=6, rows=2), folded.reshape(6, 8, 3).mean(1))
     some = torch.randn(4, 3)  # a part of the samples, as experts get
-    torch.testing.assert_close(reduce(some, 1, Reduction(), scene), some)
+    torch.testing.assert_close(reduced(some, 1, samples=6), some)
 
 
 def test_masks_are_respected() -> None:
@@ -59,7 +71,7 @@ def test_masks_are_respected() -> None:
     torch.testing.assert_close(reduced(x, 2, mask=mask)[1], x[1, :2].mean(0))
     sums = reduced(x, 2, mask=mask, pooling="sum")
     torch.testing.assert_close(sums[2], x[2, 1:4].sum(0))
-    flat = reduce(x.flatten(0, 1), 1, Reduction("tokens"), PassInfo(3, mask=mask), rows=5)
+    flat = reduced(x.flatten(0, 1), 1, samples=3, rows=5, mask=mask, pooling="tokens")
     torch.testing.assert_close(flat, tokens)
     assert reduced(x, 2, pooling="tokens").shape == (15, 4)
 
@@ -73,7 +85,7 @@ def test_random_positions_depend_on_seed_site_and_sample_alone() -> None:
     parts = [reduced(x[i : i + 7], 1, pooling="position", first=i) for i in range(0, 200, 7)]
     assert torch.equal(torch.cat(parts), drawn)
     assert not torch.equal(reduced(x, 1, pooling="position", seed=1), drawn)
-    assert not torch.equal(reduce(x, 1, Reduction("position"), PassInfo(200), "other"), drawn)
+    assert not torch.equal(reduced(x, 1, pooling="position", site="other"), drawn)
 
 
 def test_random_positions_are_those_that_a_mask_admits() -> None:
@@ -133,10 +145,10 @@ class Layouts(nn.Module):
 
 def test_channels_are_found_from_the_operators() -> None:
     model = Layouts()
-    with torch.no_grad(), watch(model) as seen:
+    with torch.no_grad(), watch(model) as record:
         output = model(torch.randn(5, 3, 8, 10))
-    assert len(seen.pairs) == 14
-    assert {tuple(pair.x.shape) for pair in seen.pairs.values()} == {(5, 6)}
+    assert len(record.pairs) == 14
+    assert {tuple(pair.x.shape) for pair in record.pairs.values()} == {(5, 6)}
     assert not vars(output)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from fathometer.capture import watch
-from fathometer.errors import InputError
 from tests.robustness.counting import Count, is_called_from
 from tests.robustness.state import World, differences, network_state, random_state
-from tests.zoo.entry import Awkward
 from tests.zoo.entry import Made as Made
 
 SEED = 1
@@ -187,42 +185,3 @@ def _gradients(network: nn.Module, output: Any) -> list[Tensor | None]:
         return []
     loss = torch.stack([tensor.abs().float().square().sum() for tensor in learned]).sum()
     return list(torch.autograd.grad(loss, weights, allow_unused=True))
-
-
-class Mode(NamedTuple):
-    """The way a network is run."""
-
-    context: Callable[[], AbstractContextManager[Any]]
-    training: bool = False
-    gradients: bool = False
-
-
-MODES = {
-    "no_grad": Mode(torch.no_grad),
-    "inference": Mode(torch.inference_mode),
-    "gradients": Mode(torch.enable_grad, gradients=True),
-    "training": Mode(torch.enable_grad, training=True, gradients=True),
-}
-
-
-def faults_of(entry: Awkward, mode: Mode) -> tuple[Trial, list[str]]:
-    """Say what is wrong with one network of the zoo in one mode."""
-    trial = try_network(
-        lambda: entry.make(training=mode.training), mode.context, gradients=mode.gradients and entry.trains
-    )
-    faults = list(trial.faults)
-    faults += [f"sites {trial.sites} for {entry.sites}"] if trial.sites != entry.sites else []
-    if len(trial.counted) != len(entry.sites) + entry.hidden:
-        faults.append(f"{len(trial.counted)} calls counted")
-    return trial, faults
-
-
-def unless_refused(name: str, entry: Awkward) -> list[str]:
-    """Say what is wrong if a network that must be refused is not, or with another message."""
-    made = entry.make()
-    try:
-        with watch(made.network):
-            made.run(made.network, *made.given)
-        return [f"{name}: was not refused"]
-    except InputError as error:
-        return [] if entry.refused in str(error) else [f"{name}: refused by the words {error}"]

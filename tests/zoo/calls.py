@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.zoo.entry import Awkward
+from tests.zoo.entry import Awkward, Net
 
 
 class Functional(nn.Module):
@@ -68,9 +69,8 @@ class Reused(nn.Module):
         return x + self.act(self.second(x))
 
 
-class InPlace(nn.Sequential):
-    def __init__(self) -> None:
-        super().__init__(nn.Linear(8, 8), nn.SiLU(inplace=True), nn.Linear(8, 8), nn.Hardswish(inplace=True))
+def in_place() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 8), nn.SiLU(inplace=True), nn.Linear(8, 8), nn.Hardswish(inplace=True))
 
 
 class Swish(nn.Module):
@@ -84,59 +84,36 @@ def tanh_and_relu(x: Tensor, *, slope: float = 0.5) -> Tensor:
     return torch.tanh(x) + slope * torch.relu(x)
 
 
-class Composite(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear, self.act, self.other = nn.Linear(8, 8), Swish(), tanh_and_relu
+def composite() -> Net:
+    def body(net: Any, x: Tensor) -> Tensor:
+        return tanh_and_relu(net.act(net.linear(x))) + tanh_and_relu(x, slope=0.1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return tanh_and_relu(self.act(self.linear(x))) + self.other(x, slope=0.1)
+    return Net(body, linear=nn.Linear(8, 8), act=Swish())
 
 
-class Held(nn.Module):
-    """Keeps its activation as an attribute that is no module."""
-
-    def __init__(self, act: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.linear, self.act = nn.Linear(8, 8), act
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.act(self.linear(x))
+def holding(act: Callable[[Tensor], Tensor]) -> Net:
+    """A network whose activation is no module."""
+    return Net(lambda net, x: act(net.linear(x)), linear=nn.Linear(8, 8))
 
 
-class Looped(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
-        self.acts = nn.ModuleDict({"odd": nn.Tanh(), "even": nn.ELU()})
-
-    def forward(self, x: Tensor) -> Tensor:
-        for i, layer in enumerate(self.layers):
-            x = self.acts["odd" if i % 2 else "even"](layer(x))
+def looped() -> Net:
+    def body(net: Any, x: Tensor) -> Tensor:
+        for i, layer in enumerate(net.layers):
+            x = net.acts["odd" if i % 2 else "even"](layer(x))
         return x
 
+    layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+    return Net(body, layers=layers, acts=nn.ModuleDict({"odd": nn.Tanh(), "even": nn.ELU()}))
 
-class Yielding(nn.Module):
+
+def yielding() -> Net:
     """Its activations run whenever a generator is asked for the next part."""
 
-    def parts(self, x: Tensor) -> Iterator[Tensor]:
+    def parts(x: Tensor) -> Iterator[Tensor]:
         for part in x.chunk(2, 1):
             yield torch.tanh(part)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat(list(self.parts(x)), 1)
-
-
-class Recurrent(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.cell = nn.Linear(8, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        state = torch.zeros_like(x)
-        for _ in range(3):
-            state = torch.tanh(self.cell(state) + x)
-        return state
+    return Net(lambda _, x: torch.cat(list(parts(x)), 1))
 
 
 class Recursive(nn.Module):
@@ -185,27 +162,25 @@ CALLS = {
     ),
     "everything": Awkward("every activation of torch.nn", Everything, [f"all.{i}" for i in range(23)]),
     "reused": Awkward("one activation, called twice", Reused, ["act", "act#2"]),
-    "in place": Awkward("the input is overwritten", InPlace, ["1", "3"]),
+    "in place": Awkward("the input is overwritten", in_place, ["1", "3"]),
     "composite, unnamed": Awkward(
         "an activation made of several functions",
-        Composite,
+        composite,
         ["act/sigmoid", "/tanh", "/relu", "/tanh#2", "/relu#2"],
         becomes="these are seen, or the whole if `activations` names it",
     ),
-    "lambda": Awkward("an activation in a lambda", lambda: Held(lambda x: torch.relu(x)), ["/relu"]),
     "partial": Awkward(
-        "functools.partial", lambda: Held(partial(F.leaky_relu, negative_slope=0.3)), ["/leaky_relu"]
+        "functools.partial", lambda: holding(partial(F.leaky_relu, negative_slope=0.3)), ["/leaky_relu"]
     ),
     "operator": Awkward(
-        "torch.ops.aten, as exported graphs call it", lambda: Held(below), ["/tanh", "/gelu"]
+        "torch.ops.aten, as exported graphs call it", lambda: holding(below), ["/tanh", "/gelu"]
     ),
     "out": Awkward(
-        "written into memory of one's own (out=)", lambda: Held(into_memory), ["/sigmoid"], trains=False
+        "written into memory of one's own (out=)", lambda: holding(into_memory), ["/sigmoid"], trains=False
     ),
-    "autograd function": Awkward("inside torch.autograd.Function", lambda: Held(Bent.apply), ["/relu"]),
-    "looped": Awkward("ModuleList and ModuleDict", Looped, ["acts.even", "acts.odd", "acts.even#2"]),
-    "yielding": Awkward("inside a generator", Yielding, ["/tanh", "/tanh#2"]),
-    "recurrent": Awkward("a loop over time", Recurrent, ["/tanh", "/tanh#2", "/tanh#3"]),
+    "autograd function": Awkward("inside torch.autograd.Function", lambda: holding(Bent.apply), ["/relu"]),
+    "looped": Awkward("ModuleList and ModuleDict", looped, ["acts.even", "acts.odd", "acts.even#2"]),
+    "yielding": Awkward("inside a generator", yielding, ["/tanh", "/tanh#2"]),
     "recursive": Awkward(
         "the network calls itself",
         Recursive,

@@ -48,10 +48,6 @@ def spectral() -> nn.Module:
     return nn.Sequential(parametrizations.spectral_norm(nn.Linear(8, 8)), nn.Tanh())
 
 
-def normed() -> nn.Module:
-    return nn.Sequential(parametrizations.weight_norm(nn.Linear(8, 8)), nn.Tanh())
-
-
 def encoder(*, nested: bool = False) -> nn.Module:
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, activation="gelu")
     with warnings.catch_warnings():
@@ -72,9 +68,9 @@ def attention() -> Net:
     return Net(lambda net, x: F.relu(net.attention(x, x, x)[0]), attention=part)
 
 
-def gates(kind: type[nn.Module]) -> Net:
+def gates() -> Net:
     """The gates of a recurrent layer are hidden in its kernel, what follows is not."""
-    return Net(lambda net, x: torch.relu(net.layer(x)[0]), layer=kind(8, 8))
+    return Net(lambda net, x: torch.relu(net.layer(x)[0]), layer=nn.LSTM(8, 8))
 
 
 def cells() -> Net:
@@ -92,7 +88,6 @@ LAYERS = {
         becomes="seen, also in fused layers",
     ),
     "weight normed": Awkward("weight_norm, by a hook", weight_normed, ["1"]),
-    "normed": Awkward("weight_norm, as a parametrisation", normed, ["1"]),
     "spectral": Awkward("spectral_norm, which changes buffers", spectral, ["1"]),
     "positive": Awkward(
         "an activation of weights, as a parametrisation",
@@ -127,10 +122,7 @@ LAYERS = {
         inputs=lambda: (torch.randn(*TOKENS), torch.randn(*TOKENS)),
     ),
     "attention": Awkward("nn.MultiheadAttention", attention, ["/relu"], inputs=TOKENS),
-    "lstm": Awkward(
-        "the gates of nn.LSTM, nn.GRU", lambda: gates(nn.LSTM), ["/relu"], inputs=TOKENS, becomes="not seen"
-    ),
-    "gru": Awkward("the gates of nn.GRU", lambda: gates(nn.GRU), ["/relu"], inputs=TOKENS),
+    "lstm": Awkward("the gates of nn.LSTM, nn.GRU", gates, ["/relu"], inputs=TOKENS, becomes="not seen"),
     "cells": Awkward("the gates of nn.LSTMCell", cells, ["/relu"], becomes="not seen"),
     "data parallel": Awkward(
         "nn.DataParallel without a GPU",

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.zoo.calls import Functional, InPlace, Reused
+from tests.zoo.calls import Reused
 from tests.zoo.entry import Awkward, Net
 
 
@@ -43,17 +43,7 @@ def tagged() -> tuple[Tensor]:
 
 NUMBERS = {
     "bf16": Awkward("bfloat16", Reused, ["act", "act#2"], dtype=torch.bfloat16),
-    "fp16": Awkward("float16", InPlace, ["1", "3"], dtype=torch.float16),
-    "double": Awkward(
-        "float64",
-        Functional,
-        [
-            *["/relu", "/relu#2", "/relu#3", "inner/relu", "inner/silu", "inner/sigmoid"],
-            *["/tanh", "/leaky_relu", "/sigmoid"],
-        ],
-        dtype=torch.float64,
-        trains=False,
-    ),
+    "double": Awkward("float64", Reused, ["act", "act#2"], dtype=torch.float64),
     "complex": Awkward(
         "an activation of complex numbers", lambda: Net(of_complex), ["/relu"], becomes="passed over"
     ),

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from fathometer.capture.axes import Facts, Traces, has_entries, tensors_in
 from fathometer.capture.intercept import force_eager
 from fathometer.capture.pairs import Pair, Watch
-from fathometer.capture.reduce import PassInfo, Reduced, Reduction, reduce_at, resolution
+from fathometer.capture.reduce import PassInfo, Reduced, Reduction, reduce, resolution
 from fathometer.capture.sites import (
     Choice,
     Site,
@@ -63,18 +63,9 @@ class _Pass:
 class Observer(TorchFunctionMode):
     """Follows a network through its forward passes and writes the pairs of chosen sites to a `Watch`."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        choice: Choice,
-        reduction: Reduction,
-        record: Watch,
-        *,
-        gradients: bool = False,
-    ) -> None:
+    def __init__(self, model: nn.Module, choice: Choice, reduction: Reduction, record: Watch) -> None:
         super().__init__()
-        self._model, self._choice, self._reduction = model, choice, reduction
-        self._record, self._gradients = record, gradients
+        self._model, self._choice, self._reduction, self._record = model, choice, reduction, record
         self._paths = module_paths(model)
         self._composites = {module for module in self._paths if is_composite(module, choice.composites)}
         self._thread = threading.get_ident()
@@ -153,8 +144,8 @@ class Observer(TorchFunctionMode):
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A module starts."""
-        if self._paused or threading.get_ident() != self._thread:
-            return
+        if self._paused or threading.get_ident() != self._thread or module not in self._paths:
+            return  # a copy that was made during the watch has its hooks, too
         if module is self._model:
             self._begin(args, kwargs)
         state = self._pass
@@ -171,7 +162,7 @@ class Observer(TorchFunctionMode):
     def _exit(self, module: nn.Module, _: Any, output: Any) -> None:
         """A module has returned, or raised."""
         state = self._running
-        if state is None:
+        if state is None or module not in self._paths:
             return
         frame = state.frames.pop()
         if frame.guard is not None:
@@ -226,7 +217,7 @@ class Observer(TorchFunctionMode):
         if given is not None and measurable and not state.quiet:
             operator = composite_name(kind) if composite else kind.__name__
             site = self._site(state, frame.path, operator, own=True)
-            if self._record.is_wanted(site):
+            if self._choice.wanted(site):
                 frame.measured = site, self._reduced(state, given, site)
         frame.is_quiet = composite
         state.quiet += composite
@@ -256,7 +247,7 @@ class Observer(TorchFunctionMode):
         if isinstance(frame.module, nn.ReLU6):
             operator = "relu6"  # it calls hardtanh
         site = self._site(state, frame.path, operator, own=is_plain_activation(frame.module))
-        if not self._record.is_wanted(site):
+        if not self._choice.wanted(site):
             return function(*args, **kwargs)
         x = self._reduced(state, given, site)
         facts = state.traces.of(given)
@@ -286,7 +277,7 @@ class Observer(TorchFunctionMode):
         """Compute for the watch: unseen, outside of `torch.func`, with a graph only if asked for."""
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
-            stack.enter_context(torch.set_grad_enabled(self._gradients and torch.is_grad_enabled()))
+            stack.enter_context(torch.set_grad_enabled(self._record.gradients and torch.is_grad_enabled()))
             if _functorch.peek_interpreter_stack() is not None:
                 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
@@ -302,7 +293,7 @@ class Observer(TorchFunctionMode):
             )
         facts = facts or state.traces.of(tensor)
         with self._aside():
-            return reduce_at(site.name, tensor, facts, self._reduction, state.given)
+            return reduce(tensor, facts, self._reduction, state.given, site.name)
 
     def _pooled_first(self, function: Callable[[Tensor], Any], x: Tensor, dtype: torch.dtype) -> Reduced:
         """Return σ(r(X)); the call may overwrite its input, which is a copy."""

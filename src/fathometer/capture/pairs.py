@@ -45,6 +45,7 @@ class Watch:
 
     Attributes:
         samples: how many inputs the network was given.
+        gradients: whether pairs are part of the network's graph.
         unequal: modules that were asked for but whose input and output differ in shape.
     """
 
@@ -59,7 +60,7 @@ class Watch:
         self.samples = 0
         self.unequal: dict[str, str] = {}
         self._choice, self._capacity, self._widths = choice, capacity, widths
-        self._gradients = gradients
+        self.gradients = gradients
         self._passes = 0
         self._known: dict[tuple[str, str, int, bool], Site] = {}
         self._staged: list[Site] = []  # of the pass under way
@@ -108,17 +109,13 @@ class Watch:
             self._known[key] = Site(module, operator, call, len(self._known), own)
         return self._known[key]
 
-    def is_wanted(self, site: Site) -> bool:
-        """Tell whether the pair of a site is to be kept."""
-        return self._choice.wanted(site)
-
     def stage(self, site: Site, pair: Pair) -> None:
         """Keep a pair of the pass under way; it counts if the pass ends well (`commit`)."""
         if len(pair.x) != len(pair.y) or (self._widths == "equal" and pair.x.shape != pair.y.shape):
             self.unequal[site.name] = f"{list(pair.x.shape)} in, {list(pair.y.shape)} out"
             return
         if site not in self._buffers:
-            fixed = self._capacity is not None and not self._gradients  # memory used again holds no graph
+            fixed = self._capacity is not None and not self.gradients  # memory used again holds no graph
             self._buffers[site] = _FixedBuffer(self._capacity) if fixed else _Buffer(self._capacity)
         try:
             self._buffers[site].stage(pair)
@@ -132,7 +129,7 @@ class Watch:
         self._passes += 1
         for site in self._staged:
             added = self._buffers[site].commit()
-            if self._gradients and added is not None:
+            if self.gradients and added is not None:
                 mode = torch.is_grad_enabled() or added.x.requires_grad or added.y.requires_grad
                 self._modes.setdefault(site, set()).add(mode)
         self._staged.clear()

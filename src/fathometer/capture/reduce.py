@@ -85,13 +85,13 @@ class Reduced(NamedTuple):
     resolution: float
 
 
-def reduce_at(site: str, tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo) -> Reduced:
-    """Return the tensor at a site as a matrix."""
+def reduce(tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo, site: str) -> Reduced:
+    """Return the tensor at a site as a matrix `[samples, features]`, a copy."""
     axis = facts.channel_axis(tensor.ndim)
     while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
         tensor = _functorch.get_unwrapped(tensor)
     try:
-        matrix = reduce(tensor, axis, reduction, given, site, facts.rows)
+        matrix = _matrix(tensor, axis, facts.rows, reduction, given, site)
     except InputError as error:
         raise InputError(f"{site}: {error}") from error
     pooled = reduction.pooling in ("mean", "sum", "authors")
@@ -108,9 +108,7 @@ def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> f
     return max(own, torch.finfo(kept).eps)
 
 
-def reduce(
-    tensor: Tensor, axis: int, reduction: Reduction, given: PassInfo, site: str = "", rows: int = 1
-) -> Tensor:
+def _matrix(tensor: Tensor, axis: int, rows: int, reduction: Reduction, given: PassInfo, site: str) -> Tensor:
     """Return the tensor as `[samples, features]`, a copy in float32 or float64; channels are on `axis`.
 
     With `rows`, the first axis holds so many for each sample (windows, frames): they are positions. A mask

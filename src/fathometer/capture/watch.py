@@ -53,7 +53,7 @@ def watch(
     choice = choose(plain, sites, activations)
     record = Watch(choice, capacity, widths, gradients=gradients)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
-    observer = Observer(plain, choice, how, record, gradients=gradients)
+    observer = Observer(plain, choice, how, record)
     with ExitStack() as stack:
         stack.enter_context(eager())
         for function in choice.functions:
