@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,17 +15,12 @@ from fathometer.errors import InputError
 SMALL = AtlasSettings(means=5, stds=(2.0, 0.1), samples=80, features=6)
 
 
-def test_the_atlas_has_a_row_for_each_activation_mean_and_std() -> None:
-    atlas = activation_atlas(["ReLU", "Tanh"], SMALL)
-    assert len(atlas.table) == 2 * 5 * 2
-    assert list(atlas.table["activation"].unique()) == ["ReLU", "Tanh"]
-    assert sorted(atlas.table["mean"].unique()) == [-20, -10, 0, 10, 20]
-    assert atlas.table["score"].between(0, 1).all()
-    assert atlas.settings == SMALL
-
-
 def test_relu_is_affine_away_from_its_kink_and_not_at_it() -> None:
-    atlas = activation_atlas(["ReLU"], SMALL)
+    seen: list[tuple[int, int]] = []
+    atlas = activation_atlas(["ReLU"], SMALL, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 11) for i in range(1, 12)]
+    assert atlas.table[["mean", "std"]].value_counts().to_list() == [1] * 10
+    assert sorted(atlas.table["mean"].unique()) == [-20, -10, 0, 10, 20]
     by_mean = atlas.medians("ReLU")
     assert by_mean[-20.0] == 1.0
     assert by_mean[20.0] == pytest.approx(1, abs=1e-9)
@@ -39,40 +35,16 @@ def test_relu_is_affine_away_from_its_kink_and_not_at_it() -> None:
 
 def test_the_result_does_not_depend_on_which_others_are_measured() -> None:
     alone = activation_atlas(["Tanh"], SMALL)
-    beside = activation_atlas(["GELU", "Tanh"], SMALL)
+    beside = activation_atlas(PAPER_ACTIVATIONS, SMALL)
+    assert list(beside.baseline.index) == list(PAPER_ACTIVATIONS)
     part = beside.table[beside.table["activation"] == "Tanh"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part, alone.table)
     assert beside.baseline["Tanh"] == pytest.approx(alone.baseline["Tanh"], abs=1e-12)
 
 
-def test_progress_is_reported_to_the_end() -> None:
-    seen: list[tuple[int, int]] = []
-    activation_atlas(["ReLU"], SMALL, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i, 11) for i in range(1, 12)]
-
-
-def test_the_papers_activations_are_all_there() -> None:
-    atlas = activation_atlas(PAPER_ACTIVATIONS, AtlasSettings(means=1, stds=(1.0,), samples=20, features=2))
-    assert list(atlas.baseline.index) == list(PAPER_ACTIVATIONS)
-
-
-@pytest.mark.parametrize("name", ["relu", "RELU", "Mish", "softplus", "Softmax", "PReLU", "CELU"])
-def test_any_activation_of_torch_by_any_case(name: str) -> None:
+@pytest.mark.parametrize("name", ["relu", "RELU", "softplus", "Softmax", "PReLU"])
+def test_activations_of_torch_are_found_in_any_case(name: str) -> None:
     assert activation(name)(torch.randn(3, 4).double()).shape == (3, 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Rellu", "did you mean ReLU"),
-        ("qqq", "expected e.g. ReLU or GELU"),
-        ("GLU", "changes the shape"),
-        ("MultiheadAttention", "does not run on its own"),
-    ],
-)
-def test_what_is_no_activation_is_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        activation(name)
 
 
 def test_polynomials_are_those_of_the_paper() -> None:
@@ -80,7 +52,6 @@ def test_polynomials_are_those_of_the_paper() -> None:
     np.testing.assert_allclose(scores["score"], [1, 0.711, 0.577, 0.399, 0.289, 0.205], atol=1e-3)
     x = np.linspace(-1, 1, 1000)[:, None]
     assert affinity_score(x, x**2, covariance="sample").coupling == "assignment"
-    assert float(affinity_score(x, x**3, covariance="sample")) == pytest.approx(0.711, abs=1e-3)
 
 
 def test_the_range_decides_how_affine_relu_is() -> None:
@@ -93,30 +64,20 @@ def test_the_range_decides_how_affine_relu_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"interval": (1.0, 1.0)}, "low < high"),
-        ({"means": 0}, "means: expected a whole number from 1"),
-        ({"features": 0}, "features: expected a whole number from 1"),
-        ({"samples": 1}, "samples: expected a whole number from 2"),
-        ({"stds": ()}, "one or more finite numbers above 0"),
-        ({"stds": (1.0, -1.0)}, "above 0"),
-    ],
-)
-def test_bad_settings_are_named(bad: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        AtlasSettings(**bad)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: polynomial_scores([0]), "degrees"),
-        (lambda: range_scores(["ReLU"], ranges=[(1, 0)]), "low < high, got 1:0"),
-        (lambda: range_scores(["ReLU"], ranges=[]), "ranges"),
-        (lambda: range_scores([]), "at least one activation"),
+        (partial(activation, "Rellu"), "did you mean ReLU"),
+        (partial(activation, "GLU"), "expected an activation .* got torch.nn.GLU: its output has another"),
+        (partial(activation, "MultiheadAttention"), "expected an activation that needs no arguments"),
+        (partial(polynomial_scores, [0]), "degrees"),
+        (partial(range_scores, ["ReLU"], ranges=[(1, 0)]), "low < high, got 1:0"),
+        (partial(range_scores, ["ReLU"], ranges=[]), "ranges"),
+        (partial(range_scores, []), "one or more names of activations"),
+        (partial(AtlasSettings, interval=(1.0, 1.0)), "low < high"),
+        (partial(AtlasSettings, means=0), "means: expected a whole number from 1"),
+        (partial(AtlasSettings, stds=(1.0, -1.0)), "one or more finite numbers above 0"),
     ],
 )
-def test_bad_curves_are_named(call: Callable[[], object], message: str) -> None:
+def test_bad_values_are_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()

@@ -72,7 +72,7 @@ def first_line(error: BaseException) -> str:
     return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
-def did_you_mean(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, maximum: int = 3, cutoff: float = 0.6) -> str:
     """Return `did you mean a or b?` for a mistyped name, or an empty text if nothing is similar.
 
     Names that begin with the given one come first; upper and lower case do not matter.
@@ -84,27 +84,27 @@ def did_you_mean(name: str, known: Iterable[str], *, most: int = 3, cutoff: floa
     by_lower = {str(candidate).lower(): str(candidate) for candidate in known}
     word = name.lower()
     near = [lower for lower in by_lower if word and lower.startswith(word)]
-    near = near or get_close_matches(word, by_lower, n=most, cutoff=cutoff)
-    return f"did you mean {' or '.join(by_lower[lower] for lower in near[:most])}?" if near else ""
+    near = near or get_close_matches(word, by_lower, n=maximum, cutoff=cutoff)
+    return f"did you mean {' or '.join(by_lower[lower] for lower in near[:maximum])}?" if near else ""
 
 
-def check_whole(parameter: str, value: object, least: int = 0, *, most: int = 2**63 - 1) -> int:
+def check_whole(parameter: str, value: object, minimum: int = 0, *, maximum: int = 2**63 - 1) -> int:
     """Return a whole number as an `int`, also from NumPy's integers; refuse anything else, also True.
 
     Example:
-        >>> check_whole("samples", 64, least=2)
+        >>> check_whole("samples", 64, minimum=2)
         64
     """
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
-        if least <= number <= most:
+        if minimum <= number <= maximum:
             return number
     except TypeError:
         pass
-    most_text = f" to {most}" if most < 2**63 - 1 else ""
-    raise InputError(f"expected a whole number from {least}{most_text}, got {value!r}", parameter=parameter)
+    limit = f" to {maximum}" if maximum < 2**63 - 1 else ""
+    raise InputError(f"expected a whole number from {minimum}{limit}, got {value!r}", parameter=parameter)
 
 
 def check_device(device: object, parameter: str = "device") -> str:

@@ -1,4 +1,4 @@
-"""The activation atlas: how affine activation functions are, and on which inputs (Figures 2 and 6)."""
+"""Activation functions by themselves: how affine they are, and on which inputs (Figures 2 and 6)."""
 
 from fathometer.activations.atlas import ActivationAtlas, AtlasSettings, activation_atlas
 from fathometer.activations.catalogue import PAPER_ACTIVATIONS, activation

@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AtlasSettings:
-    """How an atlas is measured; the defaults are those of the paper's appendix D."""
+    """How an activation atlas is measured; the defaults are those of the paper's appendix D."""
 
     interval: tuple[float, float] = (-20.0, 20.0)
     means: int = 20

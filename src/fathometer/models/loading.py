@@ -117,7 +117,7 @@ def _source_of(name: str) -> tuple[Source, str]:
     if colon and rest and prefix not in SOURCES:
         if is_module(prefix):
             return _USER_CODE, name
-        similar = did_you_mean(name, (f"{source}:{rest}" for source in SOURCES), most=1, cutoff=0.7)
+        similar = did_you_mean(name, (f"{source}:{rest}" for source in SOURCES), maximum=1, cutoff=0.7)
         hint = similar or f"the sources are {', '.join(SOURCES)}"
         raise InputError(f"{name!r}: {prefix!r} is neither a source nor an importable module; {hint}")
     near = [model for model in list_models() if model.partition(":")[2] == (rest or name)][:3]

@@ -195,7 +195,7 @@ def _nearby(place: Path, value: str) -> str:
         entries = []
     return (
         did_you_mean(value.partition(":")[0], ["random"])
-        or did_you_mean(place.name, entries, most=1)
+        or did_you_mean(place.name, entries, maximum=1)
         or "paths are relative to the plan"
     )
 
