@@ -67,16 +67,6 @@ def test_bad_arguments_end_with_code_2(arguments: list[str], message: str, comma
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("columns", ["60", "100"])
-def test_no_number_is_cut_in_a_narrow_terminal(
-    columns: str, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    code, printed, _ = command("activations", "atlas", "ReLU", *SMALL)
-    assert (code, "ReLU" in printed, "0…" in printed) == (0, True, False)
-    assert ("by mean" in printed) == (columns == "100")
-
-
 def test_without_matplotlib_the_extra_is_named(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = command("activations", "polynomials", "--out", "a.png")

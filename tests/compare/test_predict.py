@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from fathometer import InputError
-from fathometer.cli.tables import mean_and_std
+from fathometer.cli.compare_networks import mean_and_std
 from fathometer.compare import (
     best_predictors,
     correlations,

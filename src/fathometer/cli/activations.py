@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,19 +15,20 @@ from fathometer.cli.options import (
     OutOption,
     SamplesOption,
     SeedOption,
+    fields_of,
     new_app,
     numbers,
+    with_options,
 )
-from fathometer.cli.outputs import picture_and_table, print_result, write_table
+from fathometer.cli.outputs import picture_and_table, print_result, write_files
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-    from rich.console import Console
-    from rich.table import Table
 
     from fathometer.activations import ActivationAtlas
+    from fathometer.cli.tables import TableView
 
 app = new_app(
     "Measure how affine activation functions are, and on which inputs. `--out` is a .png, .svg or .pdf "
@@ -44,7 +45,28 @@ NamesArgument = Annotated[
 ]
 
 
+@dataclass
+class _Shared:
+    """Options that these commands share, and what is done with them; `--out` is checked at once."""
+
+    samples: SamplesOption = 1000
+    out: OutOption = None
+    force: ForceOption = False
+    as_json: JsonOption = False
+
+    def __post_init__(self) -> None:
+        self._files = picture_and_table(self.out, self.force)
+
+    def show(self, scores: pd.DataFrame, view: TableView, figure: Callable[[], Figure]) -> None:
+        """Print the scores; write them and their figure."""
+        console = print_result(scores, view, self.as_json)
+        write_files(
+            {path: scores if path.suffix.lower() == ".csv" else figure for path in self._files}, console
+        )
+
+
 @app.command()
+@with_options(*fields_of(_Shared))
 def atlas(
     names: NamesArgument = None,
     interval: Annotated[
@@ -55,7 +77,6 @@ def atlas(
         str | None,
         typer.Option(metavar="NUMBERS", help="Standard deviations, with commas. Default: the paper's."),
     ] = None,
-    samples: SamplesOption = 1000,
     features: Annotated[int, typer.Option(metavar="N", help="Number of features per sample.")] = 300,
     seed: SeedOption = 0,
     covariance: Annotated[
@@ -75,9 +96,7 @@ def atlas(
         ),
     ] = False,
     device: DeviceOption = "cpu",
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Score activation functions on Gaussian inputs of many means and standard deviations (Figure 6).
 
@@ -98,12 +117,12 @@ def atlas(
     from fathometer.report import plot_activation_atlas
     from fathometer.transport import DEFAULT_RIDGE, Ridge
 
-    files = picture_and_table(out, force)
+    shared = _Shared(**options)
     settings = AtlasSettings(
         interval=_pair(interval, "interval"),
         means=means,
         stds=PAPER_STDS if stds is None else tuple(numbers(stds, float, "stds")),
-        samples=samples,
+        samples=shared.samples,
         features=features,
         seed=seed,
         covariance=covariance,
@@ -113,24 +132,16 @@ def atlas(
         found = activation_atlas(
             names or PAPER_ACTIVATIONS, settings, device=check_device(device), progress=progress
         )
-    _finish(
-        found.records(),
-        lambda console: _atlas_view(found, console.width),
-        lambda: plot_activation_atlas(found),
-        files,
-        as_json,
-    )
+    shared.show(found.records(), _atlas_view(found), lambda: plot_activation_atlas(found))
 
 
 @app.command()
+@with_options(*fields_of(_Shared))
 def polynomials(
     degrees: Annotated[
         str | None, typer.Option(metavar="NUMBERS", help="Degrees k, with commas. Default: the paper's.")
     ] = None,
-    samples: SamplesOption = 1000,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Score the polynomials x^k on [-1, 1] (Figure 2C).
 
@@ -142,23 +153,21 @@ def polynomials(
     from fathometer.activations.curves import PAPER_DEGREES
     from fathometer.report import plot_polynomials
 
-    files = picture_and_table(out, force)
+    shared = _Shared(**options)
     chosen = PAPER_DEGREES if degrees is None else numbers(degrees, int, "degrees")
-    scores = polynomial_scores(chosen, samples=samples)
-    title = "Affinity score of x^k on [-1, 1]"
-    _finish(scores, lambda _: _score_table(title, scores), lambda: plot_polynomials(scores), files, as_json)
+    scores = polynomial_scores(chosen, samples=shared.samples)
+    view = _scores_view("Affinity score of x^k on [-1, 1]", scores)
+    shared.show(scores, view, lambda: plot_polynomials(scores))
 
 
 @app.command()
+@with_options(*fields_of(_Shared))
 def ranges(
     names: NamesArgument = None,
     ranges: Annotated[
         str | None, typer.Option(metavar="LOW:HIGH,…", help="Ranges of the input, with commas.")
     ] = None,
-    samples: SamplesOption = 1000,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Score activation functions by the range of their input (Figure 2A and B).
 
@@ -170,73 +179,47 @@ def ranges(
     from fathometer.activations.curves import DEFAULT_RANGES
     from fathometer.report import plot_ranges
 
-    files = picture_and_table(out, force)
+    shared = _Shared(**options)
     pairs = DEFAULT_RANGES if ranges is None else [_pair(text, "ranges") for text in ranges.split(",")]
-    scores = range_scores(names or ("ReLU", "Tanh", "Sigmoid"), ranges=pairs, samples=samples)
-    title = "Affinity score by the range of the input"
-    _finish(scores, lambda _: _score_table(title, scores), lambda: plot_ranges(scores), files, as_json)
+    scores = range_scores(names or ("ReLU", "Tanh", "Sigmoid"), ranges=pairs, samples=shared.samples)
+    view = _scores_view("Affinity score by the range of the input", scores)
+    shared.show(scores, view, lambda: plot_ranges(scores))
 
 
-def _finish(
-    scores: pd.DataFrame,
-    view: Callable[[Console], Table],
-    figure: Callable[[], Figure],
-    files: tuple[Path | None, Path | None],
-    as_json: bool,
-) -> None:
-    from fathometer.report import save_figure
+def _atlas_view(atlas: ActivationAtlas) -> TableView:
+    import pandas as pd
 
-    console = print_result(scores, view, as_json)
-    picture, table = files
-    if table:
-        write_table(scores, table)
-    if picture:
-        save_figure(figure(), picture)
-    for path in filter(None, files):
-        console.say(f"wrote {path}")
-
-
-def _atlas_view(atlas: ActivationAtlas, width: int) -> Table:
-    from rich.table import Table
+    from fathometer.cli.tables import TableView
 
     low, high = atlas.settings.interval
-    roomy = width >= 58 + atlas.settings.means  # numbers come before the small picture
-    view = Table(
-        title="Affinity score of activation functions on Gaussian inputs",
-        caption="1 is affine. whole: inputs spread over the whole interval."
-        + (f" ▁ … █: 0 … 1, the median over stds, for means from {low:g} to {high:g}." if roomy else ""),
+    summary = atlas.summary()
+    frame = pd.DataFrame(
+        {
+            "lowest": summary["min"],
+            "at mean, std": [f"{row.at_mean:.1f}, {row.at_std:g}" for row in summary.itertuples()],
+            "median": summary["median"],
+            "whole": summary["baseline"],
+            "by mean": [
+                "".join(_BLOCKS[min(int(8 * score), 7)] for score in atlas.medians(str(name)))
+                for name in summary.index
+            ],
+        }
     )
-    view.add_column("activation")
-    for column in ("lowest", "at mean, std", "median", "whole"):
-        view.add_column(column, justify="right")
-    if roomy:
-        view.add_column("by mean", no_wrap=True)
-    for name, row in atlas.summary().iterrows():
-        blocks = "".join(_BLOCKS[min(int(8 * score), 7)] for score in atlas.medians(str(name)))
-        view.add_row(
-            str(name),
-            f"{row['min']:.3f}",
-            f"{row['at_mean']:.1f}, {row['at_std']:g}",
-            f"{row['median']:.3f}",
-            f"{row['baseline']:.3f}",
-            *([blocks] if roomy else []),
-        )
-    return view
+    return TableView(
+        frame.rename_axis("activation"),
+        "Affinity score of activation functions on Gaussian inputs",
+        "1 is affine. whole: inputs spread over the whole interval. by mean: ▁ … █ are 0 … 1, the median "
+        f"over stds, for means from {low:g} to {high:g}",
+        optional=["by mean"],
+    )
 
 
-def _score_table(title: str, scores: pd.DataFrame) -> Table:
+def _scores_view(title: str, scores: pd.DataFrame) -> TableView:
     """Show the columns, and a bar for the score."""
-    from rich.table import Table
+    from fathometer.cli.tables import TableView, bar
 
-    view = Table(title=title)
-    for column in scores.columns:
-        view.add_column(column, justify="left" if column == "activation" else "right")
-    view.add_column("")
-    for row in scores.itertuples(index=False):
-        *keys, score = row
-        cells = [key if isinstance(key, str) else f"{key:g}" for key in keys]
-        view.add_row(*cells, f"{score:.3f}", "█" * round(20 * score))
-    return view
+    bars = [bar(score, 20) for score in scores["score"]]
+    return TableView(scores.assign(**{"": bars}).set_index(scores.columns[0]), title, number=".4g")
 
 
 def _pair(text: str, option: str) -> tuple[float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 
 from fathometer import __version__
 from fathometer.cli import FLAGS, SETTINGS
+from fathometer.cli.options import new_app
 
 COMMANDS = (
     *("measure", "path", "show", "compare", "report", "plot"),
@@ -24,73 +24,61 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.params = [*self.params, *typer.main.get_command(_shared).params]
+        self.params = [*self.params, *_shared_options()]
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # names, for suggestions
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command and give it the options that all commands share."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"fathometer.cli.{cmd_name}")
-        command = typer.main.get_command(module.app)
+        command = typer.main.get_command(import_module(f"fathometer.cli.{cmd_name}").app)
         command.name = cmd_name
         FLAGS.clear()
-        _prepare(command)
+        FLAGS["gamma0"] = "--gamma"  # the leaky lab's name for it
+        for each in getattr(command, "commands", {"": command}).values():
+            FLAGS.update({p.name: max(p.opts, key=len) for p in each.params if p.param_type_name == "option"})
+            each.params += _shared_options()
         return command
 
 
-def _prepare(command: Any) -> None:
-    for inner in getattr(command, "commands", {}).values():
-        _prepare(inner)
-    if not hasattr(command, "commands"):
-        for parameter in command.params:
-            if parameter.param_type_name == "option":
-                FLAGS[parameter.name] = max(parameter.opts, key=len)
-        command.params += typer.main.get_command(_shared).params
-
-
-def _verbose(value: bool) -> None:
-    if value:
-        SETTINGS.verbose = True
+def _set(option: typer.CallbackParam, value: bool) -> None:
+    if not value:  # it may have been given before the command
+        return
+    setattr(SETTINGS, str(option.name), True)
+    if SETTINGS.verbose:
         logging.basicConfig(format="%(message)s")
         logging.getLogger("fathometer").setLevel(logging.INFO)
 
 
-def _debug(value: bool) -> None:
-    SETTINGS.debug |= value
+def _flag(name: str, words: str) -> Any:
+    return typer.Option(name, metavar="", expose_value=False, callback=_set, help=words)
 
 
-def _flag(name: str, callback: Callable[[bool], None], words: str) -> Any:
-    return typer.Option(name, metavar="", expose_value=False, callback=callback, help=words)
-
-
-_shared = typer.Typer(add_completion=False)
-_VERBOSE = "Say what is being done, and where warnings come from."
+_shared = new_app()
 
 
 @_shared.command()
-def _shared_options(
-    verbose: Annotated[bool, _flag("--verbose", _verbose, _VERBOSE)] = False,
-    debug: Annotated[bool, _flag("--debug", _debug, "Show the traceback of an error.")] = False,
+def _options(
+    verbose: Annotated[
+        bool, _flag("--verbose", "Say what is being done, and where warnings come from.")
+    ] = False,
+    debug: Annotated[bool, _flag("--debug", "Show the traceback of an error.")] = False,
 ) -> None:
-    """Hold the options that every command has."""
+    """Hold the options that every command has, so that they can stand anywhere in the line."""
     del verbose, debug
 
 
-app = typer.Typer(
-    name="fathometer",
-    cls=LazyGroup,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="markdown",  # paragraphs fill the width of the terminal
-    pretty_exceptions_enable=False,
-)
+def _shared_options() -> list[Any]:
+    return list(typer.main.get_command(_shared).params)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"fathometer {__version__}")
         raise typer.Exit
+
+
+app = new_app(name="fathometer", cls=LazyGroup, no_args_is_help=True, add_completion=True)
 
 
 @app.callback()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,9 +21,14 @@ from fathometer.cli.options import (
     OutOption,
     ResultsArgument,
     StrictOption,
+    fields_of,
     new_app,
+    with_options,
 )
 from fathometer.cli.outputs import ResultFolder
+
+if TYPE_CHECKING:
+    from fathometer.results.sounding import Sounding
 
 app = new_app(
     "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
@@ -30,10 +37,34 @@ app = new_app(
 )
 
 
+@dataclass
+class _Shared:
+    """Options that these commands share, and what is read and written with them."""
+
+    files: ResultsArgument
+    gauge: GaugeOption = None
+    allow_mismatch: MismatchOption = False
+    strict: StrictOption = False
+    out: OutOption = None
+    force: ForceOption = False
+    as_json: JsonOption = False
+
+    def read(self) -> tuple[dict[str, Sounding], str]:
+        """Return the soundings by name, and the gauge to compare."""
+        from fathometer.cli.results import default_gauge, read_soundings
+
+        named = read_soundings(self.files, strict=self.strict)
+        return named, self.gauge or default_gauge(named.values())
+
+    @cached_property
+    def results(self) -> ResultFolder:
+        """The results of the command, in a folder that can be written."""
+        return ResultFolder(self.out, self.force, self.as_json)
+
+
 @app.command()
+@with_options(*fields_of(_Shared))
 def networks(
-    files: ResultsArgument,
-    gauge: GaugeOption = None,
     metric: MetricOption = None,
     linkage: LinkageOption = "average",
     clusters: Annotated[
@@ -50,11 +81,7 @@ def networks(
     ] = 0,
     families: FamiliesOption = None,
     family: FamilyOption = None,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Compare networks: distances (default: dtw), a tree, families, correlations, predictors of accuracy.
 
@@ -67,22 +94,22 @@ def networks(
     - `fathometer compare networks a.json b.json c.json --gauge stable_rank_y --metric wasserstein`
     """
     from fathometer.cli.compare_networks import compare_networks
-    from fathometer.cli.results import default_gauge, facts_for, read_soundings
+    from fathometer.cli.results import facts_for
     from fathometer.compare import cluster, comparable, signature_distances, signatures
 
-    named = read_soundings(files, strict=strict)
-    gauge = gauge or default_gauge(named.values())
-    results = ResultFolder(out, force, as_json)
-    kept = comparable(named, gauge, allow_mismatch=allow_mismatch)
+    shared = _Shared(**options)
+    named, gauge = shared.read()
+    kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
+    results = shared.results
     tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
 
 
 @app.command()
+@with_options(*fields_of(_Shared))
 def data(
-    files: ResultsArgument,
     reference: Annotated[
         str,
         typer.Option(
@@ -90,13 +117,8 @@ def data(
             help="Name of the data to compare the others with, as `fathometer show` prints it.",
         ),
     ],
-    gauge: GaugeOption = None,
     metric: MetricOption = None,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Compare data: the distance (default: euclidean) of each network from itself on reference data.
 
@@ -104,21 +126,20 @@ def data(
 
     - `fathometer compare data cifar/ noise/ --reference cifar10_test.npz` (Figure 15)
     """
-    from fathometer.cli.results import default_gauge, read_soundings
     from fathometer.compare import data_deviation
 
-    named = read_soundings(files, strict=strict)
-    gauge, metric = gauge or default_gauge(named.values()), metric or "euclidean"
-    results = ResultFolder(out, force, as_json)
-    table = data_deviation(named, reference, gauge, metric, allow_mismatch=allow_mismatch)
-    results.add("deviation", table)
-    results.show(table, f"{metric} distance of {gauge} from that on {reference}", "Figure 15")
-    results.finish()
+    shared = _Shared(**options)
+    named, gauge = shared.read()
+    metric = metric or "euclidean"
+    table = data_deviation(named, reference, gauge, metric, allow_mismatch=shared.allow_mismatch)
+    shared.results.add("deviation", table)
+    shared.results.show(table, f"{metric} distance of {gauge} from that on {reference}", "Figure 15")
+    shared.results.finish()
 
 
 @app.command()
+@with_options(*fields_of(_Shared))
 def conditions(
-    files: ResultsArgument,
     over: Annotated[
         Literal["samples", "seed", "pooling", "weights", "data"],
         typer.Option(
@@ -126,12 +147,7 @@ def conditions(
             help="What differs: samples, seed (order of the data), pooling, weights or data.",
         ),
     ],
-    gauge: GaugeOption = None,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Compare conditions: how much the signature of each network changes with one of them.
 
@@ -144,19 +160,18 @@ def conditions(
 
     - `fathometer compare conditions init.json trained.json --over weights` (Figure 9: before, after, change)
     """
-    from fathometer.cli.results import default_gauge, read_soundings
     from fathometer.compare import robustness, signatures_over
 
-    named = read_soundings(files, strict=strict)
-    gauge = gauge or default_gauge(named.values())
-    results = ResultFolder(out, force, as_json)
-    table = robustness(named, over, gauge, allow_mismatch=allow_mismatch)
+    shared = _Shared(**options)
+    named, gauge = shared.read()
+    table = robustness(named, over, gauge, allow_mismatch=shared.allow_mismatch)
+    results = shared.results
     results.add("over", table)
-    results.show(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", 4)
+    results.show(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", ".4f")
     if len(table) == 1:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="compared although they differ")  # said before
-            sites = signatures_over(named, over, gauge, allow_mismatch=allow_mismatch)
+            sites = signatures_over(named, over, gauge, allow_mismatch=shared.allow_mismatch)
             results.add("signatures", sites)
             if over == "weights" and len(named) == 2:
                 first, second = sites.columns
@@ -171,13 +186,9 @@ def conditions(
 
 
 @app.command()
+@with_options(*fields_of(_Shared, without="gauge"))
 def trainings(
-    files: ResultsArgument,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Compare trainings of one architecture: mean and standard deviation of each gauge over them.
 
@@ -185,12 +196,10 @@ def trainings(
 
     - `fathometer compare trainings trained1.json trained2.json trained3.json` (Table 3)
     """
-    from fathometer.cli.results import read_soundings
     from fathometer.compare import criteria_spread
 
-    named = read_soundings(files, strict=strict)
-    results = ResultFolder(out, force, as_json)
-    table = criteria_spread(named, allow_mismatch=allow_mismatch)
-    results.add("criteria", table)
-    results.show(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|")
-    results.finish()
+    shared = _Shared(**options)
+    table = criteria_spread(shared.read()[0], allow_mismatch=shared.allow_mismatch)
+    shared.results.add("criteria", table)
+    shared.results.show(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|")
+    shared.results.finish()

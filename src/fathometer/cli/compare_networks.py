@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from fathometer.cli.outputs import ResultFolder
-from fathometer.cli.tables import mean_and_std
 from fathometer.compare import (
     Clustering,
     adjusted_rand,
@@ -130,7 +129,7 @@ def _relate(
     results.add("correlations_by_family", flat)
     title = f"Pearson correlation with {gauge} over sites"
     note = "; ".join(["Table 2", *_constants(named, table)])
-    results.show(table, title, note, 2)
+    results.show(table, title, note, ".2f")
     if members:
         note = "mean ± population std (Table 1)"
         results.show(mean_and_std(by_family), title, note)
@@ -179,3 +178,18 @@ def _predict(
     for row in lines[lines["r2"].isna()].itertuples():
         results.say(f"{row.family}: {row.predictor} left out, known for {row.members} networks")
     results.draw("predictors", lambda: plot_predictors(best, numbers, facts, members, gauge=gauge))
+
+
+def mean_and_std(table: pd.DataFrame, digits: int = 2) -> pd.DataFrame:
+    """Write the means of `family_table` as the paper prints them: `0.53 ± 0.04`; one network has no ±."""
+
+    def word(mean: float, std: float, count: int) -> str:
+        if np.isnan(mean):
+            return "–"
+        return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if count > 1 else "")
+
+    words = {
+        quantity: list(map(word, *(table[quantity, part] for part in ("mean", "std", "count"))))
+        for quantity in dict.fromkeys(table.columns.get_level_values(0))
+    }
+    return pd.DataFrame(words, index=table.index)

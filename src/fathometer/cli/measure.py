@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
 
 from fathometer.cli import ResumableInterruptError
 from fathometer.cli.options import (
-    BatchSizeOption,
     DataOption,
     DeviceOption,
     ForceOption,
@@ -17,10 +19,11 @@ from fathometer.cli.options import (
     OutOption,
     ResumeOption,
     WeightsOption,
-    WorkersOption,
-    measure_flags,
+    chosen_options,
+    fields_of,
+    measure_options,
     new_app,
-    split_options,
+    with_options,
 )
 from fathometer.cli.outputs import check_writable, print_result, slug
 from fathometer.errors import InputError
@@ -35,18 +38,32 @@ app = new_app()
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadingOptions:
+    """Options for loading a network and data that do not decide the values."""
+
+    weights: WeightsOption = "default"
+    batch_size: Annotated[
+        int,
+        typer.Option(metavar="N", help="Number of inputs in a forward pass; fewer need less memory.", min=1),
+    ] = 32
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes that read data ahead.", min=0)
+    ] = 0
+    device: DeviceOption = "auto"
+
+
 @app.command()
-@measure_flags(
-    *("samples", "batches", "gauges", "sites", "activations", "reduction", "pool_first", "channel_axis"),
-    *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+@with_options(
+    *fields_of(LoadingOptions),
+    *measure_options(
+        *("samples", "batches", "gauges", "sites", "activations", "reduction", "pool_first", "channel_axis"),
+        *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+    ),
 )
 def measure(
     model: ModelArgument,
     data: DataOption,
-    weights: WeightsOption = "default",
-    batch_size: BatchSizeOption = 32,
-    workers: WorkersOption = 0,
-    device: DeviceOption = "auto",
     out: OutOption = None,
     force: ForceOption = False,
     resume: ResumeOption = False,
@@ -72,33 +89,20 @@ def measure(
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
     from fathometer.cli.tables import sounding_json, sounding_view
-    from fathometer.measuring.options import MeasureOptions
     from fathometer.results.files import locked
 
-    measuring, opening = split_options(options)
-    chosen = MeasureOptions.from_plain(measuring)
+    chosen = chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:
         if not is_ours:
             raise InputError(f"{out}: another process is measuring it; wait for it, or give another --out")
         check_writable(out, force or resume, (".json", ".parquet"))
-        log.info("loading %s (weights: %s) and %s", model, weights, data)
-        loaded = load_model_and_data(
-            model,
-            data,
-            weights=weights,
-            device=device,
-            seed=chosen.seed,
-            batch_size=batch_size,
-            workers=workers,
-            **opening,
-        )
+        log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
+        loaded = load_model_and_data(model, data, chosen.seed, options)
         finished = _finished(out, loaded, chosen) if resume and not force and out.exists() else None
-        sounding = finished or _measured(out, loaded, chosen, batch_size, force)
-    console = print_result(
-        sounding_json(sounding), lambda console: sounding_view(sounding, sounding.gauges[0], console), as_json
-    )
+        sounding = finished or _measured(out, loaded, chosen, options["batch_size"], force)
+    console = print_result(sounding_json(sounding), sounding_view(sounding, sounding.gauges[0]), as_json)
     if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("a sample is the mean over a text; with --reduction tokens each token is one")
     if loaded.data.skipped:
@@ -120,18 +124,7 @@ class Loaded(NamedTuple):
     device: str
 
 
-def load_model_and_data(
-    model: str,
-    data: str,
-    *,
-    weights: str,
-    device: str,
-    dtype: str | None,
-    seed: int,
-    batch_size: int,
-    workers: int,
-    **opening: Any,
-) -> Loaded:
+def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any]) -> Loaded:
     """Load the network, on the CPU, and open its data; what can be checked quickly is checked first."""
     import torch
 
@@ -140,13 +133,13 @@ def load_model_and_data(
     from fathometer.errors import check_device
     from fathometer.models import load_model
 
-    device = check_device(device)
+    device = check_device(options["device"])
     require_data(data)
-    loaded = load_model(model, weights, seed=seed)
-    if dtype:
-        loaded.module.to(getattr(torch, dtype))
-    source = open_data(data, loaded.inputs, batch_size=batch_size, seed=seed, workers=workers, **opening)
-    return Loaded(loaded, source, device)
+    loaded = load_model(model, options["weights"], seed=seed)
+    if options["dtype"]:
+        loaded.module.to(getattr(torch, options["dtype"]))
+    reading = {name: options[name] for name in ("batch_size", "workers", "length", "shuffle", "strict")}
+    return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
 
 
 def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: int, force: bool) -> Sounding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
@@ -12,7 +11,14 @@ import typer
 
 from fathometer.cli import FLAGS
 from fathometer.errors import InputError
-from fathometer.measuring.options import MAX_SEED, OpenOptions, Option, options_of, plain_options
+from fathometer.measuring.options import (
+    MAX_SEED,
+    MeasureOptions,
+    OpenOptions,
+    Option,
+    options_of,
+    plain_options,
+)
 
 Function = TypeVar("Function", bound=Callable[..., None])
 Number = TypeVar("Number", int, float)
@@ -24,33 +30,20 @@ _HELP = {
 """Where an option of a measurement means more on the command line."""
 
 
-def new_app(summary: str | None = None) -> typer.Typer:
+def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     """Return an app for one command, or for several with a summary."""
-    app = typer.Typer(
-        help=summary,
-        no_args_is_help=summary is not None,
-        add_completion=False,
-        rich_markup_mode="markdown",
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    defaults = {
+        "help": summary,
+        "no_args_is_help": summary is not None,
+        "add_completion": False,
+        "rich_markup_mode": "markdown",  # paragraphs fill the width of the terminal
+        "pretty_exceptions_enable": False,
+        "context_settings": {"help_option_names": ["-h", "--help"]},
+    }
+    app = typer.Typer(**(defaults | settings))
     if summary is not None:
         app.callback()(lambda: None)  # a group, even with one command
     return app
-
-
-def positive(option: typer.CallbackParam, value: float) -> float:
-    """Refuse a number that is not finite and above 0."""
-    if not 0 < value < math.inf:
-        raise InputError(f"{option.opts[0]}: expected a finite number > 0, got {value}")
-    return value
-
-
-def usable_seed(option: typer.CallbackParam, value: int) -> int:
-    """Refuse a seed that torch does not accept."""
-    if value > MAX_SEED:
-        raise InputError(f"{option.opts[0]}: expected at most {MAX_SEED}, got {value}")
-    return value
 
 
 def numbers(text: str, kind: Callable[[str], Number], parameter: str) -> list[Number]:
@@ -62,26 +55,34 @@ def numbers(text: str, kind: Callable[[str], Number], parameter: str) -> list[Nu
         raise InputError(f"expected {what} with commas, got {text!r}", parameter=parameter) from error
 
 
-def measure_flags(*names: str) -> Callable[[Function], Function]:
-    """Replace `**options` of a command by flags for options of `measure`, with their defaults and help.
-
-    They stand before `out`, in the order in which `MeasureOptions` has them.
-    """
-    known = {**plain_options(), **options_of(OpenOptions)}
+def with_options(*shared: inspect.Parameter) -> Callable[[Function], Function]:
+    """Replace `**options` of a command by shared parameters, before its `out` if it has one."""
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        own = [p.replace(kind=p.KEYWORD_ONLY) for p in own]
-        flags = [_flag(option) for name, option in known.items() if name in names]
-        place = next((i for i, p in enumerate(own) if p.name == "out"), len(own))
-        function.__signature__ = signature.replace(parameters=[*own[:place], *flags, *own[place:]])  # type: ignore[attr-defined]
+        own = [p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values() if p.name != "options"]
+        names = [p.name for p in own]
+        place = names.index("out") if "out" in names else len(names)
+        own[place:place] = [p for p in shared if p.name not in names]
+        function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
         return function
 
     return decorate
 
 
-def _flag(option: Option) -> inspect.Parameter:
+def fields_of(options: type, without: str = "") -> list[inspect.Parameter]:
+    """Return the fields of a dataclass of options as parameters."""
+    found = inspect.signature(options, eval_str=True).parameters.values()
+    return [p.replace(kind=p.KEYWORD_ONLY) for p in found if p.name != without]
+
+
+def measure_options(*names: str) -> list[inspect.Parameter]:
+    """Return options of `measure` as parameters, with their defaults and help."""
+    known = {**plain_options(), **options_of(OpenOptions)}
+    return [_parameter(option) for name, option in known.items() if name in names]
+
+
+def _parameter(option: Option) -> inspect.Parameter:
     words = _HELP.get(option.name, option.help)
     default = option.default
     kind: Any = option.kind
@@ -100,17 +101,18 @@ def _flag(option: Option) -> inspect.Parameter:
     if kind is bool:
         settings["metavar"] = ""
     flag = f"--{option.name.replace('_', '-')}"
-    declarations = [f"{flag}/--no-{flag[2:]}" if default is True else flag]
-    info = typer.Option(*declarations, help=words, **settings)
+    declaration = f"{flag}/--no-{flag[2:]}" if default is True else flag
+    info = typer.Option(declaration, help=words, **settings)
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
 
 
-def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split what `measure_flags` collects: for `MeasureOptions.from_plain`, and for opening the network."""
-    measuring = {name: options[name] for name in plain_options() if options.get(name) is not None}
-    return measuring, {name: options[name] for name in options_of(OpenOptions) if name in options}
+def chosen_options(options: dict[str, Any]) -> MeasureOptions:
+    """Return the options of a measurement among those of a command."""
+    return MeasureOptions.from_plain(
+        {name: options[name] for name in plain_options() if options.get(name) is not None}
+    )
 
 
 # What is measured, and where.
@@ -137,12 +139,6 @@ DataOption: TypeAlias = Annotated[
         help="A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
     ),
 ]
-BatchSizeOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Number of inputs in a forward pass; fewer need less memory.", min=1)
-]
-WorkersOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Number of processes that read data ahead.", min=0)
-]
 DeviceOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -153,15 +149,13 @@ DeviceOption: TypeAlias = Annotated[
 SamplesOption: TypeAlias = Annotated[
     int, typer.Option(metavar="N", help=plain_options()["samples"].help, min=2)
 ]
-SeedOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help=_HELP["seed"], min=0, callback=usable_seed)
-]
+SeedOption: TypeAlias = Annotated[int, typer.Option(metavar="N", help=_HELP["seed"], min=0, max=MAX_SEED)]
 SigmaOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="σ", help="Activation function σ, such as relu.")
 ]
 GammaOption: TypeAlias = Annotated[
     float,
-    typer.Option(metavar="γ₀", help="Ridge γ = γ₀‖K‖ in the cost of identity.", callback=positive),
+    typer.Option(metavar="γ₀", help="Ridge γ = γ₀‖K‖ in the cost of identity."),
 ]
 
 # What is read.

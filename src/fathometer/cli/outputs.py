@@ -8,9 +8,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fathometer.progress import Terminal
 
+Content: TypeAlias = "pd.DataFrame | Figure | Callable[[], Figure]"
 PICTURES = (".png", ".svg", ".pdf")
 _LONGEST = 80  # characters: two of them and an ending must make a name that file systems accept
 
@@ -35,15 +36,15 @@ def print_json(content: Any) -> None:
     print(json.dumps(_plain(content), indent=1, allow_nan=False))
 
 
-def print_result(content: Any, view: Callable[[Terminal], RenderableType], as_json: bool) -> Terminal:
-    """Print JSON, or else what `view` makes of the terminal; return the terminal for lines below it."""
+def print_result(content: Any, view: RenderableType, as_json: bool) -> Terminal:
+    """Print the content as JSON, or else its view; return the terminal for the lines below."""
     from fathometer.progress import Terminal
 
     terminal = Terminal(stderr=as_json)
     if as_json:
         print_json(content)
     else:
-        terminal.print(view(terminal))
+        terminal.print(view)
     return terminal
 
 
@@ -59,42 +60,52 @@ def _plain(content: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_writable(path: Path, force: bool, suffixes: Iterable[str] = ()) -> None:
+def check_writable(path: Path | None, force: bool, suffixes: Iterable[str] = ()) -> None:
     """Fail before the work if the file cannot be written after it; its folder is created."""
     from fathometer.results.files import remove_leftovers, try_writing
 
+    if path is None:
+        return
     if suffixes and path.suffix.lower() not in suffixes:
         raise InputError(f"--out {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; give another name")
     if path.exists() and not force:
         raise InputError(f"{path} exists; give another name, or --force to replace it")
-    _make_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, path)
     try_writing(path)
 
 
-def picture_and_table(out: Path | None, force: bool) -> tuple[Path | None, Path | None]:
-    """Return the picture and the table of `--out`: `a.png` means a.png and a.csv, `a.csv` only itself."""
+def picture_and_table(out: Path | None, force: bool) -> list[Path]:
+    """Return the files of `--out`, checked: `a.png` means a.png and a.csv, `a.csv` only itself."""
     if out is None:
-        return None, None
-    table = out.with_suffix(".csv")
-    picture = None if out.suffix.lower() == ".csv" else out
-    if picture:
-        from fathometer.report import require_matplotlib
+        return []
+    if out.suffix.lower() == ".csv":
+        check_writable(out, force)
+        return [out]
+    from fathometer.report import require_matplotlib
 
-        require_matplotlib()
-        check_writable(picture, force, (*PICTURES, ".csv"))
-    check_writable(table, force)
-    return picture, table
+    require_matplotlib()
+    check_writable(out, force, (*PICTURES, ".csv"))
+    check_writable(out.with_suffix(".csv"), force)
+    return [out.with_suffix(".csv"), out]
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a CSV that appears once it is complete."""
+def write_files(files: Mapping[Path, Content], terminal: Terminal) -> None:
+    """Write tables as .csv and pictures, and say so; each file appears once it is complete."""
+    import pandas as pd
+
+    from fathometer.report import save_figure
     from fathometer.results.files import complete_file
 
-    with complete_file(path) as part:
-        table.to_csv(part, index=False)
+    for path, content in files.items():
+        if isinstance(content, pd.DataFrame):
+            with complete_file(path) as part:
+                content.to_csv(part, index=content.index.name is not None)
+        else:
+            save_figure(content() if callable(content) else content, path)
+        terminal.say(f"wrote {path}")
 
 
 class ResultFolder:
@@ -106,35 +117,38 @@ class ResultFolder:
     def __init__(self, folder: Path | None, force: bool, as_json: bool) -> None:
         from fathometer.progress import Terminal
 
-        self._folder, self._as_json, self._console = folder, as_json, Terminal(stderr=as_json)
+        self._folder, self._as_json, self._terminal = folder, as_json, Terminal(stderr=as_json)
         self._tables: dict[str, pd.DataFrame] = {}
         self._pictures: dict[str, Callable[[], Figure]] = {}
-        if folder is not None:
-            from fathometer.report import require_matplotlib
+        if folder is None:
+            return
+        from fathometer.report import require_matplotlib
 
-            require_matplotlib()
-            if folder.is_file():
-                raise InputError(f"--out {folder}: expected a folder, got a file")
-            if folder.is_dir() and any(folder.iterdir()) and not force:
-                raise InputError(
-                    f"--out {folder}: is not empty; give another folder, or --force to write into it"
-                )
-            _check_folder(folder)
+        require_matplotlib()
+        if folder.is_file():
+            raise InputError(f"--out {folder}: expected a folder, got a file")
+        if folder.is_dir() and any(folder.iterdir()) and not force:
+            raise InputError(
+                f"--out {folder}: is not empty; give another folder, or --force to write into it"
+            )
+        check_writable(folder / "tables.csv", force=True)
 
-    def show(self, table: pd.DataFrame, title: str, note: str = "", digits: int = 3) -> None:
+    def show(self, table: pd.DataFrame, title: str, note: str = "", number: str = ".3f") -> None:
         """Show a table in the terminal."""
-        from fathometer.cli.tables import frame_view
+        from fathometer.cli.tables import TableView
 
         if not self._as_json:
-            self._console.print(frame_view(table, title, note, digits, width=self._console.width))
+            is_matrix = list(table.columns) == list(table.index)
+            words = table if is_matrix else table.rename(columns=lambda name: str(name).replace("_", " "))
+            self._terminal.print(TableView(words, title, note, number))
 
     def say(self, line: str) -> None:
         """Print a line below the tables."""
         if not self._as_json:
-            self._console.say(line)
+            self._terminal.say(line)
 
     def add(self, name: str, table: pd.DataFrame) -> None:
-        """Keep a table, with its index, for NAME.csv."""
+        """Keep a table for NAME.csv."""
         self._tables[name] = table
 
     def draw(self, name: str, figure: Callable[[], Figure]) -> None:
@@ -145,38 +159,7 @@ class ResultFolder:
         """Print JSON if it was asked for, and write everything if there is a folder."""
         if self._as_json:
             print_json(self._tables)
-        if self._folder is None:
-            return
-        from fathometer.report import save_figure
-
-        _make_folder(self._folder)
-        written = []
-        for name, table in self._tables.items():
-            written.append(self._folder / f"{name}.csv")
-            write_table(table.reset_index(), written[-1])
-        for name, figure in self._pictures.items():
-            written.append(self._folder / f"{name}.png")
-            save_figure(figure(), written[-1])
-        for path in written:
-            self._console.say(f"wrote {path}")
-
-
-def _check_folder(folder: Path) -> None:
-    """Fail before the work if the folder cannot be created after it; nothing is left behind."""
-    from fathometer.results.files import try_writing
-
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise InputError(f"--out {folder}: expected a folder, but {existing} is a file")
-    try:
-        try_writing(existing / folder.name)
-    except FathometerError as error:
-        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
-        raise InputError(f"--out {folder}: cannot be written ({reason})") from error
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {folder}: the folder cannot be created ({error.strerror})") from error
+        if self._folder is not None:
+            files: dict[Path, Content] = {self._folder / f"{n}.csv": t for n, t in self._tables.items()}
+            files |= {self._folder / f"{n}.png": figure for n, figure in self._pictures.items()}
+            write_files(files, self._terminal)

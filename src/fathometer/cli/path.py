@@ -8,33 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fathometer.cli.measure import skipped_line
+from fathometer.cli.measure import LoadingOptions, load_model_and_data, skipped_line
 from fathometer.cli.options import (
-    BatchSizeOption,
     DataOption,
-    DeviceOption,
     ForceOption,
     GammaOption,
     JsonOption,
     ModelArgument,
     OutOption,
     SigmaOption,
-    WeightsOption,
-    WorkersOption,
-    measure_flags,
+    chosen_options,
+    fields_of,
+    measure_options,
     new_app,
-    split_options,
+    with_options,
 )
 from fathometer.cli.outputs import check_writable, print_result, slug
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from fathometer.cli.tables import TableView
     from fathometer.results.sounding import Sounding
 
 app = new_app()
 
-_COLUMNS = {  # as many as fit
+_COLUMNS = {
     "cost_of_identity": "COI",
     "speed": "speed",
     "affinity": "affinity",
@@ -42,20 +39,20 @@ _COLUMNS = {  # as many as fit
     "nonnegativity_energy": "energy ≥ 0",
     "rms": "rms",
 }
-_FRAME = 42  # characters of a row beside the name and the columns above
-_CELL = 11
 _FEW_CARRIERS = 0.1
 
 
 @app.command()
-@measure_flags(
-    *("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
-    *("dtype", "length", "shuffle", "strict"),
+@with_options(
+    *fields_of(LoadingOptions),
+    *measure_options(
+        *("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
+        *("dtype", "length", "shuffle", "strict"),
+    ),
 )
 def path(
     model: ModelArgument,
     data: DataOption,
-    weights: WeightsOption = "default",
     blocks: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,9 +63,6 @@ def path(
     ] = None,
     sigma: SigmaOption = None,
     gamma: GammaOption = 1e-3,
-    batch_size: BatchSizeOption = 32,
-    workers: WorkersOption = 0,
-    device: DeviceOption = "auto",
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -88,84 +82,63 @@ def path(
 
     - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
     """
-    from fathometer.cli.measure import load_model_and_data
     from fathometer.cli.tables import sounding_json
-    from fathometer.measuring.options import MeasureOptions
     from fathometer.progress import progress_bar
     from fathometer.residual import bottleneck, residual_path
 
-    measuring, opening = split_options(options)
-    chosen = MeasureOptions.from_plain(measuring)
+    chosen = chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
     check_writable(out, force, (".json", ".parquet"))
-    network, source, where = load_model_and_data(
-        model,
-        data,
-        weights=weights,
-        device=device,
-        seed=chosen.seed,
-        batch_size=batch_size,
-        workers=workers,
-        **opening,
-    )
+    loaded = load_model_and_data(model, data, chosen.seed, options)
     with progress_bar("measuring") as progress:
         sounding = residual_path(
-            network,
-            source,
+            loaded.model,
+            loaded.data,
             chosen,
             blocks=blocks,
             sigma=sigma,
             gamma=gamma,
-            batch_size=batch_size,
-            device=where,
+            batch_size=options["batch_size"],
+            device=loaded.device,
             progress=progress,
         )
     sounding.save(out)
-    console = print_result(
-        sounding_json(sounding), lambda console: path_table(sounding, console.width), as_json
-    )
-    for line in (*_remarks(sounding, source.skipped), f"wrote {out}", f"bottleneck: {bottleneck(sounding)}"):
+    console = print_result(sounding_json(sounding), _path_view(sounding), as_json)
+    for line in (
+        *_remarks(sounding, loaded.data.skipped),
+        f"wrote {out}",
+        f"bottleneck: {bottleneck(sounding)}",
+    ):
         console.say(line)
 
 
-def path_table(path: Sounding, room: int) -> Table:
+def _path_view(path: Sounding) -> TableView:
     """Show a row for each block, after one for the input of the first."""
-    from rich.table import Table
-    from rich.text import Text
+    import pandas as pd
 
-    from fathometer.cli.tables import bar
+    from fathometer.cli.tables import TableView, bar
 
     facts = path.provenance
     sigma = facts.settings["path"]["sigma"]
-    title = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
-    own = sigma if isinstance(sigma, dict) else {}  # by block, where they differ
-    words = "each block's own" if own else sigma or "unknown: no activation was called"
-    view = Table(title=Text(title), caption=f"mean over batches; σ is {words}")
-    view.add_column("block", overflow="fold")
-    longest = max(len(site.name) for site in path.sites)
-    columns = {gauge: text for gauge, text in _COLUMNS.items() if gauge in path.gauges}
-    fitting = max(2, (room - _FRAME - longest) // _CELL - bool(own))
-    columns = dict(list(columns.items())[:fitting])
-    if own:
-        view.add_column("σ", overflow="fold")
-    for head in ("width", "stable rank"):
-        view.add_column(head, justify="right", no_wrap=True)
-    view.add_column("", width=10, no_wrap=True)
-    for text in columns.values():
-        view.add_column(text, justify="right")
+    by_block = sigma if isinstance(sigma, dict) else {}  # where blocks have different activations
     ranks, start = path.mean("stable_rank"), float(path.mean("stable_rank_in").iloc[0])
     top = max(start, float(ranks.max()), 1.0)
-    view.add_row(
-        "input", *([""] if own else []), "", f"{start:.2f}", bar(start / top, 10), *("" for _ in columns)
+    frame = pd.DataFrame(index=pd.Index(["input", *(site.name for site in path.sites)], name="block"))
+    if by_block:
+        frame["σ"] = ["", *(by_block[site.name] for site in path.sites)]
+    frame["width"] = pd.Series(["", *path.records.groupby("site", sort=False)["d"].first()], frame.index)
+    frame["stable rank"] = [start, *ranks]
+    frame[""] = [bar(rank / top, 10) for rank in (start, *ranks)]
+    columns = {gauge: heading for gauge, heading in _COLUMNS.items() if gauge in path.gauges}
+    for gauge, heading in columns.items():
+        frame[heading] = pd.Series(["", *path.mean(gauge)], frame.index, dtype=object)
+    words = "each block's own" if by_block else sigma or "unknown: no activation was called"
+    return TableView(
+        frame,
+        f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}",
+        f"mean over batches; σ is {words}",
+        optional=list(columns.values())[2:],
     )
-    width = path.records.groupby("site", sort=False)["d"].first()
-    means = {gauge: path.mean(gauge) for gauge in columns}
-    for site in (site.name for site in path.sites):
-        cells = (f"{means[gauge][site]:.3f}" for gauge in columns)
-        cells = ("–" if cell == "nan" else cell for cell in cells)
-        names = [Text(site), *([own[site]] if own else [])]
-        view.add_row(*names, str(width[site]), f"{ranks[site]:.2f}", bar(ranks[site] / top, 10), *cells)
-    return view
 
 
 def _remarks(path: Sounding, skipped: list[str]) -> list[str]:

@@ -141,7 +141,7 @@ def plot(
         )
         figure = draw_soundings(results, kind, drawing)
     else:
-        from fathometer.cli.leaky.measure import only_network
+        from fathometer.cli.leaky.trained import only_network
         from fathometer.report.figures.kinds import draw_leaky
 
         figure = draw_leaky(

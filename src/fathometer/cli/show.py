@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fathometer.cli.options import ForceOption, GaugeOption, JsonOption, OutOption, new_app
-from fathometer.cli.outputs import check_writable, print_result, write_table
+from fathometer.cli.outputs import check_writable, print_result, write_files
 
 app = new_app()
 
@@ -44,8 +44,7 @@ def show(
     sounding = read_sounding(file)
     gauge = gauge or default_gauge([sounding])
     sounding.mean(gauge)  # refuses a gauge that was not measured
-    if out is not None:
-        check_writable(out, force, (".csv",))
+    check_writable(out, force, (".csv",))
     facts = sounding.provenance
     settings = facts.settings
     pooling = _pooling(settings.get("reduction"))
@@ -60,14 +59,8 @@ def show(
         f"gauges: {', '.join(sounding.gauges)}",
     ]
     below = [Text(line, style="dim") for line in lines]
-    console = print_result(
-        sounding_json(sounding),
-        lambda console: Group(sounding_view(sounding, gauge, console), *below),
-        as_json,
-    )
-    if out is not None:
-        write_table(sounding.records, out)
-        console.say(f"wrote {out}")
+    console = print_result(sounding_json(sounding), Group(sounding_view(sounding, gauge), *below), as_json)
+    write_files({out: sounding.records} if out else {}, console)
 
 
 def _count(number: object) -> str:

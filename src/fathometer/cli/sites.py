@@ -9,18 +9,19 @@ from fathometer.cli.options import (
     JsonOption,
     ModelArgument,
     WeightsOption,
-    measure_flags,
+    chosen_options,
+    measure_options,
     new_app,
-    split_options,
+    with_options,
 )
-from fathometer.cli.outputs import print_json
+from fathometer.cli.outputs import print_result
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 
 app = new_app()
 
 
 @app.command()
-@measure_flags("sites", "activations")
+@with_options(*measure_options("sites", "activations"))
 def sites(
     model: ModelArgument,
     weights: WeightsOption = "none",
@@ -37,18 +38,16 @@ def sites(
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
     """
+    import pandas as pd
     import torch
-    from rich.table import Table
-    from rich.text import Text
 
     from fathometer.capture import watch
+    from fathometer.cli.tables import TableView
     from fathometer.data import open_data
     from fathometer.measuring.batches import run
-    from fathometer.measuring.options import MeasureOptions
     from fathometer.models import load_model
-    from fathometer.progress import Terminal
 
-    chosen = MeasureOptions.from_plain(split_options(options)[0])
+    chosen = chosen_options(options)
     loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with torch.no_grad(), watch(loaded.module, sites=chosen.sites, activations=[*chosen.activations]) as seen:
@@ -65,16 +64,8 @@ def sites(
         {"name": site.name, **asdict(site), "width": int(pair.x.shape[1])}
         for site, pair in seen.pairs.items()
     ]
-    if as_json:
-        print_json(found)
-        return
-    if not found:
+    if not found and not as_json:
         called = ", ".join(site.name for site in seen.called[:8]) or "none"
         raise InputError(f"no such site in {model}; the activation calls are: {called}", parameter="sites")
-    view = Table(title=Text(f"{len(found)} sites of {model}"))
-    for column in ("site", "operator"):
-        view.add_column(column, overflow="fold")
-    view.add_column("width", justify="right")
-    for entry in found:
-        view.add_row(Text(str(entry["name"])), Text(str(entry["operator"])), str(entry["width"]))
-    Terminal().print(view)
+    shown = pd.DataFrame(found, columns=["name", "operator", "width"]).rename(columns={"name": "site"})
+    print_result(found, TableView(shown.set_index("site"), f"{len(found)} sites of {model}"), as_json)

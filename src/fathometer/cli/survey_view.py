@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.tables import frame_view
+from fathometer.cli.tables import TableView
 from fathometer.progress import Terminal
 from fathometer.survey import Event, Failure, Outcome, Store, Task
 
@@ -46,20 +45,15 @@ class View:
         events = list(self._last.values())  # a copy: another thread draws the table
         return sum(event.state in _FINISHED for event in events)
 
-    def table(self) -> Table:
+    def table(self) -> TableView:
         """Return the table of the latest soundings."""
         events = list(self._last.values())
         states: Counter[str] = Counter(event.state for event in events)
         finished = self._count_finished()
-        view = Table(
-            title=f"{finished} of {self._count} soundings, {self._time_left(states, finished)}", expand=False
-        )
-        for column in (*self._columns, "state"):
-            view.add_column(column, overflow="fold")
-        for event in events[-_ROWS:]:
-            entries = _entries(event.task)
-            view.add_row(*(Text(entries[column]) for column in self._columns), _describe(event))
-        return view
+        rows = [{**_entries(event.task), "state": _describe(event)} for event in events[-_ROWS:]]
+        frame = pd.DataFrame(rows, columns=[*self._columns, "state"]).set_index("model")
+        title = f"{finished} of {self._count} soundings, {self._time_left(states, finished)}"
+        return TableView(frame, title)
 
     def _time_left(self, states: Counter[str], finished: int) -> str:
         """Estimate the time left from what this survey has measured so far."""
@@ -90,7 +84,7 @@ def _describe(event: Event) -> Text:
 
 def print_status(status: Mapping[Task, str], store: Store, console: Terminal) -> None:
     """Print counts by family; then what is in progress, interrupted and failed, one by one."""
-    console.print(frame_view(_counts(status), f"{store.files}", width=console.width))
+    console.print(TableView(_counts(status), f"{store.files}"))
     for task, state in status.items():
         batches = 0 if state in ("finished", "failed") else store.finished_batches(task)
         if state == "in progress" or batches:

@@ -1,99 +1,81 @@
-"""What `train` and `sweep` share: designs and a recipe from options, training, and the result."""
+"""What `train` and `sweep` do with their options: build designs and a recipe, train, print the result."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import RenderableType
 
 from fathometer.cli import FLAGS, ResumableInterruptError
-from fathometer.cli.leaky.tables import rank_lines
+from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
+from fathometer.cli.leaky.training import TrainingOptions
 from fathometer.cli.outputs import print_result
 from fathometer.errors import InputError, check_device
-from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Task, Teacher, own_task, preset
+from fathometer.leaky import Design, Phase, Recipe, Task, Teacher, own_task, preset
 from fathometer.leaky import sweep as train_networks
-from fathometer.leaky.teacher import Latents, TeacherKind
-from fathometer.progress import Terminal, progress_bar
+from fathometer.progress import progress_bar
 
 
-def build_design(
-    name: str,
-    width: int | None,
-    decay: float | None,
-    sigma: str,
-    samples: int | None,
-    kind: TeacherKind | None,
-    latents: Latents | None,
-    inner: tuple[int, ...],
-) -> Design:
+def build_design(options: TrainingOptions, inner: tuple[int, ...]) -> Design:
     """Change the design of a preset as the options say."""
-    base = preset(name).design
+    base = preset(options.preset).design
     assert base.teacher is not None
     ends = base.teacher.dimensions[0], base.teacher.dimensions[-1]
     return replace(
         base,
-        width=width or base.width,
-        decay=base.decay if decay is None else decay,
-        sigma=sigma,
-        samples=samples or base.samples,
-        test_samples=samples or base.test_samples,
-        teacher=Teacher((ends[0], *inner, ends[1]), kind or "fcnn", latents or "relu"),
+        width=options.width or base.width,
+        decay=base.decay if options.decay is None else options.decay,
+        sigma=options.sigma,
+        samples=options.samples or base.samples,
+        test_samples=options.samples or base.test_samples,
+        teacher=Teacher((ends[0], *inner, ends[1]), options.teacher or "fcnn", options.latents or "relu"),
     )
 
 
-def build_recipe(
-    name: str, epochs: int | None, learning_rate: float | None, second_order: int, tolerance: float
-) -> Recipe:
+def _build_recipe(options: TrainingOptions) -> Recipe:
     """Change the recipe of a preset as the options say."""
-    first, *rest = preset(name).recipe.phases
-    rate = first.learning_rate if learning_rate is None else learning_rate
-    phases = (replace(first, epochs=epochs or first.epochs, learning_rate=rate), *rest)
-    if second_order:
-        phases += (Phase("lbfgs", second_order),)
-    return Recipe(phases, tolerance)
+    first, *rest = preset(options.preset).recipe.phases
+    rate = first.learning_rate if options.learning_rate is None else options.learning_rate
+    phases = (replace(first, epochs=options.epochs or first.epochs, learning_rate=rate), *rest)
+    if options.second_order:
+        phases += (Phase("lbfgs", options.second_order),)
+    return Recipe(phases, options.tolerance)
 
 
-def check_task_options(data: Path | None, **options: object) -> None:
+def check_task_options(options: TrainingOptions, **ranks: object) -> None:
     """Refuse options of a random task together with an own task."""
-    given = [name for name, value in options.items() if value is not None]
-    if data is not None and given:
+    random = {name: getattr(options, name) for name in ("samples", "teacher", "latents")}
+    given = [name for name, value in {**ranks, **random}.items() if value is not None]
+    if options.task is not None and given:
         names = " and ".join(FLAGS.get(name, name) for name in given)
         raise InputError(f"{names}: only for a random task, but --task is given; leave one out")
 
 
-def train_all(
-    designs: list[Design], recipe: Recipe, data: Path | None, device: str, out: Path, resume: bool
-) -> LeakySweep:
-    """Train, with a progress bar."""
-    task = None if data is None else _read_task(data)
+def train_and_print(designs: list[Design], options: TrainingOptions, out: Path) -> None:
+    """Train, with a progress bar; print a table, the folder, and the bottleneck rank as the last line."""
+    task = None if options.task is None else _read_task(options.task)
     if task is not None:
         designs = [
             replace(design, teacher=None, samples=len(task.x), test_samples=len(task.x_test))
             for design in designs
         ]
-    where = check_device(device)
+    recipe, device = _build_recipe(options), check_device(options.device)
     try:
         with progress_bar("training") as progress:
-            return train_networks(
-                designs, recipe, task=task, device=where, out=out, resume=resume, progress=progress
+            found = train_networks(
+                designs, recipe, task=task, device=device, out=out, resume=options.resume, progress=progress
             )
     except KeyboardInterrupt:
         raise ResumableInterruptError("Run the same command with --resume to continue.") from None
-
-
-def print_trained(
-    found: LeakySweep, out: Path, view: Callable[[Terminal], RenderableType], as_json: bool
-) -> None:
-    """Print the table, the time, the folder, and the bottleneck rank as the last line."""
-    console = print_result(found.table, view, as_json)
-    facts, count = found.provenance, len(found.runs)
+    count = len(found.runs)
+    view = network_view(found.runs[0]) if count == 1 else sweep_view(found)
+    console = print_result(found.table, view, options.as_json)
     networks = "1 network" if count == 1 else f"{count} networks"
-    console.say(f"trained {networks} in {facts.seconds:.1f} s on {facts.device}; wrote {out}")
+    seconds, where = found.provenance.seconds, found.provenance.device
+    console.say(f"trained {networks} in {seconds:.1f} s on {where}; wrote {out}")
     for line in rank_lines(found.runs):
         console.print(line)
 

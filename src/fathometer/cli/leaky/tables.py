@@ -7,59 +7,59 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from fathometer.cli.tables import bar
+from fathometer.cli.tables import TableView, bar
 from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.leaky.theory import Statement
 
 CLEAR = 2.0  # least gap of a clear bottleneck
-_WIDE = 100  # columns of a terminal with room for all columns
-_POINTS = {
-    "cost_of_identity": "COI",
-    "stable_rank": "stable rank",
-    "negative": "negative",
-    "affinity": "affinity",
-}
-_LAYERS = {"hamiltonian": "−2H/L̃", "hamiltonian_stable": "stable −2H/L̃", "kinetic": "kinetic", "crit": "crit"}
 
 
-def network_view(run: LeakyRun, console: Console) -> Table:
-    """Make a row for each point of the path, with the layer that starts there."""
-    measures = run.measures
-    view = Table(
-        title=Text(_title(run)),
-        caption="COI with ridge; negative is ‖A₋‖/‖A‖; the bar is the affinity score of σ; columns "
-        "after it are those of the layer that starts at p",
+def network_view(run: LeakyRun) -> TableView:
+    """Show a row for each point of the path, with the layer that starts there."""
+    points, layers = run.measures.points, run.measures.layers
+    frame = pd.DataFrame(
+        {
+            "COI": points["cost_of_identity"],
+            "stable rank": points["stable_rank"],
+            "negative": points["negative"],
+            "affinity": points["affinity"],
+            "": [bar(score, 8) for score in points["affinity"]],
+        }
     )
-    points, layers = dict(_POINTS), dict(_LAYERS)
-    if console.width < _WIDE:
-        del points["stable_rank"], layers["hamiltonian_stable"], layers["kinetic"]
-        view.caption = f"{view.caption}; a wider terminal or --out shows more"
-    view.add_column("p", justify="right")
-    for name in points.values():
-        view.add_column(name, justify="right")
-    view.add_column("", width=8, no_wrap=True)
-    for name in layers.values():
-        view.add_column(name, justify="right")
-    for number, (_, row) in enumerate(measures.points.iterrows()):
-        cells = [_number(row[name]) for name in points]
-        rest = ["" for _ in layers]
-        if number < len(measures.layers):
-            rest = [_number(measures.layers.iloc[number][name]) for name in layers]
-        view.add_row(f"{row.p:.3f}", *cells, bar(float(row.affinity), 8), *rest)
-    return view
+    headings = {
+        "hamiltonian": "−2H/L̃",
+        "crit": "crit",
+        "hamiltonian_stable": "stable −2H/L̃",
+        "kinetic": "kinetic",
+    }
+    for name, heading in headings.items():
+        values = [*layers[name], *[""] * (len(points) - len(layers))]
+        frame[heading] = pd.Series(values, frame.index, dtype=object)
+    return TableView(
+        frame.set_index(pd.Index([f"{p:.3f}" for p in points["p"]], name="p")),
+        f"{_design(run)}: train {run.train_error:.4g}, test {run.test_error:.4g}, "
+        f"crit {run.measures.summary['crit']:.2g}{_divergence(run)}",
+        "COI with ridge; negative is ‖A₋‖/‖A‖; the bar is the affinity score of σ; columns after it are "
+        "those of the layer that starts at p",
+        number=".4g",
+        optional=["stable rank", "kinetic", "stable −2H/L̃"],
+    )
 
 
-def sweep_view(sweep: LeakySweep, console: Console) -> Table:
-    """Make a row for each combination of designs, with medians over seeds."""
+def sweep_view(sweep: LeakySweep) -> TableView:
+    """Show a row for each combination of designs, with medians over seeds."""
     table = sweep.table
-    keys = [
-        k for k in ("effective_depth", "layers", "scheme", "rank_of_task", "decay") if table[k].nunique() > 1
-    ]
-    keys = keys or ["effective_depth"]
-    shown = {
+    keys = {
+        "effective_depth": "L̃",
+        "layers": "L",
+        "scheme": "scheme",
+        "rank_of_task": "k*",
+        "decay": "λ₀",
+    }
+    keys = {k: heading for k, heading in keys.items() if table[k].nunique() > 1} or {"effective_depth": "L̃"}
+    medians = {
         "train_error": "train",
         "test_error": "test",
         "hamiltonian": "−2H/L̃",
@@ -68,20 +68,40 @@ def sweep_view(sweep: LeakySweep, console: Console) -> Table:
         "affinity": "affinity",
         "crit": "crit",
     }
-    least = "COI is" if console.width < _WIDE else "COI and stable rank are"
-    if console.width < _WIDE:
-        del shown["stable_rank"], shown["affinity"]
-    heads = {"effective_depth": "L̃", "layers": "L", "rank_of_task": "k*", "decay": "λ₀"}
-    view = Table(caption=f"medians over seeds; {least} the least along the path")
-    for key in keys:
-        view.add_column(heads.get(key, key), justify="left" if key == "scheme" else "right", no_wrap=True)
-    for name in ("networks", *shown.values(), "rank"):
-        view.add_column(name, justify="right")
-    for values, group in table[~table["diverged"]].groupby(keys, sort=False, dropna=False):
-        heads_of_row = (Text(f"{v:g}" if isinstance(v, float) else str(v)) for v in values)
-        cells = (_number(group[name].median()) for name in shown)
-        view.add_row(*heads_of_row, str(len(group)), *cells, _ranks(group["rank"]))
-    return view
+    rows = []
+    for values, group in table[~table["diverged"]].groupby(list(keys), sort=False, dropna=False):
+        row = {
+            heading: f"{v:g}" if isinstance(v, float) else v
+            for heading, v in zip(keys.values(), values, strict=True)
+        }
+        row |= {"networks": len(group), **{medians[name]: group[name].median() for name in medians}}
+        rows.append({**row, "rank": _ranks(group["rank"])})
+    first, *rest = keys.values()
+    columns = [first, *rest, "networks", *medians.values(), "rank"]
+    return TableView(
+        pd.DataFrame(rows, columns=columns).set_index(first),
+        caption="medians over seeds; COI and stable rank are the least along the path",
+        number=".4g",
+        optional=["affinity", "stable rank"],
+    )
+
+
+def statements_view(run: LeakyRun, statements: Sequence[Statement], details: bool) -> TableView:
+    """Show both sides of every statement, and how it was decided."""
+    rows = {}
+    for statement in statements:
+        words = [statement.name, statement.claim]
+        words += [f"{statement.how}. {statement.note}"] if details else []
+        holds = Text("yes", "green") if statement.holds else Text("no", "red")
+        rows["\n".join(words)] = (holds, statement.left, statement.right, statement.slack)
+    frame = pd.DataFrame.from_dict(rows, "index", columns=["holds", "left", "right", "slack"])
+    last = "" if run.diverged is None else ", last finite weights"
+    return TableView(
+        frame.rename_axis("statement"),
+        _design(run) + _divergence(run) + last,
+        number=".4g",
+        show_lines=details,
+    )
 
 
 def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
@@ -104,21 +124,19 @@ def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
     return lines
 
 
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4g}"
-
-
 def _ranks(ranks: pd.Series[float]) -> str:
     """Write `3`, or `3 (4), 2 (1)` with the number of networks of each rank."""
     counts = Counter("–" if math.isnan(rank) else f"{rank:.0f}" for rank in ranks)
     return ", ".join(f"{rank} ({count})" if len(counts) > 1 else rank for rank, count in counts.items())
 
 
-def _title(run: LeakyRun) -> str:
-    design, errors = run.design, f"train {run.train_error:.4g}, test {run.test_error:.4g}"
-    known = "" if run.task.rank is None else f", k* = {run.task.rank}"
-    fate = "" if run.diverged is None else f", diverged at epoch {run.diverged}"
+def _design(run: LeakyRun) -> str:
+    design = run.design
+    rank = "" if run.task.rank is None else f", k* = {run.task.rank}"
     return (
-        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}{known}, "
-        f"seed {design.seed}: {errors}, crit {run.measures.summary['crit']:.2g}{fate}"
+        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}{rank}, seed {design.seed}"
     )
+
+
+def _divergence(run: LeakyRun) -> str:
+    return "" if run.diverged is None else f", diverged at epoch {run.diverged}"
