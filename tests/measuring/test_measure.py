@@ -53,9 +53,9 @@ def test_every_gauge_at_every_site_on_every_batch() -> None:
     assert sounding.gauges == GAUGE_COLUMNS
     assert len(sounding.records) == 2 * 3
     assert sounding.provenance.data["samples_left_over"] == 200 - 3 * 64
-    with torch.no_grad(), watch(model.eval()) as seen:
+    with torch.no_grad(), watch(model.eval()) as record:
         model(x[64:128])
-    for site, pair in seen.pairs.items():
+    for site, pair in record.pairs.items():
         row = sounding.batches.xs((site.name, 1)).to_dict()
         assert row["affinity"] == pytest.approx(float(affinity_score(*pair)), abs=1e-6)
         assert row["r2"] == pytest.approx(float(fathometer.r2(*pair)), abs=1e-6)

@@ -57,10 +57,10 @@ def test_outputs_are_unchanged_on_the_gpu() -> None:
         for dtype in (torch.float32, torch.bfloat16):
             with torch.no_grad(), torch.autocast("cuda", torch.bfloat16, enabled=dtype != torch.float32):
                 expected = model(x)
-                with watch(model) as seen:
+                with watch(model) as record:
                     output = model(x)
             assert torch.equal(output, expected)
-            assert {pair.x.device.type for pair in seen.pairs.values()} == {"cuda"}
+            assert {pair.x.device.type for pair in record.pairs.values()} == {"cuda"}
 
 
 def test_nan_names_the_site_on_the_gpu() -> None:

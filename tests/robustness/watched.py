@@ -59,12 +59,12 @@ def try_network(
     _Run(made, mode, inside=count)
     made = make()
     world, before = World(made.network), network_state(made.network)
-    with watch(made.network) as seen:
+    with watch(made.network) as record:
         watched = _Run(made, mode, gradients=gradients)
     left = _left(before, plain, made.network) + world.changes()
     changed = plain.differences(watched)
-    names = [site.name for site in seen.sites]
-    if names != [site.name for site in seen.pairs]:
+    names = [site.name for site in record.sites]
+    if names != [site.name for site in record.pairs]:
         changed.append("sites and pairs")
 
     middle = count.operators // 2

@@ -93,14 +93,14 @@ def test_gradients_are_the_same_in_place_or_not(reduction: Reduction) -> None:
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # of the compiler
 @pytest.mark.parametrize("name", [name for name, entry in ZOO.items() if entry.trains and not entry.refused])
 def test_a_watch_with_gradients_changes_neither_outputs_nor_gradients(name: str) -> None:
-    def run(made: Made, seen: Watch | None) -> list[Any]:
+    def run(made: Made, record: Watch | None) -> list[Any]:
         """Its output, and the gradients of all that learns and of the inputs."""
         dense = [t for t in made.given if type(t) is Tensor and t.is_floating_point() and not t.is_sparse]
         leaves = {t: t.clone().requires_grad_() for t in dense}
         torch.manual_seed(1)
         given = [leaves[t] * 1 if t in leaves else t for t in made.given]  # a leaf could not be overwritten
         output = made.run(made.network, *given)
-        loss = loss_of(output) if seen is None else loss_of(output) + 0 * loss_of(seen.pairs.values())
+        loss = loss_of(output) if record is None else loss_of(output) + 0 * loss_of(record.pairs.values())
         wanted = [*filter(lambda p: p.requires_grad, made.network.parameters()), *leaves.values()]
         reached = torch.autograd.grad(loss, wanted, allow_unused=True) if wanted else ()
         zeros = zip(wanted, reached, strict=True)  # a gradient of 0 is as good as none
@@ -108,8 +108,8 @@ def test_a_watch_with_gradients_changes_neither_outputs_nor_gradients(name: str)
 
     plain, watched = (ZOO[name].make(training=True) for _ in range(2))
     expected = run(plain, None)
-    with watch(watched.network, gradients=True) as seen:
-        assert same_bits(run(watched, seen), expected)
+    with watch(watched.network, gradients=True) as record:
+        assert same_bits(run(watched, record), expected)
 
 
 def loss_of(tensors: Any) -> Tensor:
@@ -119,9 +119,9 @@ def loss_of(tensors: Any) -> Tensor:
 
 def test_the_term_is_the_weighted_mean_of_squared_misses() -> None:
     model, x = two_layers(nn.ReLU, inplace=False), torch.randn(30, 5, dtype=torch.float64)
-    with watch(model) as seen:
+    with watch(model) as record:
         model(x)
-    first, second = (float(affinity(*pair)) for pair in seen.pairs.values())
+    first, second = (float(affinity(*pair)) for pair in record.pairs.values())
     by_pattern: dict[Any, float] = {"3": 0.2, "relu": 0.7}  # both match the second: the first counts
     with AffinityPenalty(model, target=by_pattern, weight=5) as penalty:
         model(x)
@@ -129,7 +129,7 @@ def test_the_term_is_the_weighted_mean_of_squared_misses() -> None:
     assert penalty.scores == pytest.approx({"1": first, "3": second})
     with AffinityPenalty(model, "3", target=1) as penalty:
         model(x)
-        score: Any = affinity_score(*list(seen.pairs.values())[1])
+        score: Any = affinity_score(*list(record.pairs.values())[1])
         assert penalty().item() == pytest.approx((score.w2 / score.bound) ** 2)
     assert list(penalty.scores) == ["3"]
 

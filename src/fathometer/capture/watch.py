@@ -44,9 +44,9 @@ def watch(
     Example:
         >>> import torch
         >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-        >>> with watch(model) as seen:
+        >>> with watch(model) as record:
         ...     output = model(torch.randn(16, 4))
-        >>> [(site.name, list(pair.x.shape)) for site, pair in seen.pairs.items()]
+        >>> [(site.name, list(pair.x.shape)) for site, pair in record.pairs.items()]
         [('1', [16, 8])]
     """
     plain = unwrapped(model)

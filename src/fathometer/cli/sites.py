@@ -50,7 +50,10 @@ def sites(
     chosen = chosen_options(options)
     loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
-    with torch.no_grad(), watch(loaded.module, sites=chosen.sites, activations=[*chosen.activations]) as seen:
+    with (
+        torch.no_grad(),
+        watch(loaded.module, sites=chosen.sites, activations=[*chosen.activations]) as record,
+    ):
         try:
             run(loaded.module, next(iter(source)), torch.device("cpu"), None)
         except FathometerError:
@@ -62,10 +65,10 @@ def sites(
             ) from error
     found = [
         {"name": site.name, **asdict(site), "width": int(pair.x.shape[1])}
-        for site, pair in seen.pairs.items()
+        for site, pair in record.pairs.items()
     ]
     if not found and not as_json:
-        called = ", ".join(site.name for site in seen.called[:8]) or "none"
+        called = ", ".join(site.name for site in record.called[:8]) or "none"
         raise InputError(f"no such site in {model}; the activation calls are: {called}", parameter="sites")
     shown = pd.DataFrame(found, columns=["name", "operator", "width"]).rename(columns={"name": "site"})
     print_result(found, TableView(shown.set_index("site"), f"{len(found)} sites of {model}"), as_json)

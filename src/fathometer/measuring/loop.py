@@ -38,19 +38,19 @@ class Loop:
     def __init__(
         self,
         network: nn.Module,
-        seen: Watch,
+        record: Watch,
         options: MeasureOptions,
         device: torch.device,
         journal: Journal | None,
         read: Callable[[Pairs], list[dict[str, float]]] | None = None,
     ) -> None:
-        self._network, self._seen, self._options = network, seen, options
+        self._network, self._record, self._options = network, record, options
         self._device, self._journal = device, journal
         self._read = read or partial(read_gauges, options.chosen_gauges)
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
             site = row.site
-            seen.site(site.module, site.operator, site.call, own=site.own)  # in the same order as then
+            record.site(site.module, site.operator, site.call, own=site.own)  # in the same order as then
         self._samples_read = 0
         self._first_nonfinite: int | None = None  # number of the first sample of this batch with NaN or inf
         self._passes = 0
@@ -64,7 +64,7 @@ class Loop:
             current = piece.batch
             pending += piece.samples
             if current < known:
-                self._seen.samples += piece.samples  # random positions depend on the place in the data
+                self._record.samples += piece.samples  # random positions depend on the place in the data
             else:
                 self._forward(piece)
             self._samples_read += piece.samples
@@ -83,7 +83,7 @@ class Loop:
 
     def _has_several_rows(self) -> bool:
         """Return whether a single input gave several samples, as the tokens of a text."""
-        return any(len(pair.x) > 1 for pair in self._seen.pairs.values())
+        return any(len(pair.x) > 1 for pair in self._record.pairs.values())
 
     def _forward(self, piece: Piece) -> None:
         options = self._options
@@ -108,7 +108,7 @@ class Loop:
 
     def _measure(self, number: int) -> None:
         """Read all gauges at all sites, and keep the values."""
-        pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) >= 2}
+        pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) >= 2}
         try:
             # The watch sees every call of a torch function: those of the gauges need not pass it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
@@ -132,16 +132,16 @@ class Loop:
             for (site, (_, y)), found in zip(pairs.items(), values, strict=True)
         ]
         if not rows and not self.finished:
-            raise _nothing_to_measure(self._seen, self._network)
-        self._seen.clear()
+            raise _nothing_to_measure(self._record, self._network)
+        self._record.clear()
         self._first_nonfinite = None
         self.finished.append(FinishedBatch(number, rows))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
 
 
-def _nothing_to_measure(seen: Watch, network: nn.Module) -> InputError:
-    known = ", ".join(site.name for site in seen.called[:8]) or "none"
+def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
+    known = ", ".join(site.name for site in record.called[:8]) or "none"
     recurrent = any(isinstance(module, nn.RNNBase) for module in network.modules())
     gates = "; gates inside nn.LSTM and nn.GRU cannot be seen" if recurrent else ""
     return InputError(

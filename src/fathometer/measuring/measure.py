@@ -110,7 +110,7 @@ def run_measurement(
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
         total = None if options.counts_tokens else _total(data, options)
-        seen = stack.enter_context(
+        record = stack.enter_context(
             watch(
                 network,
                 sites=options.sites,
@@ -121,10 +121,10 @@ def run_measurement(
             )
         )
         cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
-        loop = Loop(network, seen, options, where, log, read)
+        loop = Loop(network, record, options, where, log, read)
         measured, left_over = loop.run(cut, total, show)
         identity = _with_hashes(identity, *hashing.result())
-    for site, shapes in seen.unequal.items():
+    for site, shapes in record.unequal.items():
         warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
     if not loop.finished:
         raise _too_few(options, measured + left_over)

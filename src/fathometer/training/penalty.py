@@ -87,7 +87,7 @@ class AffinityPenalty:
             _Goal(repr(key), choose(plain, key, activations).wanted, value) for key, value in chosen
         ]
         self._unmet = list(self._goals)  # until one of their sites has been seen
-        self._seen: Watch | None = None
+        self._record: Watch | None = None
         self._samples = 0  # seen in earlier blocks
         self._stack = ExitStack()
         self._last: dict[str, Tensor] = {}
@@ -100,13 +100,13 @@ class AffinityPenalty:
 
     def clear(self) -> None:
         """Forget the forward passes since the last call."""
-        if self._seen is not None:
-            self._seen.clear()
+        if self._record is not None:
+            self._record.clear()
 
     def __enter__(self) -> AffinityPenalty:
-        if self._seen is not None:
+        if self._record is not None:
             raise InputError("this penalty is already watching; leave its `with` block first")
-        self._seen = self._stack.enter_context(
+        self._record = self._stack.enter_context(
             watch(
                 self._model,
                 sites=self._sites,
@@ -116,26 +116,26 @@ class AffinityPenalty:
                 gradients=True,
             )
         )
-        self._seen.samples = self._samples  # so that every step draws other positions
+        self._record.samples = self._samples  # so that every step draws other positions
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._seen is not None:
-            self._samples = self._seen.samples
-            self._seen.clear()  # pairs keep the graph of a step alive
-            self._seen = None
+        if self._record is not None:
+            self._samples = self._record.samples
+            self._record.clear()  # pairs keep the graph of a step alive
+            self._record = None
         self._stack.close()
 
     def __call__(self) -> Tensor:
         """Return the penalty of the forward passes since the last call, a tensor `[]`."""
-        if self._seen is None:
+        if self._record is None:
             raise InputError("expected a call of the penalty inside its `with` block, after a forward pass")
-        self._check_sites(self._seen)
+        self._check_sites(self._record)
         try:
-            graphless = self._seen.graphless
-            pairs = {site: pair for site, pair in self._seen.pairs.items() if len(pair.x) > 1}
+            graphless = self._record.graphless
+            pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) > 1}
         finally:
-            self._seen.clear()
+            self._record.clear()
         _check_pairs(pairs, graphless)
         self._warn_without_gradient(pairs)
         scores = self._scores(pairs)
@@ -186,15 +186,15 @@ class AffinityPenalty:
                 stacklevel=3,
             )
 
-    def _check_sites(self, seen: Watch) -> None:
+    def _check_sites(self, record: Watch) -> None:
         """Check that every choice has found a site, now or in an earlier pass, and that all have a score."""
-        if seen.unequal:
-            shapes = "; ".join(f"{name}: {shape}" for name, shape in seen.unequal.items())
+        if record.unequal:
+            shapes = "; ".join(f"{name}: {shape}" for name, shape in record.unequal.items())
             raise InputError(f"expected sites that keep the number of features, got {shapes}")
-        self._unmet = [goal for goal in self._unmet if not any(map(goal.wanted, seen.sites))]
-        if self._unmet and seen.samples > self._samples:
+        self._unmet = [goal for goal in self._unmet if not any(map(goal.wanted, record.sites))]
+        if self._unmet and record.samples > self._samples:
             what = "an activation call" if self._sites is None else f"a call of {self._unmet[0].name}"
-            called = ", ".join(site.name for site in seen.called) or "none"
+            called = ", ".join(site.name for site in record.called) or "none"
             raise InputError(f"sites: expected {what} in the forward pass, got {called}")
 
 

@@ -40,12 +40,12 @@ def test_blocks_of_torchvision(name: str, expected: dict[str, int]) -> None:
     side = 224 if name.startswith("vit") else 64
     with torch.device("meta"), torch.no_grad():  # shapes are enough
         net = load_model(f"torchvision:{name}", "none").module.eval()
-        with watch(net) as seen:
+        with watch(net) as record:
             net(torch.zeros(2, 3, side, side))
-    assert labels(list(seen.sites)) == expected
+    assert labels(list(record.sites)) == expected
     if name == "vit_b_16":
         whole = Block("encoder.layers.encoder_layer_0", "encoder_layer_0", 0, 1)
-        assert blocks_of(list(seen.sites))[0] == whole
+        assert blocks_of(list(record.sites))[0] == whole
 
 
 def test_many_equal_layers_are_put_together() -> None:
