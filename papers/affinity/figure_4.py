@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fathometer.compare import best_predictors, predictors
-from fathometer.models.torchvision_facts import torchvision_facts
+from fathometer.models import torchvision_facts
 from fathometer.report import plot_predictors
 from papers.affinity.census import (
     Census,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare import correlations
-from fathometer.models.torchvision_facts import torchvision_facts
+from fathometer.models import torchvision_facts
 from papers.affinity.census import Census, judged, network_item, take_census
 from papers.affinity.network_figures import plot_correlations
 from papers.affinity.printed_tables import METRICS, table_2

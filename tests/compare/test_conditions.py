@@ -18,7 +18,7 @@ from fathometer.compare import (
     robustness,
     signatures_over,
 )
-from fathometer.models.torchvision_facts import torchvision_year
+from fathometer.models.from_torchvision import torchvision_year
 from tests.compare.soundings import sounding
 
 

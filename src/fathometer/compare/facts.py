@@ -12,7 +12,7 @@ import pandas as pd
 
 from fathometer.compare.soundings import Soundings, by_name, short_name
 from fathometer.errors import InputError
-from fathometer.models.torchvision_facts import torchvision_facts, torchvision_family
+from fathometer.models.from_torchvision import torchvision_facts, torchvision_family
 
 NUMBERS = ("accuracy", "depth", "parameters", "gflops", "year")
 _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan")

@@ -1,4 +1,4 @@
-"""`torchvision:NAME`: image classifiers of torchvision, with its own preprocessing."""
+"""`torchvision:NAME`: image classifiers of torchvision, with its own preprocessing and facts about them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,34 @@ from typing import Any
 from torch import nn
 
 from fathometer.data import Inputs
-from fathometer.errors import InputError
+from fathometer.errors import InputError, MissingExtraError
 from fathometer.models.sources import Found, import_optional, no_weights, unknown_model
 
 _INCEPTIONS = ("googlenet", "inception_v3")
+_YEARS = {
+    "alexnet": 2012,
+    "convnext": 2022,
+    "densenet": 2016,
+    "efficientnet": 2019,
+    "efficientnet_v2": 2021,
+    "googlenet": 2014,
+    "inception_v3": 2015,
+    "maxvit": 2022,
+    "mnasnet": 2018,
+    "mobilenet_v2": 2018,
+    "mobilenet_v3": 2019,
+    "regnet": 2020,
+    "resnet": 2015,
+    "resnext": 2016,
+    "shufflenet_v2": 2018,
+    "squeezenet": 2016,
+    "swin": 2021,
+    "swin_v2": 2021,
+    "vgg": 2014,
+    "vit": 2020,
+    "wide_resnet": 2016,
+}
+"""Year of publication, by the beginning of the network's name; the longest that fits counts."""
 
 
 def load(name: str, weights: str | Path) -> Found:
@@ -74,3 +98,88 @@ def _entry(name: str, entries: Any, weights: str) -> Any:
             f"or {' or '.join(e.name for e in entries)}"
         )
     return entries[weights]
+
+
+def torchvision_weights(model: str) -> list[str]:
+    """List torchvision's names for the weights of a model; empty for other models."""
+    return [entry.name for entry in _weights_of(model)]
+
+
+def default_weights(model: str) -> str | None:
+    """Return the name of torchvision's default weights."""
+    entries = _weights_of(model)
+    return entries.DEFAULT.name if entries else None
+
+
+def torchvision_facts(model: str, weights: str) -> dict[str, float]:
+    """Return `parameters`, `gflops`, `year`, and the `accuracy` (top-1 on ImageNet-1K, %) of these weights.
+
+    Example:
+        >>> torchvision_facts("torchvision:resnet18", "IMAGENET1K_V1")
+        {'parameters': 11689512, 'gflops': 1.814, 'accuracy': 69.758, 'year': 2015}
+        >>> sorted(torchvision_facts("torchvision:resnet18", "none"))
+        ['gflops', 'parameters', 'year']
+    """
+    entries = _weights_of(model)
+    if not entries:
+        return {}
+    file = Path(weights).name
+    named = (e for e in entries if weights == e.name or e.url.endswith("/" + file))
+    entry = entries.DEFAULT if weights == "default" else next(named, None)
+    meta = (entry or entries.DEFAULT).meta
+    facts: dict[str, float] = {"parameters": meta["num_params"], "gflops": meta["_ops"]}
+    accuracy = meta["_metrics"].get("ImageNet-1K", {}).get("acc@1")
+    if entry is not None and accuracy is not None:
+        facts["accuracy"] = accuracy
+    year = torchvision_year(model)
+    return facts if year is None else {**facts, "year": year}
+
+
+def torchvision_family(model: str) -> str | None:
+    """Return the file of torchvision that builds it: `resnet`, `densenet`; none for other models.
+
+    Example:
+        >>> torchvision_family("torchvision:wide_resnet50_2")
+        'resnet'
+    """
+    models = _if_torchvision(model)
+    known = models is not None and _name(model) in models.list_models(module=models)
+    return models.get_model_builder(_name(model)).__module__.rpartition(".")[2] if known else None
+
+
+def torchvision_year(model: str) -> int | None:
+    """Return the year in which the architecture was first published, or none if it is not known here.
+
+    Example:
+        >>> torchvision_year("torchvision:efficientnet_v2_s"), torchvision_year("torchvision:wide_resnet50_2")
+        (2021, 2016)
+    """
+    name = _name(model) if model.startswith("torchvision:") else ""
+    return _YEARS.get(max((begin for begin in _YEARS if name.startswith(begin)), key=len, default=""))
+
+
+def depth_of(module: nn.Module) -> int:
+    """Count the convolutions and linear layers of a network, because torchvision's metadata have no depth.
+
+    Shortcuts and heads count, too: 21 for ResNet-18.
+    """
+    return sum(
+        isinstance(layer, nn.Linear | nn.Bilinear | nn.modules.conv._ConvNd) for layer in module.modules()
+    )
+
+
+def _weights_of(model: str) -> Any:
+    models = _if_torchvision(model)
+    return [] if models is None else models.get_model_weights(_name(model))
+
+
+def _name(model: str) -> str:
+    return model.partition(":")[2]
+
+
+def _if_torchvision(model: str) -> Any:
+    """Return `torchvision.models` if the model is one of them and torchvision is installed."""
+    try:
+        return _models() if model.startswith("torchvision:") else None
+    except MissingExtraError:
+        return None

@@ -13,9 +13,8 @@ from fathometer.data.files import contents_hash
 from fathometer.data.opening import inspect_data
 from fathometer.errors import InputError
 from fathometer.measuring.identity import code_hash
-from fathometer.models.from_torchvision import inputs_of_file
+from fathometer.models.from_torchvision import default_weights, inputs_of_file
 from fathometer.models.loading import SOURCES
-from fathometer.models.torchvision_facts import default_weights
 from fathometer.models.user_code import import_by_name
 from fathometer.survey.members import Member
 

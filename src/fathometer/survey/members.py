@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fathometer.errors import InputError, did_you_mean
 from fathometer.models import list_models
+from fathometer.models.from_torchvision import torchvision_weights
 from fathometer.models.loading import SOURCES
 from fathometer.models.sources import import_optional
-from fathometer.models.torchvision_facts import torchvision_weights
 from fathometer.models.user_code import import_by_name
 
 _LISTED = ("torchvision", "timm")  # sources that know all their names

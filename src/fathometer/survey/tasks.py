@@ -21,7 +21,7 @@ from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
 from fathometer.models import LoadedModel, load_model
-from fathometer.models.torchvision_facts import depth_of, torchvision_facts
+from fathometer.models.from_torchvision import depth_of, torchvision_facts
 from fathometer.results.sounding import Sounding
 from fathometer.survey.identity import code_identity, data_identity, model_identity
 from fathometer.survey.members import Member
