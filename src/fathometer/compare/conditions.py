@@ -19,7 +19,6 @@ from fathometer.compare.soundings import (
     aspects_of,
     by_name,
     comparable,
-    has_random_weights,
     labels_of,
     short_name,
     signatures,
@@ -163,22 +162,10 @@ def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, S
     found: dict[str, dict[str, Sounding]] = {}
     for network, trainings in networks.items():
         groups = list(trainings.values())
-        if over == "seed":
-            _check_seeds(network, groups)
         labels = labels_of([next(iter(group.values())) for group in groups], "weights")
         names = [network] if len(groups) == 1 else [f"{network}, {label}" for label in labels]
         found |= dict(zip(names, groups, strict=True))
     return found
-
-
-def _check_seeds(network: str, trainings: Sequence[Mapping[str, Sounding]]) -> None:
-    """Refuse seeds with different weights: they show more than the order of the data."""
-    seeds = [set(aspects_of(list(group.values()), "seed")) for group in trainings]
-    if len(trainings) == 1 or max(map(len, seeds)) > 1 or len(set.union(*seeds)) == 1:
-        return
-    drawn = all(has_random_weights(sounding) for group in trainings for sounding in group.values())
-    reason = "the seed also drew the weights" if drawn else "the weights differ with each seed"
-    raise InputError(f"{network}: {reason}; compare over weights instead", parameter="over")
 
 
 def _find_reference(reference: str, by_data: Mapping[str, Sounding]) -> str:
@@ -226,7 +213,8 @@ def _tables(
     found = {}
     for network, by_value in _by_condition(soundings, over, gauge, allow_mismatch).items():
         if len(by_value) < 2:
-            raise InputError(f"{network}: expected soundings that differ in {over}, got one")
+            hint = "; if the weights differ with the seed, compare over weights" if over == "seed" else ""
+            raise InputError(f"{network}: expected soundings that differ in {over}, got one{hint}")
         found[network] = _by_site(by_value, gauge), by_value
     return found
 

@@ -121,11 +121,6 @@ def plan_label(sounding: Sounding, what: str) -> str:
     return str(labels.get(what) or "") if isinstance(labels, Mapping) else ""
 
 
-def has_random_weights(sounding: Sounding) -> bool:
-    """Return whether the weights are random, drawn with the seed."""
-    return sounding.provenance.model.get("weights") == "none"
-
-
 def aspects_of(soundings: Sequence[Sounding], aspect: str) -> list[str]:
     """Describe one aspect of each. Data of the same name get their shape, or hash, where it differs."""
     words = [ASPECTS[aspect](sounding) for sounding in soundings]
@@ -198,10 +193,13 @@ def _equal(words: Sequence[Hashable]) -> list[list[int]]:
 
 def _with_seeds(words: Sequence[str], soundings: Sequence[Sounding]) -> list[str]:
     """Replace hashes of random weights by `seed 0`, `seed 1` if each seed drew its own weights."""
-    random = [index for index, sounding in enumerate(soundings) if has_random_weights(sounding)]
-    seeds = {index: f"seed {_setting(soundings[index], 'seed')}" for index in random}
+    seeds = {
+        index: f"seed {_setting(sounding, 'seed')}"
+        for index, sounding in enumerate(soundings)
+        if sounding.provenance.model.get("weights") == "none"
+    }
     drawn = {(words[index], seed) for index, seed in seeds.items()}
-    if not len(drawn) == len(set(seeds.values())) == len({words[index] for index in random}) > 1:
+    if not len(drawn) == len(set(seeds.values())) == len({words[index] for index in seeds}) > 1:
         return list(words)
     return [seeds.get(index, word) for index, word in enumerate(words)]
 
