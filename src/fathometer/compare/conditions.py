@@ -80,11 +80,11 @@ def signatures_over(
         gauge: the gauge to compare.
         allow_mismatch: also compare soundings that differ in other aspects, with a warning.
     """
-    tables = _tables(soundings, over, gauge, allow_mismatch)
-    if len(tables) != 1:
-        raise InputError(f"expected soundings of one network, got {', '.join(tables)}")
-    ((table, _),) = tables.values()
-    return table
+    networks = _by_condition(soundings, over, gauge, allow_mismatch)
+    if len(networks) != 1:
+        raise InputError(f"expected soundings of one network, got {', '.join(networks)}")
+    ((network, by_value),) = networks.items()
+    return _table(network, by_value, over, gauge)
 
 
 def robustness(
@@ -96,15 +96,15 @@ def robustness(
     `largest` difference between two of them at one site, and `batch_std`, the standard deviation over batches
     (the mean over sites and values), for comparison. `over` and `allow_mismatch` as in `signatures_over`.
     """
-    rows = {
-        network: {
+    rows = {}
+    for network, by_value in _by_condition(soundings, over, gauge, allow_mismatch).items():
+        table = _table(network, by_value, over, gauge)
+        rows[network] = {
             "values": len(table.columns),
             "std": float(table.std(axis=1, ddof=0).mean()),
             "largest": float((table.max(axis=1) - table.min(axis=1)).max()),
             "batch_std": float(np.mean([sounding.std(gauge).mean() for sounding in by_value.values()])),
         }
-        for network, (table, by_value) in _tables(soundings, over, gauge, allow_mismatch).items()
-    }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
 
 
@@ -206,22 +206,13 @@ def _by_condition(
     return found
 
 
-def _tables(
-    soundings: Soundings, over: str, gauge: str, allow_mismatch: bool
-) -> dict[str, tuple[pd.DataFrame, dict[str, Sounding]]]:
-    """Return the table site × value of each network, with its soundings by value."""
-    found = {}
-    for network, by_value in _by_condition(soundings, over, gauge, allow_mismatch).items():
-        if len(by_value) < 2:
-            hint = "; if the weights differ with the seed, compare over weights" if over == "seed" else ""
-            raise InputError(f"{network}: expected soundings that differ in {over}, got one{hint}")
-        found[network] = _by_site(by_value, gauge), by_value
-    return found
-
-
-def _by_site(named: Mapping[str, Sounding], gauge: str) -> pd.DataFrame:
-    sites = _one_architecture(named)
-    return pd.DataFrame(signatures(named, gauge), index=pd.Index(sites, name="site"))
+def _table(network: str, by_value: Mapping[str, Sounding], over: str, gauge: str) -> pd.DataFrame:
+    """Return site × value."""
+    if len(by_value) < 2:
+        hint = "; if the weights differ with the seed, compare over weights" if over == "seed" else ""
+        raise InputError(f"{network}: expected soundings that differ in {over}, got one{hint}")
+    sites = _one_architecture(by_value)
+    return pd.DataFrame(signatures(by_value, gauge), index=pd.Index(sites, name="site"))
 
 
 def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:

@@ -152,18 +152,24 @@ def listed(names: Sequence[str], limit: int = 8) -> str:
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
     names = [short_name(sounding) for sounding in soundings]
-    for what in ("data", "settings"):
-        names = _add_detail(names, soundings, partial(plan_label, what=what), ", ")
-    for aspect in ("data", "weights", "pooling", "samples", "seed"):
+    labels: list[Callable[[list[Sounding]], list[str]]] = [
+        *(partial(_plan_labels, what=what) for what in ("data", "settings")),
+        *(partial(labels_of, aspect=aspect) for aspect in ("data", "weights", "pooling", "samples", "seed")),
+    ]
+    for label in labels:
         for group in _equal(names):
-            labels = labels_of([soundings[index] for index in group], aspect)
-            if len(set(labels)) > 1:
-                for index, label in zip(group, labels, strict=True):
-                    names[index] += f", {label}"
+            found = label([soundings[index] for index in group])
+            if len(set(found)) > 1 and all(found):
+                for index, text in zip(group, found, strict=True):
+                    names[index] += f", {text}"
     for group in _equal(names):
         for number, index in enumerate(group[1:], 2):
             names[index] += f" #{number}"
     return names
+
+
+def _plan_labels(soundings: Sequence[Sounding], what: str) -> list[str]:
+    return [plan_label(sounding, what) for sounding in soundings]
 
 
 def _add_detail(
