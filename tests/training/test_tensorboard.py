@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from fathometer import MissingExtraError, Sounding, measure
+from fathometer import MissingExtraError, measure
 from fathometer.training import Probe, TensorBoardLog
 from fathometer.training.logs import scalars
 from tests.training.training import WATCHED, mlp
@@ -97,12 +97,3 @@ def test_without_tensorboard_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"'fathometer\[tensorboard\]'"):
         TensorBoardLog(tmp_path)
-
-
-def test_several_logs(tmp_path: Path) -> None:
-    seen: list[tuple[int, Sounding]] = []
-    with TensorBoardLog(tmp_path) as log:
-        probe = Probe(mlp(), WATCHED, log=[log, lambda step, sounding: seen.append((step, sounding))])
-        probe.step(0)
-    assert seen == [(0, probe.history.soundings[0])]
-    assert read(tmp_path).Tags()["scalars"]

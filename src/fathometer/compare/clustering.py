@@ -100,9 +100,9 @@ def cluster(distances: Distances, method: Method = "average") -> Clustering:
         raise InputError("expected at least two networks to cluster, got one; give more files")
     condensed = distances.condensed
     tree = linkage(condensed, method, optimal_ordering=True)
-    met = cophenet(tree)
-    known = len(condensed) > 1 and varies(condensed) and varies(met)
-    agreement = float(np.corrcoef(condensed, met)[0, 1]) if known else float("nan")
+    heights = cophenet(tree)
+    known = len(condensed) > 1 and varies(condensed) and varies(heights)
+    agreement = float(np.corrcoef(condensed, heights)[0, 1]) if known else float("nan")
     return Clustering(distances, method, tree, tuple(int(leaf) for leaf in leaves_list(tree)), agreement)
 
 

@@ -223,8 +223,8 @@ def _one_architecture(named: Mapping[str, Sounding]) -> list[str]:
     odd = []
     for name, own in sites.items():
         if own != usual:
-            apart = next(a or b for a, b in zip_longest(own, usual) if a != b)
-            odd.append(f"{name} has {len(own)} sites, first different at {apart[0]}")
+            different = next(a or b for a, b in zip_longest(own, usual) if a != b)
+            odd.append(f"{name} has {len(own)} sites, first different at {different[0]}")
     if odd:
         raise InputError(
             f"expected soundings of one architecture, with the same sites: {first} has {len(usual)}, but "

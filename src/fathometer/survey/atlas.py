@@ -122,9 +122,9 @@ def _sites(sounding: Sounding) -> list[dict[str, Any]]:
         {
             "site": site.name,
             "operator": site.operator,
-            "order": place,
+            "order": index,
             "width": int(rows[site.name]["d"]),
             **{gauge: rows[site.name][gauge] for gauge in sounding.gauges},
         }
-        for place, site in enumerate(sounding.sites)
+        for index, site in enumerate(sounding.sites)
     ]

@@ -92,9 +92,9 @@ def _matches(pattern: str, folder: Path) -> dict[str, str]:
     if source in _LISTED:
         return {name: name for name in _listed(pattern, source, rest)}
     if source in ("hf", "onnx"):
-        place = folder / Path(rest).expanduser()
-        if os.path.exists(place):
-            return {pattern: f"{source}:{place}"}
+        path = folder / Path(rest).expanduser()
+        if os.path.exists(path):
+            return {pattern: f"{source}:{path}"}
         if source == "onnx" or rest[:1] in "./~" or rest.endswith(".gguf"):
             raise InputError(f"{pattern}: no such file or folder; paths are relative to the plan")
         return {pattern: pattern}  # a name on the hub, which is known only when it is loaded

@@ -175,11 +175,11 @@ def _data(
                 raise InputError(f"{name}, [data]: {key}: {error}") from error
             found[key] = value
             continue
-        place = folder / Path(value).expanduser()
-        found[key] = str(place)
-        if value and os.path.exists(place):  # which takes any name, also one that is too long
+        target = folder / Path(value).expanduser()
+        found[key] = str(target)
+        if value and os.path.exists(target):  # which takes any name, also one that is too long
             continue
-        message = f"{name}, [data]: {key}: {value!r}: no such file or folder; {_nearby(place, value)}"
+        message = f"{name}, [data]: {key}: {value!r}: no such file or folder; {_nearby(target, value)}"
         if not preview:
             raise InputError(message)
         missing.append(key)
@@ -187,15 +187,15 @@ def _data(
     return found, tuple(missing)
 
 
-def _nearby(place: Path, value: str) -> str:
+def _nearby(target: Path, value: str) -> str:
     """Return what was probably meant."""
     try:
-        entries = [entry.name for entry in place.parent.iterdir()]
+        entries = [entry.name for entry in target.parent.iterdir()]
     except OSError:
         entries = []
     return (
         did_you_mean(value.partition(":")[0], ["random"])
-        or did_you_mean(place.name, entries, maximum=1)
+        or did_you_mean(target.name, entries, maximum=1)
         or "paths are relative to the plan"
     )
 

@@ -158,8 +158,8 @@ def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: 
             take_soundings(tasks, store, retry_failed, note)
         except StoreError as found:
             error = str(found)
-    told = dict.fromkeys(str(entry.message) for entry in caught if entry.category is UserWarning)
-    return Report(events, node, tuple(told), error)
+    messages = dict.fromkeys(str(entry.message) for entry in caught if entry.category is UserWarning)
+    return Report(events, node, tuple(messages), error)
 
 
 def _not_shared(place: str, node: str) -> str:

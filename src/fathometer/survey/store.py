@@ -201,10 +201,12 @@ class Store:
 
     def _set_aside(self, name: str, reason: str) -> None:
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
-        place = f"broken/{stem}-{now().replace(':', '')[:17]}-{uuid.uuid4().hex[:4]}.{ending}"
-        self.files.move(name, place)
+        new_name = f"broken/{stem}-{now().replace(':', '')[:17]}-{uuid.uuid4().hex[:4]}.{ending}"
+        self.files.move(name, new_name)
         self._names.clear()
-        warnings.warn(f"{self.files.path(name)}: moved to {place} and measured again: {reason}", stacklevel=4)
+        warnings.warn(
+            f"{self.files.path(name)}: moved to {new_name} and measured again: {reason}", stacklevel=4
+        )
 
 
 def _lock(task: Task) -> str:

@@ -97,8 +97,8 @@ class Metrics:
             if isinstance(number, Tensor):
                 self._on_gpu.append((name, step))
         if len(self._on_gpu) - self._stacked >= _MANY:
-            for places, numbers in self._stacks(self._on_gpu[self._stacked :]):
-                self._put(places, numbers.unbind())
+            for keys, numbers in self._stacks(self._on_gpu[self._stacked :]):
+                self._put(keys, numbers.unbind())
             self._stacked = len(self._on_gpu)
 
     def restore(self, rows: Iterable[tuple[int, str, float]]) -> None:
@@ -109,22 +109,22 @@ class Metrics:
 
     def fetch(self) -> dict[str, dict[int, float]]:
         """Return all numbers, also those that are still on a GPU."""
-        for places, numbers in self._stacks(self._on_gpu):
-            self._put(places, map(float, numbers.tolist()))
+        for keys, numbers in self._stacks(self._on_gpu):
+            self._put(keys, map(float, numbers.tolist()))
         self._on_gpu, self._stacked = [], 0
         return self._columns  # type: ignore[return-value]
 
-    def _stacks(self, places: Sequence[tuple[str, int]]) -> list[tuple[list[tuple[str, int]], Tensor]]:
-        """Stack the tensors at these places, those of each device and dtype together."""
+    def _stacks(self, keys: Sequence[tuple[str, int]]) -> list[tuple[list[tuple[str, int]], Tensor]]:
+        """Stack the tensors with these keys, those of each device and dtype together."""
         alike: dict[tuple[torch.device, torch.dtype], dict[tuple[str, int], Tensor]] = {}
-        for name, step in places:
+        for name, step in keys:
             number = self._columns[name][step]
             if isinstance(number, Tensor):  # it may have been replaced by a number
                 alike.setdefault((number.device, number.dtype), {})[name, step] = number
         return [(list(found), torch.stack(list(found.values()))) for found in alike.values()]
 
-    def _put(self, places: Sequence[tuple[str, int]], numbers: Iterable[float | Tensor]) -> None:
-        for (name, step), number in zip(places, numbers, strict=True):
+    def _put(self, keys: Sequence[tuple[str, int]], numbers: Iterable[float | Tensor]) -> None:
+        for (name, step), number in zip(keys, numbers, strict=True):
             self._columns[name][step] = number
 
 
