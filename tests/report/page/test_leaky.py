@@ -112,16 +112,16 @@ def test_statements_are_those_of_the_library(depths: LeakySweep, page: Page) -> 
     siblings = [other.path for other in depths.siblings(run)]
     assert len(siblings) == 2  # 1 and 5 of the same seed; a plain ResNet has no energies
     statements = check_all(run.path, run.gamma0, siblings)
-    assert [row[0] for row in rows] == [statement.name for statement in statements]
-    assert "Proposition 5" in " ".join(row[0] for row in rows)
-    for (_, text, holds, left, _, slack), statement in zip(rows, statements, strict=True):
-        assert data["texts"][text] == [statement.claim, statement.how, statement.note]
-        assert holds == statement.holds
-        for shown, value in ((left, statement.left), (slack, statement.slack)):
-            assert shown == ("∞" if math.isinf(value) else pytest.approx(value, rel=1e-4, abs=1e-9))
-    for name, _, count, held, _ in data["statements"]:
-        same = [row for each in data["runs"] for row in each["theory"] if row[0] == name]
-        assert (len(same), sum(row[2] for row in same)) == (count, held)
+    assert "Proposition 5" in " ".join(row["name"] for row in rows)
+    for row, statement in zip(rows, statements, strict=True):
+        for name in ("name", "claim", "how", "note", "holds"):
+            assert row[name] == getattr(statement, name)
+        for name in ("left", "slack"):
+            value = getattr(statement, name)
+            assert row[name] == ("∞" if math.isinf(value) else pytest.approx(value, rel=1e-4, abs=1e-9))
+    for total in data["statements"]:
+        same = [row for each in data["runs"] for row in each["theory"] if row["name"] == total["name"]]
+        assert (len(same), sum(row["holds"] for row in same)) == (total["networks"], total["holds"])
 
 
 def test_the_bottleneck_is_where_the_cost_of_identity_is_least(depths: LeakySweep, page: Page) -> None:

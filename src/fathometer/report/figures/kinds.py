@@ -157,20 +157,6 @@ KINDS = {
 }
 
 
-class LeakyFigure(NamedTuple):
-    """How to draw a figure.
-
-    Attributes:
-        draw: takes a sweep and `columns`; raises an InputError that says what the sweep lacks.
-        needs: which networks the sweep must hold.
-        alone: whether a single run can show it.
-    """
-
-    draw: Callable[..., Figure]
-    needs: str
-    alone: bool = False
-
-
 class LeakyFigures(NamedTuple):
     """What a sweep can show.
 
@@ -183,39 +169,35 @@ class LeakyFigures(NamedTuple):
     reasons: dict[str, str]
 
 
-_DEPTHS = "two or more L̃ > 0, all else but seeds the same"
-_ONE = "any network; that with L̃ nearest 7 and the lowest seed is shown"
-_SCHEMES = "equidistant and other steps with the same L and seeds"
-
-FIGURES = {
-    "1a": LeakyFigure(leaky.plot_dimensions, _DEPTHS),
-    "1b": LeakyFigure(leaky.plot_spectra, _ONE, alone=True),
-    "1c": LeakyFigure(leaky.plot_energies, f"{_ONE}, L̃ > 0", alone=True),
-    "2a": LeakyFigure(leaky_schemes.plot_errors, f"{_SCHEMES}; test samples"),
-    "2b": LeakyFigure(leaky_schemes.plot_steps, "a network with adaptive steps"),
-    "2c": LeakyFigure(leaky_schemes.plot_plane, "two schemes with the same L and seed"),
-    "3": LeakyFigure(leaky.plot_bounded, _DEPTHS),
-    "affinity": LeakyFigure(leaky.plot_affinity, _ONE, alone=True),
+PICTURES: dict[str, Callable[..., Figure]] = {
+    "1a": leaky.plot_dimensions,
+    "1b": leaky.plot_spectra,
+    "1c": leaky.plot_energies,
+    "2a": leaky_schemes.plot_errors,
+    "2b": leaky_schemes.plot_steps,
+    "2c": leaky_schemes.plot_plane,
+    "3": leaky.plot_bounded,
+    "affinity": leaky.plot_affinity,
+    "ranks": leaky.plot_ranks,
+    "training": leaky.plot_training,
+    "projection": leaky_schemes.plot_projection,
 }
+"""Of Leaky ResNets. Each takes a sweep and `columns`; an InputError says what the sweep lacks."""
+FIGURES = tuple(PICTURES)[:8]
 """By the paper's numbers, and `affinity`."""
-
-PICTURES = FIGURES | {
-    "ranks": LeakyFigure(leaky.plot_ranks, _ONE, alone=True),
-    "training": LeakyFigure(leaky.plot_training, "any network", alone=True),
-    "projection": LeakyFigure(leaky_schemes.plot_projection, _ONE, alone=True),
-}
-"""These, and others that are not in the paper."""
+OF_ONE_RUN = ("1b", "1c", "affinity", "ranks", "training", "projection")
+"""Of a sweep, these show the network with L̃ nearest 7 and the lowest seed, or all networks (`training`)."""
 
 
 def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 2) -> Figure:
     """Draw one of `PICTURES`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
     if kind not in PICTURES:
         raise InputError(f"expected one of {', '.join(PICTURES)}, got {kind!r}")
-    picture = PICTURES[kind]
-    if isinstance(results, LeakyRun) and not picture.alone:
-        alone = ", ".join(name for name, other in PICTURES.items() if other.alone)
-        raise InputError(f"{kind} needs a sweep ({picture.needs}), got one run, which can show {alone}")
-    return picture.draw(results, columns=columns)
+    if isinstance(results, LeakyRun) and kind not in OF_ONE_RUN:
+        raise InputError(
+            f"{kind} compares the networks of a sweep, got one run, which can show {', '.join(OF_ONE_RUN)}"
+        )
+    return PICTURES[kind](results, columns=columns)
 
 
 def usual_picture(sweep: LeakySweep) -> str:
@@ -233,9 +215,9 @@ def leaky_figures(sweep: LeakySweep, *, columns: Columns = 2) -> LeakyFigures:
     require_matplotlib()
     figures: dict[str, Figure] = {}
     reasons: dict[str, str] = {}
-    for name, figure in FIGURES.items():
+    for name in FIGURES:
         try:
-            figures[name] = figure.draw(sweep, columns=columns)
+            figures[name] = PICTURES[name](sweep, columns=columns)
         except FathometerError as error:
             reasons[name] = str(error)
     return LeakyFigures(figures, reasons)

@@ -1,4 +1,4 @@
-"""What all figures share: widths and type sizes for print, colours for all readers, names as plain text.
+"""What all figures share: widths and type sizes for print, colour-blind-safe colours, names as plain text.
 
 Every `plot_…` runs inside `print_style`, and its figure is drawn and saved inside it: the matplotlib settings
 of the caller are neither used nor changed.
@@ -159,7 +159,8 @@ def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **se
 
 def title_left(axes: Axes, name: object, inches: float, **settings: Any) -> None:
     """Write a title at the left, shortened to so many inches."""
-    axes.set_title(plain_text(name, letters_in(inches, 8)), loc="left", **settings)
+    letters = max(int(inches / (8 * _PER_LETTER)) - 1, 5)
+    axes.set_title(plain_text(name, letters), loc="left", **settings)
 
 
 def panel_figure(
@@ -197,15 +198,9 @@ def label_of(gauge: str) -> str:
 
 
 def width_of(text: str, size: float = NOTE_SIZE) -> float:
-    """Estimate how many inches a text takes; of a formula only the letters count."""
-    shown = re.sub(r"\\(?=\$)|(?<!\\)\$|[{}^]|\\(tilde|mathcal)", "", text)
-    shown = re.sub(r"\\[a-zA-Z]+", "x", shown)
-    return len(shown) * size * _PER_LETTER
-
-
-def letters_in(inches: float, size: float = NOTE_SIZE) -> int:
-    """Estimate how many letters fit into a line so long, for `plain`."""
-    return max(int(inches / (size * _PER_LETTER)) - 1, 5)
+    """Estimate how many inches a text takes; a command of a formula counts as a letter."""
+    shown = re.sub(r"\\[a-zA-Z]+", "x", text)
+    return len(re.sub(r"[\\${}^]", "", shown)) * size * _PER_LETTER
 
 
 def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:

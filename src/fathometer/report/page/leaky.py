@@ -39,6 +39,7 @@ MAX_SPECTRA = 12
 MAX_SAMPLES = 20
 """So many samples are followed through the plane."""
 
+_STATEMENT = ["name", "claim", "how", "note", "holds", "left", "right", "slack"]
 CLEAR_GAP = 2.0
 """Below, the singular values after the bottleneck rank are too near for a bottleneck."""
 
@@ -85,10 +86,9 @@ def leaky_page(runs: RunOrSweep, title: str | None = None) -> Page:
 def _view_data(
     runs: Sequence[LeakyRun], rows: pd.DataFrame, statements: Sequence[Sequence[Statement]], first: int
 ) -> dict[str, Any]:
-    texts: list[list[str]] = []  # claims, how each was decided, notes: many networks share them
     varied = _varied(rows)
     return {
-        "runs": [run_data(run, found, texts) for run, found in zip(runs, statements, strict=True)],
+        "runs": [run_data(run, found) for run, found in zip(runs, statements, strict=True)],
         "first": first,
         "critical": CRITICAL,
         "names": NAMES,
@@ -99,16 +99,12 @@ def _view_data(
             "run": [asdict(panel) for panel in RUN_PANELS],
             "sweep": [asdict(panel) for panel in SWEEP_PANELS],
         },
-        "statements": _over_the_sweep(statements, texts) if len(runs) > 1 else [],
-        "texts": texts,
+        "statements": _over_the_sweep(statements) if len(runs) > 1 else [],
     }
 
 
-def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[str]]) -> dict[str, Any]:
-    """Return one network: its measures along p, its training, its paths in a plane, the statements.
-
-    New texts of statements are added to `texts`, and referred to by their place.
-    """
+def run_data(run: LeakyRun, statements: Sequence[Statement]) -> dict[str, Any]:
+    """Return one network: its measures along p, its training, its paths in a plane, the statements."""
     measures, along = run.measure(warn=False), leaky_path_table(run)
     count = min(MAX_SAMPLES, run.path.representations.shape[-1])
     return {
@@ -124,10 +120,7 @@ def run_data(run: LeakyRun, statements: Sequence[Statement], texts: list[list[st
         "weight_spectra": None if measures.weight_spectra is None else _spectra(measures.weight_spectra),
         "path": _plane(project_paths([run])),
         "samples": _plane(sample_paths(run.path, range(count))),
-        "theory": [
-            [each.name, _text(each, texts), each.holds, *map(_side, (each.left, each.right, each.slack))]
-            for each in statements
-        ],
+        "theory": [{name: _side(getattr(each, name)) for name in _STATEMENT} for each in statements],
     }
 
 
@@ -228,25 +221,20 @@ def _plane(plane: Projection) -> dict[str, Any]:
     return axes | {"explained": list(plane.explained)}
 
 
-def _over_the_sweep(every: Sequence[Sequence[Statement]], texts: list[list[str]]) -> list[list[Any]]:
-    """Return for each statement its name and text, how many were checked and hold, the slack."""
-    found: dict[str, list[Statement]] = {}
-    for statements in every:
-        for statement in statements:
-            found.setdefault(statement.name, []).append(statement)
-    rows = []
-    for name, same in found.items():
-        least = _side(min(each.slack for each in same))
-        rows.append([name, _text(same[0], texts), len(same), sum(each.holds for each in same), least])
-    return rows
-
-
-def _text(statement: Statement, texts: list[list[str]]) -> int:
-    """Return the place of a statement's text, which is added if it is new."""
-    text = [statement.claim, statement.how, statement.note]
-    if text not in texts:
-        texts.append(text)
-    return texts.index(text)
+def _over_the_sweep(every: Sequence[Sequence[Statement]]) -> list[dict[str, Any]]:
+    """Return for each statement how often it was checked and holds, and the lowest slack."""
+    table = pd.DataFrame([vars(each) for statements in every for each in statements], columns=_STATEMENT)
+    groups = table.groupby("name", sort=False)
+    found = pd.DataFrame(
+        {
+            "claim": groups["claim"].first(),
+            "networks": groups.size(),
+            "holds": groups["holds"].sum(),
+            "slack": groups["slack"].min(),
+        }
+    )
+    rows = found.reset_index().to_dict("records")
+    return [{str(key): _side(value) for key, value in row.items()} for row in rows]
 
 
 def _side(value: Any) -> Any:

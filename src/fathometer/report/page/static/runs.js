@@ -151,13 +151,12 @@ Views.runs = class {
       return;
     }
     const heads = [["holds"], ["statement"], ["left", 1], ["right", 1], ["slack", 1]];
-    const rows = run.theory.map(([name, text, holds, ...sides]) => {
-      const [claim, how, note] = this.data.texts[text];
+    const rows = run.theory.map(({ name, claim, how, note, holds, left, right, slack }) => {
       const statement = make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim),
         make("details", {}, make("summary", {}, "how this was checked"), make("div", {}, how), note ? make("div", {}, note) : null));
-      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...sides.map(numberCell)];
+      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...[left, right, slack].map(numberCell)];
     });
-    const held = run.theory.filter(([, , holds]) => holds).length;
+    const held = run.theory.filter(({ holds }) => holds).length;
     this.statements.replaceChildren(
       make("p", { class: "note" }, `${held} of ${run.theory.length} hold. The slack is the margin, negative where a statement fails.`),
       tableOf(heads, rows, "The paper's statements").figure);
@@ -166,9 +165,8 @@ Views.runs = class {
   /** How often each statement holds, and with which slack at least. */
   overall() {
     const heads = [["statement"], ["networks", 1], ["holds in", 1], ["lowest slack", 1]];
-    const rows = this.data.statements.map(([name, text, count, held, least]) => [
-      make("td", { class: "told" }, make("strong", {}, name), make("div", {}, this.data.texts[text][0])),
-      numberCell(count), numberCell(held), numberCell(least)]);
+    const rows = this.data.statements.map(({ name, claim, networks, holds, slack }) => [
+      make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim)), ...[networks, holds, slack].map(numberCell)]);
     return tableOf(heads, rows, "The paper's statements over the sweep", "statements").figure;
   }
 
@@ -193,7 +191,7 @@ Views.runs = class {
       numberCell(i + 1),
       ...designs.map((name) => (isNumber(name) ? numberCell(table[name][i]) : make("td", {}, String(table[name][i] ?? "–")))),
       ...Object.keys(shown).map((name) => numberCell(table[name][i])),
-      make("td", {}, run.theory.length ? `${run.theory.filter(([, , holds]) => holds).length} of ${run.theory.length}`
+      make("td", {}, run.theory.length ? `${run.theory.filter(({ holds }) => holds).length} of ${run.theory.length}`
         : table.diverged[i] ? "diverged" : "–"),
     ]);
     const { figure, body } = tableOf(heads, rows, "All networks", "networks");
