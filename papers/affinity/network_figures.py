@@ -17,12 +17,12 @@ from fathometer.report import (
     NOTE_SIZE,
     SMALL_SIZE,
     column_figure,
+    extend_to_one,
     for_print,
     legend_above,
     look,
     plain_text,
     point_size,
-    reach_one,
     signature_table,
 )
 from papers.roles import kinds_of
@@ -108,7 +108,7 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
         title = f"{plain_text(name, 26)}\n± {np.nanmean(std):.4f} over batches"
         axes.set_title(title, fontsize=NOTE_SIZE, pad=4 + 6.5 * lines)
         axes.locator_params(axis="x", integer=True, nbins=5)
-    reach_one(grid[0, 0], "affinity")  # which all share
+    extend_to_one(grid[0, 0], "affinity")  # which all share
     for axes in grid.flat[len(soundings) :]:
         axes.set_visible(False)
     figure.supxlabel("site")

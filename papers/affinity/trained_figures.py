@@ -15,12 +15,12 @@ from fathometer.report import (
     RED,
     SCALE,
     column_figure,
+    extend_to_one,
     for_print,
     legend_above,
     look,
     note_below,
     plain_text,
-    reach_one,
 )
 from papers.images.ensembles import Ensemble, Scores
 
@@ -53,7 +53,7 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
         below.set_xlabel("site, in order of depth")
     grid[0, 0].set_ylabel("share of sites")
     grid[1, 0].set_ylabel("affinity score")
-    reach_one(grid[1, 0], "affinity")
+    extend_to_one(grid[1, 0], "affinity")
     legend_above(figure, _role_handles())
     note_below(figure, ["above: all seeds together", "below: mean ± std over seeds"], "; ")
     return figure
@@ -96,7 +96,7 @@ def plot_training(before: Scores, after: Scores) -> Figure:
     for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
         left.errorbar(_sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **look(number))
     left.set_ylabel("affinity score")
-    reach_one(left, "affinity")
+    extend_to_one(left, "affinity")
     change = after - before
     for row in change:
         right.plot(_sites(change), row, color=GREY, linewidth=0.5)
@@ -124,7 +124,7 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
     for axes, group in zip(above, groups.values(), strict=True):
         _along(axes, group)
         axes.set_title(plain_text(group.title))
-    reach_one(above[0], "affinity")
+    extend_to_one(above[0], "affinity")
     above[0].set_ylabel("affinity score")
     left, right = bottom.subplots(1, 2)
     depths = list(groups)

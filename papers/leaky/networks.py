@@ -22,7 +22,7 @@ from fathometer.leaky import (
     sweep,
 )
 from fathometer.progress import progress_bar
-from fathometer.report import usual_run
+from fathometer.report import default_run
 from papers.files import in_threads
 from papers.item import Item, RunContext, Scale
 
@@ -104,7 +104,7 @@ def shown_schemes(context: RunContext) -> LeakySweep:
 
 def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
     """Select the networks of Figures 1b and 1c: L̃ nearest 7, every seed."""
-    depth = usual_run(networks).design.effective_depth
+    depth = default_run(networks).design.effective_depth
     found = [run for run in networks.trained if run.design.effective_depth == depth]
     return sorted(found, key=lambda run: run.design.seed)
 

@@ -14,7 +14,7 @@ from fathometer import History, Sounding
 from fathometer.leaky import grid
 from fathometer.report.page.items import Page
 from fathometer.report.page.leaky import leaky_page
-from fathometer.report.page.networks import atlas_page, several_page
+from fathometer.report.page.networks import atlas_page, comparison_page
 from fathometer.report.page.sounding import history_page, sounding_page
 from fathometer.results.history import metrics_frame
 from tests.browser.conftest import OpenPage, overflow
@@ -58,7 +58,7 @@ def leaky() -> Page:
 
 PAGES: dict[str, Callable[[], Page]] = {
     "sounding": lambda: sounding_page(networks()[SCRIPT]),
-    "several": lambda: several_page(networks(), facts()),
+    "several": lambda: comparison_page(networks(), facts()),
     "atlas": lambda: atlas_page(networks(), facts()),
     "history": history,
     "leaky": leaky,

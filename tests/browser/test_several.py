@@ -11,7 +11,7 @@ import pytest
 from fathometer import Sounding
 from fathometer.compare import dtw_path
 from fathometer.report.page.items import Page, Section
-from fathometer.report.page.networks import overlay_view, several_page
+from fathometer.report.page.networks import comparison_page, overlay_view
 from tests.browser.conftest import OpenPage
 from tests.compare.soundings import sounding
 
@@ -50,7 +50,7 @@ def whole(names: tuple[str, ...] = ("a", "b", "c", "d")) -> Page:
         },
         index=list(names),
     )
-    return several_page(named, facts)
+    return comparison_page(named, facts)
 
 
 def ready(tab: Tab, *parts: str) -> None:

@@ -156,10 +156,10 @@ def plot(
 def _kinds_of(results: Results) -> tuple[str, tuple[str, ...], str]:
     """Return what the results are, the kinds of figures that there are of them, and the default."""
     from fathometer.leaky import LeakySweep
-    from fathometer.report.figures.kinds import KINDS, PICTURES, usual_kind, usual_picture
+    from fathometer.report.figures.kinds import KINDS, PICTURES, default_kind, default_picture
 
     if isinstance(results, LeakySweep):
-        return "a leaky run", tuple(PICTURES), usual_picture(results)
+        return "a leaky run", tuple(PICTURES), default_picture(results)
     if isinstance(results, dict):
-        return "soundings", tuple(KINDS), usual_kind(results)
+        return "soundings", tuple(KINDS), default_kind(results)
     return "a history", ("history",), "history"

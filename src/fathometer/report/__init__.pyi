@@ -22,11 +22,11 @@ from .figures.pairs import plot_alignment as plot_alignment
 from .figures.pairs import plot_difference as plot_difference
 from .figures.pairs import plot_history as plot_history
 from .figures.pairs import plot_path as plot_path
+from .figures.soundings import extend_to_one as extend_to_one
 from .figures.soundings import plot_overlay as plot_overlay
 from .figures.soundings import plot_signature as plot_signature
 from .figures.soundings import plot_strip as plot_strip
 from .figures.soundings import point_size as point_size
-from .figures.soundings import reach_one as reach_one
 from .figures.style import BLUE as BLUE
 from .figures.style import DARK as DARK
 from .figures.style import GREEN as GREEN
@@ -50,12 +50,12 @@ from .figures.style import plain_text as plain_text
 from .figures.style import print_style as print_style
 from .figures.style import require_matplotlib as require_matplotlib
 from .figures.style import save_figure as save_figure
-from .leaky_tables import bottleneck_stretches as bottleneck_stretches
+from .leaky_tables import bottleneck_intervals as bottleneck_intervals
+from .leaky_tables import default_run as default_run
 from .leaky_tables import depth_table as depth_table
 from .leaky_tables import error_table as error_table
 from .leaky_tables import leaky_path_table as leaky_path_table
 from .leaky_tables import network_row as network_row
-from .leaky_tables import usual_run as usual_run
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table
 from .tables import branch_table as branch_table

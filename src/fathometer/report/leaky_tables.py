@@ -20,10 +20,10 @@ from fathometer.leaky.theory import Statement, check_all
 from fathometer.report.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY_BLUE
 
 RunOrSweep: TypeAlias = LeakySweep | LeakyRun
-"""A run, or a sweep from which `usual_run` takes one."""
+"""A run, or a sweep from which `default_run` takes one."""
 Axis: TypeAlias = Literal["linear", "unit", "log", "symlog"]
 
-USUAL_DEPTH = 7.0  # L̃ of Figure 1b
+DEFAULT_DEPTH = 7.0  # L̃ of Figure 1b
 LINEAR = 5.0  # dimensions up to which an axis is linear; beyond, it is logarithmic
 DECADES = 4  # of singular values shown below the largest
 
@@ -108,14 +108,14 @@ SWEEP_PANELS = (DIMENSIONS, ERRORS, IN_BOTTLENECK, LENGTHS, MOMENTA)
 """Of the networks of a sweep. Bars reach from the column's `_min` to its `_max`, where it has these."""
 
 
-def usual_run(results: RunOrSweep) -> LeakyRun:
+def default_run(results: RunOrSweep) -> LeakyRun:
     """Return the run with L̃ nearest 7 (the greater of two), the lowest seed, and the most layers."""
     if isinstance(results, LeakyRun):
         return results
 
     def order(run: LeakyRun) -> tuple[float, ...]:
         depth = run.design.effective_depth
-        return abs(depth - USUAL_DEPTH), -depth, run.design.seed, -run.design.layers
+        return abs(depth - DEFAULT_DEPTH), -depth, run.design.seed, -run.design.layers
 
     return min(results.trained, key=order)
 
@@ -159,12 +159,12 @@ def leaky_path_table(run: LeakyRun) -> pd.DataFrame:
     return measures.points.join(measures.layers.drop(columns="p"))
 
 
-def bottleneck_stretches(points: pd.DataFrame) -> list[tuple[float, float]]:
+def bottleneck_intervals(points: pd.DataFrame) -> list[tuple[float, float]]:
     """Return where p is in the bottleneck, as intervals that end half-way to the points outside it.
 
     Example:
         >>> points = pd.DataFrame({"p": [0, 0.25, 0.5, 0.75, 1], "cost_of_identity": [9, 3.2, 3.0, 5, 9]})
-        >>> bottleneck_stretches(points)
+        >>> bottleneck_intervals(points)
         [(0.125, 0.625)]
     """
     p, cost = points["p"].to_numpy(float), points["cost_of_identity"].to_numpy(float)

@@ -20,6 +20,6 @@ def number(value: float) -> str:
     return f"{value:.{1 if size >= 100 else 3}f}"
 
 
-def in_words(gauge: str) -> str:
+def gauge_label(gauge: str) -> str:
     """Return the name of a gauge for reading: `affinity score`, `stable rank x`."""
     return "affinity score" if gauge == "affinity" else gauge.replace("_", " ")

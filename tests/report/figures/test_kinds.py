@@ -11,7 +11,7 @@ import pytest
 from fathometer import InputError
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
-from fathometer.report.figures.kinds import KINDS, PlotOptions, draw_soundings, usual_kind
+from fathometer.report.figures.kinds import KINDS, PlotOptions, default_kind, draw_soundings
 from fathometer.report.tables import year_table
 from tests.report.figures.drawn import fits, network, texts
 
@@ -77,10 +77,10 @@ def test_figures_of_activations_fit(columns: Any) -> None:
 
 
 def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None:
-    assert usual_kind({"a": MANY["net0-a"]}) == "signature"
-    assert usual_kind(FEW) == "overlay"
-    assert usual_kind(MANY) == "distances"
-    assert usual_kind(PATHS) == "path"
+    assert default_kind({"a": MANY["net0-a"]}) == "signature"
+    assert default_kind(FEW) == "overlay"
+    assert default_kind(MANY) == "distances"
+    assert default_kind(PATHS) == "path"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from fathometer.leaky.schemes import (
     seed_differences,
 )
 from fathometer.report import (
+    default_run,
     depth_table,
     leaky_figures,
     plot_bounded,
@@ -28,9 +29,8 @@ from fathometer.report import (
     plot_plane,
     plot_spectra,
     plot_steps,
-    usual_run,
 )
-from fathometer.report.figures.kinds import FIGURES, OF_ONE_RUN, PICTURES, usual_picture
+from fathometer.report.figures.kinds import FIGURES, OF_ONE_RUN, PICTURES, default_picture
 from tests.leaky.networks import SHORT, SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
@@ -104,7 +104,7 @@ def test_figure_3_shows_lengths_and_momenta(depths: LeakySweep) -> None:
 
 
 def test_figure_1b_has_a_line_for_each_singular_value(depths: LeakySweep) -> None:
-    run = usual_run(depths)
+    run = default_run(depths)
     assert (run.design.effective_depth, run.design.seed) == (5.0, 0)
     left, right = plot_spectra(depths).axes
     measures = run.measures
@@ -278,13 +278,13 @@ def test_training_curves_are_the_history(depths: LeakySweep) -> None:
 
 
 def test_what_a_sweep_shows_first_and_what_a_run_cannot(depths: LeakySweep, schemes: LeakySweep) -> None:
-    assert usual_picture(depths) == "1a"
-    assert usual_picture(schemes) == "2a"
-    assert usual_picture(replace(depths, runs=depths.runs[:1])) == "1c"
+    assert default_picture(depths) == "1a"
+    assert default_picture(schemes) == "2a"
+    assert default_picture(replace(depths, runs=depths.runs[:1])) == "1c"
     (dots,) = depths.runs[0].plot("projection").axes[0].collections
     assert_allclose(np.asarray(dots.get_offsets()), project_paths([depths.runs[0]]).paths[0])
     plain = replace(depths.runs[0], design=replace(SMALL, effective_depth=0.0))
-    assert usual_picture(replace(depths, runs=(plain,))) == "1b"
+    assert default_picture(replace(depths, runs=(plain,))) == "1b"
     assert lines(depths.plot().axes[0]).keys() == lines(plot_dimensions(depths).axes[0]).keys()
     with pytest.raises(InputError, match=r"3 compares .* one run, which can show 1b, 1c"):
         depths.runs[0].plot("3")

@@ -13,7 +13,7 @@ from fathometer import InputError
 from fathometer.report.page.charts import atlas_charts
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Page, Section, View
-from fathometer.report.page.networks import atlas_data, atlas_page, facts_beside
+from fathometer.report.page.networks import atlas_data, atlas_page, facts_table
 from tests.compare.soundings import sounding
 from tests.report.page.test_several import compiled, facts_for, networks, unpacked
 
@@ -60,7 +60,7 @@ def test_facts_and_families_come_along() -> None:
     facts = facts_for(named).drop("net3").astype({"year": float})
     facts.loc["net1", "year"] = np.nan
     facts.loc["net0", "family"] = "mine"
-    data = atlas_data(named, facts_beside(named, facts))
+    data = atlas_data(named, facts_table(named, facts))
     assert data["facts"] == ["accuracy", "parameters", "year"]
     assert list(data["families"]) == ["even", "mine", "odd"]
     assert [record["family"] for record in data["networks"]] == ["mine", "odd", "even", None]
@@ -85,7 +85,7 @@ def test_three_hundred_networks_fit_ten_megabytes() -> None:
         one, sites=sites, records=one.records.assign(site=one.records["site"].map(longer)), provenance=facts
     )
     named = {"network": one}
-    data = atlas_data(named, facts_beside(named, pd.DataFrame({"family": []})))
+    data = atlas_data(named, facts_table(named, pd.DataFrame({"family": []})))
     (record,) = data["networks"]
     whole = {**data, "networks": [{**record, "name": f"network {i}"} for i in range(300)]}
     page = Page("Atlas", "", (Section("", (View("atlas", whole, atlas_charts()),)),))

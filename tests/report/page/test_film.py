@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from fathometer.capture.sites import Site
 from fathometer.report.page.charts import film_charts
 from fathometer.report.page.document import html
-from fathometer.report.page.items import View, Words
+from fathometer.report.page.items import Paragraph, View
 from fathometer.report.page.sounding import MAX_POINTS, film_data, frames_kept, history_page
 from fathometer.results.history import Cost, History, metrics_frame
 from fathometer.results.provenance import Provenance
@@ -104,7 +104,7 @@ def test_a_long_film_keeps_its_ends() -> None:
 
 def test_every_chart_compiles() -> None:
     row: dict[str, Any] = {"order": 0, "value": 1, "low": 0, "high": 2, "operator": "relu", "step": 3}
-    row |= {"known": {}, "begin": 0, "end": 1, "top": 0, "bottom": 1, "odd": 0.1, "block": "a"}
+    row |= {"tip": {}, "begin": 0, "end": 1, "top": 0, "bottom": 1, "odd": 0.1, "block": "a"}
     for spec in film_charts().values():
         names = {layer["data"]["name"] for layer in spec.get("layer", [spec])}
         vega = vl_convert.vegalite_to_vega({**spec, "datasets": {name: [row] for name in names}})
@@ -116,7 +116,7 @@ def test_every_chart_compiles() -> None:
 
 def test_the_page_says_what_measuring_cost_and_what_failed() -> None:
     page = history_page(replace(history(), missed=((30, "weights are not finite"),)))
-    said = [item.text for item in page.sections[-1].items if isinstance(item, Words)]
+    said = [item.text for item in page.sections[-1].items if isinstance(item, Paragraph)]
     assert "1.5 s of 60.0 s, 2.5%, limit 5.0%" in said[0]
     assert "1 (step 30: weights are not finite)" in said[1]
     assert len(history_page(replace(history(), cost=Cost())).sections[-1].items) == 1

@@ -15,7 +15,7 @@ from fathometer.leaky import LeakySweep, grid
 from fathometer.leaky.measures import BOTTLENECK
 from fathometer.leaky.schemes import paired_differences, project_paths
 from fathometer.leaky.theory import check_all
-from fathometer.report import bottleneck_stretches, depth_table
+from fathometer.report import bottleneck_intervals, depth_table
 from fathometer.report.leaky_tables import SWEEP_PANELS
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Chart, Page, View
@@ -131,7 +131,7 @@ def test_the_bottleneck_is_where_the_cost_of_identity_is_least(depths: LeakySwee
         for p, narrow in zip(points["p"], inside, strict=True):
             assert any(band["begin"] - 1e-4 <= p <= band["end"] + 1e-4 for band in shown["bands"]) == narrow
     points = pd.DataFrame({"p": [0, 0.5, 1.0], "cost_of_identity": [2.0, 9.0, 2.1]})
-    assert bottleneck_stretches(points) == [(0.0, 0.25), (0.75, 1.0)]
+    assert bottleneck_intervals(points) == [(0.0, 0.25), (0.75, 1.0)]
 
 
 def test_paths_in_a_plane(depths: LeakySweep, page: Page) -> None:

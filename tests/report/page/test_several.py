@@ -13,10 +13,10 @@ import pytest
 
 from fathometer import InputError, Sounding
 from fathometer.compare import best_predictors, cluster, distances, statistics
-from fathometer.report.page.charts import hues, overlay_charts
+from fathometer.report.page.charts import category_colours, overlay_charts
 from fathometer.report.page.document import packed
-from fathometer.report.page.items import Chart, Page, Section, Table, View, Words
-from fathometer.report.page.networks import facts_beside, members_of, network_data, several_page
+from fathometer.report.page.items import Chart, Page, Paragraph, Section, Table, View
+from fathometer.report.page.networks import comparison_page, facts_table, families_of, network_data
 from tests.compare.soundings import sounding
 
 vl_convert = pytest.importorskip("vl_convert")
@@ -68,22 +68,22 @@ def unpacked(values: dict[str, str]) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def test_the_sections_follow_what_is_known() -> None:
     named = networks()
-    bare = several_page(named)
+    bare = comparison_page(named)
     titles = [part.title for part in bare.sections]
     assert titles == ["", "Distances", "Statistics", "Provenance"]
-    full = several_page(named, facts_for(named), title="mine")
+    full = comparison_page(named, facts_for(named), title="mine")
     titles = [part.title for part in full.sections]
     assert titles[3:5] == ["Over the years", "What predicts accuracy"]
     assert full.title == "mine"
     assert full.lead == "8 networks on photos, 2 families"
     assert bare.title == "8 networks compared"
-    assert several_page(dict(list(named.items())[:2])).title == "net0 and net1"
+    assert comparison_page(dict(list(named.items())[:2])).title == "net0 and net1"
 
 
 def test_the_numbers_are_those_of_compare() -> None:
     named = networks()
     facts = facts_for(named)
-    table = only(section(several_page(named, facts), "Statistics"), Table).frame.set_index("network")
+    table = only(section(comparison_page(named, facts), "Statistics"), Table).frame.set_index("network")
     expected = statistics(named)
     assert list(table.index) == list(cluster(distances(named)).names)
     pd.testing.assert_frame_equal(table.loc[list(named), list(expected.columns)], expected)
@@ -93,21 +93,21 @@ def test_the_numbers_are_those_of_compare() -> None:
 def test_predictors_are_those_of_compare() -> None:
     named = networks()
     facts = facts_for(named)
-    part = section(several_page(named, facts), "What predicts accuracy")
-    best = best_predictors(statistics(named), facts, members_of(facts))
+    part = section(comparison_page(named, facts), "What predicts accuracy")
+    best = best_predictors(statistics(named), facts, families_of(facts))
     pd.testing.assert_frame_equal(only(part, Table).frame, best)
     charts = [item for item in part.items if isinstance(item, Chart)]
     assert len(charts) == len(best) == 4
     for chart, row in zip(charts, best.to_dict("records"), strict=True):
         assert f"R² {row['r2']:.2f}" in chart.caption
         assert chart.half
-    few = several_page(named, facts.assign(accuracy=[80.0, *[np.nan] * 7]))
-    assert "No predictor" in only(section(few, "What predicts accuracy"), Words).text
+    few = comparison_page(named, facts.assign(accuracy=[80.0, *[np.nan] * 7]))
+    assert "No predictor" in only(section(few, "What predicts accuracy"), Paragraph).text
 
 
 def test_every_chart_compiles() -> None:
     named = networks(14)
-    page = several_page(named, facts_for(named))
+    page = comparison_page(named, facts_for(named))
     charts = [item for part in page.sections for item in part.items if isinstance(item, Chart)]
     assert len(charts) == 6
     for chart in charts:
@@ -115,33 +115,33 @@ def test_every_chart_compiles() -> None:
         assert chart.spec["description"]
     for spec in overlay_charts().values():
         assert compiled(spec, {})["marks"]
-    few = several_page(networks(3))
+    few = comparison_page(networks(3))
     assert compiled(only(section(few, "Distances"), Chart).spec, {})["marks"]
 
 
 def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
     named = {**networks(3), "other": networks(1, data="noise")["net0"]}
     with pytest.raises(InputError, match="compare these soundings, which differ"):
-        several_page(named)
+        comparison_page(named)
     with pytest.warns(UserWarning, match="compared although they differ: data"):
-        page = several_page(named, allow_mismatch=True)
+        page = comparison_page(named, allow_mismatch=True)
     assert (
-        only(page.sections[0], Words).text
+        only(page.sections[0], Paragraph).text
         == "Compared although they differ: data: photos in most, but not in other (noise)."
     )
     with pytest.raises(InputError, match="at least two"):
-        several_page(networks(1))
+        comparison_page(networks(1))
     bare = networks(1)["net0"]
     without = replace(bare, records=bare.records.drop(columns="affinity"))
     with pytest.raises(InputError, match="choose one of these"):
-        several_page({"bare": without, "other": without})
+        comparison_page({"bare": without, "other": without})
 
 
 def test_a_site_without_a_value_leaves_the_overlay() -> None:
     named = networks(3)
     named["net3"] = sounding("net3", [0.1, np.nan, 0.3])
-    page = several_page(named)
-    assert only(section(page, "Distances"), Words).text.startswith(
+    page = comparison_page(named)
+    assert only(section(page, "Distances"), Paragraph).text.startswith(
         "No distances: net3: 'affinity' has no finite"
     )
     assert [part.title for part in page.sections] == ["", "Distances", "Provenance"]
@@ -163,16 +163,16 @@ def test_values_come_back_out_of_the_page() -> None:
 
 def test_facts_stand_beside_every_network() -> None:
     named = networks(4)
-    found = facts_beside(named, facts_for(named).assign(depth=np.nan))
+    found = facts_table(named, facts_for(named).assign(depth=np.nan))
     assert found["family"].to_list() == ["even", "odd", "even", "odd"]
     assert list(found.columns) == ["family", "accuracy", "parameters", "year"], "depth is known of none"
-    unknown = facts_beside(named, facts_for(named).iloc[:1])
-    assert members_of(unknown) == {"net0": "even"}
+    unknown = facts_table(named, facts_for(named).iloc[:1])
+    assert families_of(unknown) == {"net0": "even"}
     assert list(unknown.index) == list(named)
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 30])
 def test_every_family_has_a_colour_of_its_own(count: int) -> None:
-    found = hues([f"family {i}" for i in range(count)])
+    found = category_colours([f"family {i}" for i in range(count)])
     assert len(set(found.values())) == count
     assert all(len(colour) == 7 and int(colour[1:], 16) >= 0 for colour in found.values())

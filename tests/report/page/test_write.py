@@ -15,7 +15,7 @@ from fathometer.errors import MissingExtraError
 from fathometer.report import page
 from fathometer.report.numbers import number
 from fathometer.report.page.document import html, packed
-from fathometer.report.page.items import Page, Section, Table, Words
+from fathometer.report.page.items import Page, Paragraph, Section, Table
 from tests.compare.soundings import sounding
 from tests.report.page.test_several import unpacked
 
@@ -58,7 +58,7 @@ def test_tables_show_what_one_reads_and_sort_by_the_value() -> None:
 
 def test_every_link_of_the_navigation_leads_to_its_section() -> None:
     titles = ("", "one", "", "two")
-    text = html(Page("t", "", tuple(Section(title, (Words(title),)) for title in titles)))
+    text = html(Page("t", "", tuple(Section(title, (Paragraph(title),)) for title in titles)))
     links = re.findall(r'<a href="#(section-\d+)">([^<]*)</a>', text)
     heads = re.findall(r'<section id="(section-\d+)">\s*<h2>([^<]*)</h2>', text)
     assert links == heads == [("section-2", "one"), ("section-4", "two")]

@@ -78,7 +78,7 @@ class Kind(NamedTuple):
     options: tuple[str, ...] = ("gauge",)
 
 
-def usual_kind(soundings: Named) -> str:
+def default_kind(soundings: Named) -> str:
     """Return what to look at first: one along depth, a few over each other, many by their distances."""
     if all(is_path(sounding) for sounding in soundings.values()):
         return "path"
@@ -200,7 +200,7 @@ def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 
     return PICTURES[kind](results, columns=columns)
 
 
-def usual_picture(sweep: LeakySweep) -> str:
+def default_picture(sweep: LeakySweep) -> str:
     """Return what to look at first: 1a of several depths, 2a of several schemes, else the energies."""
     depths = {run.design.effective_depth for run in sweep.runs}
     if len(depths - {0.0}) > 1:

@@ -38,10 +38,10 @@ from fathometer.report.leaky_tables import (
     SERIES,
     Panel,
     RunOrSweep,
-    bottleneck_stretches,
+    bottleneck_intervals,
+    default_run,
     depth_table,
     leaky_path_table,
-    usual_run,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def plot_spectra(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     W_l is at p_{l−1}, where its layer begins. Inside the bottleneck it has k* singular values near L̃, the
     dotted line.
     """
-    run = usual_run(results)
+    run = default_run(results)
     measures = run.measures
     figure = column_figure(columns, 4.2 if columns == 1 else 2.6)
     left, right = figure.subplots(*((2, 1) if columns == 1 else (1, 2)))
@@ -127,7 +127,7 @@ def plot_energies(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
 
     The parts are ‖∂A‖²/L̃² and ‖A‖² in (K + γI)⁻¹; their difference is the stable −2H_γ/L̃.
     """
-    run = usual_run(results)
+    run = default_run(results)
     if run.design.effective_depth <= 0:
         raise InputError("energies: expected L̃ > 0, got a plain ResNet (L̃ = 0), which has no Hamiltonian")
     return _one_panel(run, ENERGIES, columns)
@@ -136,7 +136,7 @@ def plot_energies(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
 @for_print
 def plot_ranks(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot the dimensions along p: cost of identity, stable ranks of A_p and of W_p, and k*."""
-    return _one_panel(usual_run(results), RANKS, columns)
+    return _one_panel(default_run(results), RANKS, columns)
 
 
 @for_print
@@ -146,7 +146,7 @@ def plot_affinity(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     Inside the bottleneck, shaded, where the cost of identity is within half a dimension of its minimum, A is
     nearly non-negative (Proposition 5), so that ReLU acts as the identity, and its affinity score is near 1.
     """
-    run = usual_run(results)
+    run = default_run(results)
     table = leaky_path_table(run)
     if table["affinity"].isna().all():
         raise InputError("affinity: expected a score at some p, got none; measure with affinity=True")
@@ -158,7 +158,7 @@ def plot_affinity(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     top.set_xlabel("")
     bottom.set_ylabel("cost of identity\n(dimensions)")
     for axes in (top, bottom):
-        for begin, end in bottleneck_stretches(table):
+        for begin, end in bottleneck_intervals(table):
             axes.axvspan(begin, end, color=BLUE, alpha=0.1, linewidth=0, zorder=0)
     legend_above(figure, [*top.get_lines(), *bottom.get_lines()])
     name_run(figure, run)

@@ -30,7 +30,7 @@ from fathometer.report.figures.style import (
     legend_above,
     note_below,
 )
-from fathometer.report.leaky_tables import SCHEME_LOOKS, RunOrSweep, error_table, scheme_paths, usual_run
+from fathometer.report.leaky_tables import SCHEME_LOOKS, RunOrSweep, default_run, error_table, scheme_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     pairs = paired_differences(sweep)
     figure = column_figure(columns, 4.4 if columns == 1 else 2.8)
     left, right = figure.subplots(*((2, 1) if columns == 1 else (1, 2)))
-    handles = _draw_errors(left, sweep)
+    handles = _draw_test_errors(left, sweep)
     _draw_differences(right, sweep)
     for axes in (left, right):
         axes.set_xlabel("layers L")
@@ -104,7 +104,7 @@ def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
 @for_print
 def plot_projection(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     """Plot the path A_p of one network in the plane of its own PCA, a dot at each layer, coloured by p."""
-    run = usual_run(results)
+    run = default_run(results)
     plane = project_paths([run])
     (path,) = plane.paths
     figure, axes = plane_figure([path], plane.explained, columns)
@@ -133,7 +133,7 @@ def plane_figure(
     return figure, axes
 
 
-def _draw_errors(axes: Axes, sweep: LeakySweep) -> list[Line2D]:
+def _draw_test_errors(axes: Axes, sweep: LeakySweep) -> list[Line2D]:
     table, handles = error_table(sweep), []
     for scheme, offset in _offsets(table["scheme"], table["layers"]).items():
         colour, marker = SCHEME_LOOKS[scheme]

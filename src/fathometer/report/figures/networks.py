@@ -26,9 +26,9 @@ from fathometer.report.figures.style import (
     UPRIGHT,
     WIDTHS,
     Columns,
+    axis_label,
     column_figure,
     for_print,
-    label_of,
     legend_above,
     look,
     name_series,
@@ -80,7 +80,7 @@ def plot_dendrogram(
     metric = distances.metric.upper() if distances.metric == "dtw" else distances.metric
     bar = figure.colorbar(shown, ax=square, location="bottom", aspect=30, pad=0.02)
     between = "\n" if columns == 1 else " "
-    bar.set_label(f"{metric} distance{between}of the {label_of(distances.gauge)}", fontsize=NOTE_SIZE)
+    bar.set_label(f"{metric} distance{between}of the {axis_label(distances.gauge)}", fontsize=NOTE_SIZE)
     bar.outline.set_visible(False)
     _mark_families(figure, tree, square, names, families or {})
     return figure
@@ -117,7 +117,7 @@ def plot_distributions(
             continue
         for mode in ("low", "high") if 0.1 <= statistics["share"][name] <= 0.9 else ():
             mark = axes.axvline(float(statistics[mode][name]), color=RED, linewidth=1, linestyle="--")
-    figure.supxlabel(label_of(gauge), fontsize=8)
+    figure.supxlabel(axis_label(gauge), fontsize=8)
     figure.supylabel("sites", fontsize=8)
     if mark is not None:
         mark.set_label("two modes, where a network has them (dip, p < 0.05)")
@@ -151,10 +151,10 @@ def plot_predictors(
         axes = grid[2 * shown.index(row["family"]) + (row["kind"] != "signature")]
         axes.set_visible(True)
         _fit(axes, table, row)
-        predictor = label_of(str(row["predictor"]))
-        axes.set_xlabel(f"{predictor} {label_of(gauge)}" if row["kind"] == "signature" else predictor)
+        predictor = axis_label(str(row["predictor"]))
+        axes.set_xlabel(f"{predictor} {axis_label(gauge)}" if row["kind"] == "signature" else predictor)
         if row["kind"] == "signature":
-            axes.set_ylabel(f"{plain_text(row['family'], 20)}\n{label_of(target)}")
+            axes.set_ylabel(f"{plain_text(row['family'], 20)}\n{axis_label(target)}")
     return figure
 
 
@@ -182,7 +182,7 @@ def plot_years(
     medians = table.groupby("year")["median"].transform("median").to_numpy()
     axes.stairs(medians, np.arange(count + 1) - 0.5, baseline=None, color=GREY, linewidth=1.2, zorder=1)
     axes.set_xlim(-0.5, count - 0.5)
-    axes.set_ylabel(label_of(gauge))
+    axes.set_ylabel(axis_label(gauge))
     axes.tick_params("x", length=0)
     if room >= UPRIGHT:
         axes.set_xticks(

@@ -13,10 +13,10 @@ from fathometer.compare.soundings import Soundings, by_name
 from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.soundings import (
-    draw_errors,
+    draw_error_bars,
+    extend_to_one,
     finite_signatures,
     name_blocks,
-    reach_one,
     shade_blocks,
 )
 from fathometer.report.figures.style import (
@@ -29,9 +29,9 @@ from fathometer.report.figures.style import (
     UPRIGHT,
     WIDTHS,
     Columns,
+    axis_label,
     column_figure,
     for_print,
-    label_of,
     look,
     name_series,
     plain_text,
@@ -65,10 +65,10 @@ def plot_alignment(
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
     for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
         own = table[table["network"] == name]
-        draw_errors(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
+        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
         title_left(axes, name, WIDTHS[columns] - 0.7, color=look(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
-    reach_one(top, gauge)
+    extend_to_one(top, gauge)
     ends = pairs[["first_depth", "first_mean", "second_depth", "second_mean"]].to_numpy(float)
     for x, y, other_x, other_y in ends:
         line = ConnectionPatch((x, y), (other_x, other_y), "data", "data", axesA=top, axesB=bottom)
@@ -78,7 +78,7 @@ def plot_alignment(
     top.spines["bottom"].set_visible(False)
     top.tick_params("x", length=0)
     bottom.set_xlabel(f"relative depth; {_how(pairs)}")
-    figure.supylabel(label_of(gauge), fontsize=8)
+    figure.supylabel(axis_label(gauge), fontsize=8)
     return figure
 
 
@@ -97,9 +97,9 @@ def plot_difference(
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
     for number, side in enumerate(("first", "second")):
-        draw_errors(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
-    top.set_ylabel(label_of(gauge))
-    reach_one(top, gauge)
+        draw_error_bars(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
+    top.set_ylabel(axis_label(gauge))
+    extend_to_one(top, gauge)
     difference = pairs["difference"]
     bottom.bar(pairs.index, difference, 0.8, color=np.where(difference < 0, BLUE, RED).tolist())
     if len(pairs) <= 150:
@@ -184,7 +184,7 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
     highest = 1.0 if gauge.startswith("affinity") else None
     edges = step_edges(history.steps), np.arange(len(names) + 1) - 0.5
     cells = heat.pcolormesh(*edges, table.to_numpy().T, vmax=highest)
-    figure.colorbar(cells, ax=heat, label=label_of(gauge), pad=0.01)
+    figure.colorbar(cells, ax=heat, label=axis_label(gauge), pad=0.01)
     heat.set_xlabel("step")
     if len(history.steps) > 1:
         heat.set_xlim(history.steps[0], history.steps[-1])
@@ -196,7 +196,7 @@ def plot_history(history: History, gauge: str = "affinity", *, columns: Columns 
     for row, colour, style in ((0, BLUE, "--"), (-1, RED, "-")):
         label = f"step {history.steps[row]}"
         lines.plot(table.iloc[row], depth, color=colour, linestyle=style, marker="o", label=label)
-    lines.set_xlabel(label_of(gauge))
+    lines.set_xlabel(axis_label(gauge))
     lines.legend()
     figure.suptitle(plain_text(history.soundings[0].provenance.model.get("name", "")))
     return figure

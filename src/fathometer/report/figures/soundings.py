@@ -26,9 +26,9 @@ from fathometer.report.figures.style import (
     UPRIGHT,
     WIDTHS,
     Columns,
+    axis_label,
     column_figure,
     for_print,
-    label_of,
     legend_above,
     legend_line,
     look,
@@ -85,9 +85,9 @@ def plot_signature(
     axes = grid[0, 0]
     shade_blocks(axes, blocks)
     handles = _points(axes, table)
-    axes.set_ylabel(label_of(gauge))
+    axes.set_ylabel(axis_label(gauge))
     axes.set_xlim(-0.6, len(table) - 0.4)
-    reach_one(axes, gauge)
+    extend_to_one(axes, gauge)
     room = WIDTHS[columns] * (0.78 if distribution else 1)
     title_left(axes, short_name(sounding) if label is None else label, room - 0.7)
     if strip:
@@ -116,9 +116,9 @@ def plot_overlay(
     figure = column_figure(columns, 2.6 if columns == 1 else 3.0)
     axes = figure.subplots()
     for number, (_, own) in enumerate(table.groupby("network", sort=False)):
-        draw_errors(axes, own["depth"], own["mean"], own["std"], number)
-    axes.set_ylabel(label_of(gauge))
-    reach_one(axes, gauge)
+        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number)
+    axes.set_ylabel(axis_label(gauge))
+    extend_to_one(axes, gauge)
     axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain_text(names[0], 30)}, by DTW")
     name_series(figure, names)
     return figure
@@ -153,7 +153,7 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
         axes.tick_params("y", length=0)
     low_bar: dict[str, Any] = {"location": "bottom", "shrink": 0.5, "aspect": 30}
     cells, pad = axes.collections[0], 0.08 / figure.get_figheight()
-    figure.colorbar(cells, ax=axes, label=label_of(gauge), pad=pad, **low_bar).outline.set_visible(False)
+    figure.colorbar(cells, ax=axes, label=axis_label(gauge), pad=pad, **low_bar).outline.set_visible(False)
     return figure
 
 
@@ -185,7 +185,7 @@ def finite_signatures(soundings: Sounding | Soundings, gauge: str, along: Along 
     return table
 
 
-def draw_errors(axes: Axes, x: Any, mean: Any, std: Any, number: int, **settings: Any) -> None:
+def draw_error_bars(axes: Axes, x: Any, mean: Any, std: Any, number: int, **settings: Any) -> None:
     """Draw a line with error bars in the style of series `number`, thinner the more points it has."""
     size = point_size(len(mean))
     style = look(number) | {"markersize": size, "linewidth": size / 4, "elinewidth": size / 6}
@@ -193,7 +193,7 @@ def draw_errors(axes: Axes, x: Any, mean: Any, std: Any, number: int, **settings
     axes.errorbar(x, mean, yerr=std, **(style | settings))
 
 
-def reach_one(axes: Axes, gauge: str) -> None:
+def extend_to_one(axes: Axes, gauge: str) -> None:
     """Let an axis of affinity scores end a little above 1."""
     if gauge.startswith("affinity"):
         low = axes.get_ylim()[0]
@@ -250,7 +250,9 @@ def _points(axes: Axes, table: pd.DataFrame) -> list[Artist]:
     bare: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0, "elinewidth": size / 5}
     handles: list[Artist] = []
     for number, (operator, own) in enumerate(table.groupby("operator", sort=False)):
-        draw_errors(axes, own["order"], own["mean"], own["std"], number, label=plain_text(operator), **bare)
+        draw_error_bars(
+            axes, own["order"], own["mean"], own["std"], number, label=plain_text(operator), **bare
+        )
         handles.append(legend_line(number, str(operator), linestyle="", markersize=4))
     missing = table.loc[table["mean"].isna(), "order"]
     if len(missing):

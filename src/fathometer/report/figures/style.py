@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.report.numbers import in_words
+from fathometer.report.numbers import gauge_label
 from fathometer.results.files import complete_file
 
 if TYPE_CHECKING:
@@ -192,9 +192,9 @@ def plain_text(name: object, longest: int = 60) -> str:
     return text.replace("$", r"\$")
 
 
-def label_of(gauge: str) -> str:
+def axis_label(gauge: str) -> str:
     """Return the name of a gauge or of a column as an axis shows it."""
-    return plain_text(in_words(gauge))
+    return plain_text(gauge_label(gauge))
 
 
 def width_of(text: str, size: float = NOTE_SIZE) -> float:

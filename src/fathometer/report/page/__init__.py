@@ -79,11 +79,11 @@ def page_of(
 
         return leaky_page(results, title)
     _refuse_others(results)
-    from fathometer.report.page.networks import atlas_page, several_page
+    from fathometer.report.page.networks import atlas_page, comparison_page
 
     if atlas:
         return atlas_page(results, facts=facts, title=title)
-    return several_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)
+    return comparison_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)
 
 
 def _refuse_others(results: object) -> None:

@@ -26,8 +26,8 @@ WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
 PLACES = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"
 """Labels of an axis of sites, from 1 as in the table; `nameSites` puts names there where they fit."""
 
-_KNOWN = alt.Tooltip("known:N")  # an object that the view makes: title, and pairs of name and value
-_SAID = alt.Description("said:N")
+_TIP = alt.Tooltip("tip:N")  # an object that the view makes: title, and pairs of name and value
+_DESCRIPTION = alt.Description("description:N")
 _HUE = alt.Color("hue:N", scale=None, legend=None)  # rows have their own colour
 _TOP = alt.Legend(title=None, orient="top")
 
@@ -52,11 +52,11 @@ def powers() -> alt.Axis:
     return alt.Axis(values=ticks, format=PLAIN, labelOverlap=True)
 
 
-def hues(names: Iterable[str]) -> dict[str, str]:
+def category_colours(names: Iterable[str]) -> dict[str, str]:
     """Return a colour for each name: those of the figures for up to six, else even steps around the circle.
 
     Example:
-        >>> hues(["ResNet", "VGG", "ResNet"])
+        >>> category_colours(["ResNet", "VGG", "ResNet"])
         {'ResNet': '#0072b2', 'VGG': '#d55e00'}
     """
     known = list(dict.fromkeys(names))
@@ -127,7 +127,7 @@ def overlay_charts() -> dict[str, dict[str, Any]]:
     overlay = alt.layer(
         rows.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q"),
         rows.mark_line(strokeWidth=1.5).encode(y=value, detail="network:N"),
-        rows.mark_point(filled=True, size=30).encode(y="value:Q", tooltip=_KNOWN).add_params(pointed),
+        rows.mark_point(filled=True, size=30).encode(y="value:Q", tooltip=_TIP).add_params(pointed),
     )
     # Both curves are in one box of height 1, each with a scale of its own; the view finds their places.
     room = 34  # pixels left of both charts of two networks, so that one is exactly under the other
@@ -138,9 +138,9 @@ def overlay_charts() -> dict[str, dict[str, Any]]:
         data("ticks").mark_rule(color=FAINT, opacity=0.25).encode(y=height),
         data("joins")
         .mark_rule(color=FAINT, strokeWidth=0.7, opacity=0.8)
-        .encode(x=depth, y=height, x2="depth2:Q", y2="height2:Q", tooltip=_KNOWN),
+        .encode(x=depth, y=height, x2="depth2:Q", y2="height2:Q", tooltip=_TIP),
         curves.mark_line(strokeWidth=1.5).encode(detail="which:N"),
-        curves.mark_point(filled=True, size=30, opacity=1).encode(tooltip=_KNOWN),
+        curves.mark_point(filled=True, size=30, opacity=1).encode(tooltip=_TIP),
         data("ticks")
         .mark_text(align="left", dx=3, dy=-5, fontSize=10, color=FAINT)
         .encode(x=alt.value(0), y=height, text="text:N"),
@@ -152,7 +152,7 @@ def overlay_charts() -> dict[str, dict[str, Any]]:
     difference = alt.layer(
         data("zero").mark_rule(color=FAINT).encode(y=change),
         pairs.mark_rule(strokeWidth=1.5).encode(y2="zero:Q"),
-        pairs.mark_point(filled=True, size=30, opacity=1).encode(tooltip=_KNOWN),
+        pairs.mark_point(filled=True, size=30, opacity=1).encode(tooltip=_TIP),
     )
     joined = "{gauge} of A, {first}, above, of B, {second}, below; matched sites are joined"
     minus = "{gauge} of B, {second}, minus that of A, {first}, for each matched pair"
@@ -172,7 +172,7 @@ def atlas_charts() -> dict[str, dict[str, Any]]:
         x=alt.X("x:Q", title="{x}", scale=free),
         y=alt.Y("y:Q", title="{y}", scale=free),
         color=_HUE,
-        tooltip=_KNOWN,
+        tooltip=_TIP,
     )
     text = "Networks by {x} and {y}, a point for each, coloured by family"
     return {"scatter": as_spec(scatter, text, 300), **sounding_charts(), **overlay_charts()}
@@ -225,7 +225,7 @@ def _map() -> alt.Chart:
         y=alt.Y("top:Q", title="site, in order of depth", axis=sites, scale=down),
         y2="bottom:Q",
         color=alt.Color("value:Q", title="{gauge}", scale=alt.Scale(scheme="viridis"), legend=legend),
-        tooltip=_KNOWN,
+        tooltip=_TIP,
     )
     return chart.add_params(*_given("depth", "reach"))
 
@@ -237,7 +237,7 @@ def _metric(scale: alt.Scale, ticks: alt.Axis) -> alt.TopLevelMixin:
     return alt.layer(
         rows.mark_line(strokeWidth=1.4, aria=False),
         data("now").mark_rule(color=WARM, strokeWidth=2, aria=False).encode(x=step),
-        rows.mark_point(size=120, opacity=0, cursor="pointer", aria=False).encode(tooltip=_KNOWN),
+        rows.mark_point(size=120, opacity=0, cursor="pointer", aria=False).encode(tooltip=_TIP),
     ).add_params(*_given("reach"))
 
 
@@ -271,8 +271,8 @@ def _points(name: str, scale: alt.Scale | None = None) -> alt.Chart:
     return data(name).encode(
         color=alt.Color("operator:N", **look),
         shape=alt.Shape("operator:N", **look),
-        tooltip=_KNOWN,
-        description=_SAID,
+        tooltip=_TIP,
+        description=_DESCRIPTION,
     )
 
 

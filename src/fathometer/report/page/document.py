@@ -16,7 +16,7 @@ import pandas as pd
 from fathometer.errors import MissingExtraError
 from fathometer.report.figures.style import PALETTE
 from fathometer.report.numbers import number
-from fathometer.report.page.items import Chart, Facts, Item, Page, Table, View, Words
+from fathometer.report.page.items import Chart, Facts, Item, Page, Paragraph, Table, View
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -142,8 +142,8 @@ def script_json(data: Mapping[str, Any]) -> str:
 
 def _block(item: Item, data: dict[str, Any]) -> dict[str, Any]:
     """Return what the template needs of an item; its data go into `data`, where the programs find them."""
-    if isinstance(item, Words):
-        return {"kind": "words", "text": item.text}
+    if isinstance(item, Paragraph):
+        return {"kind": "paragraph", "text": item.text}
     if isinstance(item, Facts):
         return {"kind": "facts", "title": item.title, "pairs": item.pairs}
     if isinstance(item, Table):

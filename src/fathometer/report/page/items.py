@@ -1,4 +1,4 @@
-"""What a page is made of: sections of words, facts, charts, tables and views. Plain data, no HTML."""
+"""What a page is made of: sections of paragraphs, facts, charts, tables and views. Plain data, no HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 
 @dataclass(frozen=True)
-class Words:
+class Paragraph:
     """A paragraph."""
 
     text: str
@@ -64,7 +64,7 @@ class View:
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-Item: TypeAlias = Words | Facts | Chart | Table | View
+Item: TypeAlias = Paragraph | Facts | Chart | Table | View
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from fathometer.report.leaky_tables import (
     RUN_PANELS,
     SWEEP_PANELS,
     RunOrSweep,
-    bottleneck_stretches,
+    bottleneck_intervals,
+    default_run,
     leaky_path_table,
     network_row,
     sample_paths,
     statements_of,
-    usual_run,
 )
 from fathometer.report.page.document import columns_of, json_value, packed
 from fathometer.report.page.items import Facts, Page, Section, View
 from fathometer.report.page.leaky_charts import run_charts, scheme_items
-from fathometer.report.page.sounding import ORIGIN, provenance_facts
+from fathometer.report.page.sounding import PROVENANCE, provenance_facts
 
 MAX_SPECTRA = 12
 """So many singular values are shown."""
@@ -68,7 +68,7 @@ def leaky_page(runs: RunOrSweep, title: str | None = None) -> Page:
     every = (runs,) if isinstance(runs, LeakyRun) else runs.runs
     rows = pd.DataFrame(in_threads(_table_row, every))
     statements = in_threads(lambda run: statements_of(run, every), every)
-    first = every.index(usual_run(runs)) if any(run.diverged is None for run in every) else 0
+    first = every.index(default_run(runs)) if any(run.diverged is None for run in every) else 0
     view = View("runs", _view_data(every, rows, statements, first), run_charts())
     sections = [Section("", (view,))]
     if isinstance(runs, LeakySweep):
@@ -78,7 +78,7 @@ def leaky_page(runs: RunOrSweep, title: str | None = None) -> Page:
         origin = provenance_facts(runs.provenance)
     else:
         origin = Facts("The task", {name: str(value) for name, value in runs.task.description.items()})
-    sections.append(Section(ORIGIN, (origin,)))
+    sections.append(Section(PROVENANCE, (origin,)))
     name = f"Leaky ResNet, {name_of(every[0])}" if len(every) == 1 else f"{len(every)} Leaky ResNets"
     return Page(title or name, _lead(every, rows), tuple(sections))
 
@@ -113,7 +113,7 @@ def run_data(run: LeakyRun, statements: Sequence[Statement]) -> dict[str, Any]:
         "warnings": " ".join(_warnings(run)),
         "rank": run.task.rank,
         "depth": run.design.effective_depth or None,
-        "bands": [{"begin": begin, "end": end} for begin, end in bottleneck_stretches(along)],
+        "bands": [{"begin": begin, "end": end} for begin, end in bottleneck_intervals(along)],
         "p": {str(name): packed(values) for name, values in along.items()},
         "epoch": {str(name): packed(values) for name, values in run.history.items()},
         "spectra": _spectra(measures.spectra),

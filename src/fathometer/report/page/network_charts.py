@@ -11,8 +11,8 @@ import altair as alt
 import pandas as pd
 
 from fathometer.compare import Clustering
-from fathometer.report.numbers import in_words
-from fathometer.report.page.charts import ACCENT, FAINT, TEXT, WARM, as_spec, data, hues
+from fathometer.report.numbers import gauge_label
+from fathometer.report.page.charts import ACCENT, FAINT, TEXT, WARM, as_spec, category_colours, data
 from fathometer.report.page.items import Chart
 from fathometer.report.tables import branch_table, matrix_table
 
@@ -23,7 +23,7 @@ MAX_MATRIX = 100
 def years_chart(years: pd.DataFrame, gauge: str) -> Chart:
     """Draw min, median and max of each network against its year (Figure 3), from a `year_table`."""
     rows = years.reset_index().assign(family=years["family"].replace("", "–").to_numpy())
-    colours = hues(sorted(rows["family"].unique()))
+    colours = category_colours(sorted(rows["family"].unique()))
     first, last = int(rows["year"].min()), int(rows["year"].max())
     ticks = list(range(first, last + 1, 1 + (last - first) // 12))
     when = alt.X(
@@ -37,7 +37,7 @@ def years_chart(years: pd.DataFrame, gauge: str) -> Chart:
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
         legend=alt.Legend(title=None, orient="bottom", columns=3, labelLimit=100),
     )
-    height = alt.Y("median:Q", title=f"{in_words(gauge)}: min, median, max", scale=alt.Scale(zero=False))
+    height = alt.Y("median:Q", title=f"{gauge_label(gauge)}: min, median, max", scale=alt.Scale(zero=False))
     tips = [alt.Tooltip("network:N"), alt.Tooltip("family:N"), alt.Tooltip("year:Q", format="d")]
     tips += [alt.Tooltip(f"{name}:Q", **TEXT) for name in ("min", "median", "max")]
     base = data("networks").encode(x=when, color=colour)
@@ -45,13 +45,13 @@ def years_chart(years: pd.DataFrame, gauge: str) -> Chart:
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(y=alt.Y("min:Q"), y2="max:Q"),
         base.mark_point(filled=True, size=60, opacity=1).encode(y=height, tooltip=tips),
     )
-    text = f"{in_words(gauge)} of {len(rows)} networks by year: from min to max, with the median"
+    text = f"{gauge_label(gauge)} of {len(rows)} networks by year: from min to max, with the median"
     return Chart(as_spec(chart, text, 280), {"networks": rows})
 
 
 def predictor_chart(row: Mapping[str, Any], table: pd.DataFrame) -> Chart:
     """Draw accuracy against the predictor of one row of `predictor_table` (Figure 4)."""
-    name, family = in_words(str(row["predictor"])), str(row["family"])
+    name, family = gauge_label(str(row["predictor"])), str(row["family"])
     free = alt.Scale(zero=False)
     axis = alt.Axis(format="~s" if table["value"].max() >= 1000 else "~g")  # 270k, but not 140m for 0.14
     x = alt.X("value:Q", title=f"{family}: {name}", scale=free, axis=axis)
@@ -143,7 +143,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
 
 def _names(names: tuple[str, ...], families: Mapping[str, str]) -> alt.Axis:
     """Return an axis with a name for each row, in the colour of its family."""
-    colours = hues(sorted(set(families.values())))
+    colours = category_colours(sorted(set(families.values())))
     rows = {f: [row for row, name in enumerate(names) if families.get(name) == f] for f in colours}
     tests = [
         {"test": f"indexof({rows[family]}, datum.value) >= 0", "value": colour}

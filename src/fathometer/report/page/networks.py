@@ -26,12 +26,12 @@ from fathometer.compare import (
 from fathometer.compare.soundings import ASPECTS, Soundings, labels_of
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
-from fathometer.report.numbers import in_words
-from fathometer.report.page.charts import atlas_charts, hues, overlay_charts
+from fathometer.report.numbers import gauge_label
+from fathometer.report.page.charts import atlas_charts, category_colours, overlay_charts
 from fathometer.report.page.document import json_value, packed
-from fathometer.report.page.items import Item, Page, Section, Table, View, Words
+from fathometer.report.page.items import Item, Page, Paragraph, Section, Table, View
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
-from fathometer.report.page.sounding import ORIGIN, data_name, provenance_facts, sounding_data
+from fathometer.report.page.sounding import PROVENANCE, data_name, provenance_facts, sounding_data
 from fathometer.report.tables import predictor_table, year_table
 from fathometer.results.sounding import Sounding
 
@@ -39,7 +39,7 @@ _GAUGE = "affinity"
 _MAX_LINES = 8  # lines that can be told apart; of more networks the first six are shown at first
 
 
-def several_page(
+def comparison_page(
     soundings: Soundings,
     facts: pd.DataFrame | None = None,
     *,
@@ -56,13 +56,13 @@ def several_page(
         raise InputError(
             f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
         )
-    known = facts_beside(named, facts)
-    members = members_of(known)
-    sections = [Section("", (*map(Words, complaints), overlay_view(named, members)))]
+    known = facts_table(named, facts)
+    members = families_of(known)
+    sections = [Section("", (*map(Paragraph, complaints), overlay_view(named, members)))]
     try:
         tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
-        sections.append(Section("Distances", (Words(f"No distances: {error}"),)))
+        sections.append(Section("Distances", (Paragraph(f"No distances: {error}"),)))
     else:
         numbers = statistics(named, _GAUGE)
         sections.append(Section("Distances", _distances(tree, members)))
@@ -72,7 +72,7 @@ def several_page(
             sections.append(Section("Over the years", (years_chart(years, _GAUGE),)))
         sections += _predictors(numbers, known, members)
     origins = _origins(named)
-    sections.append(Section(ORIGIN, (Table(origins),)))
+    sections.append(Section(PROVENANCE, (Table(origins),)))
     data = origins["data"].unique()
     on = data[0] if len(data) == 1 else f"{len(data)} data sets"
     families = f", {len(set(members.values()))} families" if members else ""
@@ -83,9 +83,9 @@ def several_page(
 def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title: str | None = None) -> Page:
     """Return the report of many soundings; they may differ in data, settings and gauges."""
     named = by_name(soundings)
-    known = facts_beside(named, facts)
+    known = facts_table(named, facts)
     data = {data_name(sounding) for sounding in named.values()}
-    families = len(set(members_of(known).values()))
+    families = len(set(families_of(known).values()))
     parts = [_counted(named), f"on {data.pop()}" if len(data) == 1 else f"on {len(data)} data sets"]
     if families:
         parts.insert(1, "1 family" if families == 1 else f"{families} families")
@@ -94,8 +94,8 @@ def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title
 
 
 def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, Any]:
-    """Return what the view shows: the networks, the colours of families, the `facts_beside` them."""
-    members = members_of(facts)
+    """Return what the view shows: the networks, the colours of families, the `facts_table` them."""
+    members = families_of(facts)
     numbers = facts.drop(columns="family")
     networks = [
         {
@@ -107,13 +107,13 @@ def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, 
         }
         for name, sounding in named.items()
     ]
-    families = hues(sorted(set(members.values())))
+    families = category_colours(sorted(set(members.values())))
     return {"networks": networks, "families": families, "facts": [str(name) for name in numbers.columns]}
 
 
 def overlay_view(named: Mapping[str, Sounding], members: Mapping[str, str]) -> View:
     """Return the networks over each other, by their affinity at first; many are coloured by family."""
-    colours, own = hues(sorted(set(members.values()))), hues(named)
+    colours, own = category_colours(sorted(set(members.values()))), category_colours(named)
     networks = [
         {
             **network_data(sounding, name),
@@ -148,7 +148,7 @@ def _summary(values: pd.Series[float]) -> list[float]:
     return [known.min(), known.median(), known.max(), known.max() - known.min()]
 
 
-def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
+def facts_table(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return a row for each network: `family` (or None), and the numbers of which any is known.
 
     Without `facts`, these are what the soundings themselves or torchvision say.
@@ -161,7 +161,7 @@ def facts_beside(named: Mapping[str, Sounding], facts: pd.DataFrame | None = Non
     return table.rename_axis("network")
 
 
-def members_of(facts: pd.DataFrame) -> dict[str, str]:
+def families_of(facts: pd.DataFrame) -> dict[str, str]:
     """Return network → family, of those that have one."""
     return {str(name): str(family) for name, family in facts["family"].items() if family is not None}
 
@@ -187,7 +187,7 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
     found = tree.distances
-    words = f"DTW distances of {in_words(found.gauge)}, {tree.method} linkage."
+    words = f"DTW distances of {gauge_label(found.gauge)}, {tree.method} linkage."
     if not math.isnan(tree.cophenetic):
         words += (
             f" Cophenetic correlation {tree.cophenetic:.3f}: how well the tree represents the distances, "
@@ -203,8 +203,8 @@ def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]
                 f"silhouette {judged['silhouette'].mean():.2f}."
             )
     if len(found.names) > MAX_MATRIX:
-        return (Words(f"{words} The matrix of more than {MAX_MATRIX} networks is not drawn here."),)
-    return (Words(words), tree_chart(tree, members))
+        return (Paragraph(f"{words} The matrix of more than {MAX_MATRIX} networks is not drawn here."),)
+    return (Paragraph(words), tree_chart(tree, members))
 
 
 def _statistics(numbers: pd.DataFrame, facts: pd.DataFrame) -> Table:
@@ -213,7 +213,7 @@ def _statistics(numbers: pd.DataFrame, facts: pd.DataFrame) -> Table:
     if beside["family"].isna().all():
         table = table.drop(columns="family")
     caption = (
-        f"{in_words(_GAUGE).capitalize()} over the sites of each network, in the order of the tree. low, "
+        f"{gauge_label(_GAUGE).capitalize()} over the sites of each network, in the order of the tree. low, "
         "high, share and ashman are from a fit of two modes; dip and p from Hartigan's test for one mode; "
         "bimodal means p below 0.05."
     )
@@ -228,8 +228,8 @@ def _predictors(numbers: pd.DataFrame, facts: pd.DataFrame, members: Mapping[str
     try:
         best = best_predictors(numbers, facts, members)
     except InputError as error:
-        return [Section(title, (Words(f"No predictor: {error}."),))]
-    words = Words(
+        return [Section(title, (Paragraph(f"No predictor: {error}."),))]
+    words = Paragraph(
         "For each family the best statistic of the signature and the best characteristic of the network, by "
         "R² of a line. Left out: R² for networks that were not used for the line, below 0 if worse than the "
         "mean of the others. p: the share of permutations of the accuracies for which the best "

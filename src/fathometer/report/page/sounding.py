@@ -13,7 +13,7 @@ from fathometer.compare.soundings import plan_label
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
-from fathometer.report.page.items import Facts, Page, Section, View, Words
+from fathometer.report.page.items import Facts, Page, Paragraph, Section, View
 from fathometer.report.tables import clear_modes, site_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
@@ -24,7 +24,7 @@ MAX_VALUES = 1_000_000
 MAX_POINTS = 400
 """So many values of a metric are drawn."""
 
-ORIGIN = "Provenance"
+PROVENANCE = "Provenance"
 
 
 def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
@@ -45,7 +45,7 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
         "batches": {gauge: _by_batch(sounding, gauge) for gauge in sounding.gauges},
     }
     view = View("sounding", data, sounding_charts())
-    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, (provenance_facts(facts),))))
+    return Page(name, lead, (Section("", (view,)), Section(PROVENANCE, (provenance_facts(facts),))))
 
 
 def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def history_page(history: History, title: str | None = None) -> Page:
         f"{last.provenance.data.get('name', 'data')}"
     )
     view = View("film", film_data(history, name), film_charts())
-    cost = [Words(text) for text in _cost(history)]
+    cost = [Paragraph(text) for text in _cost(history)]
     origin = (*cost, provenance_facts(last.provenance))
-    return Page(name, lead, (Section("", (view,)), Section(ORIGIN, origin)))
+    return Page(name, lead, (Section("", (view,)), Section(PROVENANCE, origin)))
 
 
 def _cost(history: History) -> list[str]:

@@ -48,14 +48,14 @@ Views.atlas = class {
     this.chosen = new Set(); // families; none means all
     this.ticked = [];
     this.search = make("input", { type: "search", placeholder: "name, family, data", "aria-label": "Search", oninput: () => this.find() });
-    this.said = make("span", { role: "status", class: "lead" });
+    this.status = make("span", { role: "status", class: "lead" });
     this.scatter = chartPlace("scatter");
     this.gap = make("p", { class: "lead" });
     this.panel = make("section", { class: "opened", "aria-label": "Chosen network", hidden: true });
     const axes = [...STATISTICS, "sites", ...data.facts].map((name) => [name, label(name)]);
     element.replaceChildren(
       make("div", { class: "controls" }, this.search,
-        chooser("Gauge", gauges.map((name) => [name, label(name)]), this.gauge, (name) => this.show(name)), this.said),
+        chooser("Gauge", gauges.map((name) => [name, label(name)]), this.gauge, (name) => this.show(name)), this.status),
       this.chips(),
       make("div", { class: "controls" },
         chooser("x axis", axes, this.x, (name) => { this.x = name; this.drawScatter(); }),
@@ -136,7 +136,7 @@ Views.atlas = class {
       network.row.hidden = !fits;
       shown += fits;
     }
-    this.said.textContent = shown < this.networks.length ? `${shown} of ${this.networks.length} soundings` : "";
+    this.status.textContent = shown < this.networks.length ? `${shown} of ${this.networks.length} soundings` : "";
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.drawScatter(), 150);
   }
@@ -151,8 +151,8 @@ Views.atlas = class {
     const rows = fitting.map((network) => {
       const x = this.value(network, this.x), y = this.value(network, this.y);
       const family = network.family ? [["family", network.family]] : [];
-      const known = told(network.name, ...family, [this.name(this.x), size(x)], [this.name(this.y), size(y)]);
-      return { x, y, hue: this.hue(network), place: this.networks.indexOf(network), known };
+      const tip = tipOf(network.name, ...family, [this.name(this.x), size(x)], [this.name(this.y), size(y)]);
+      return { x, y, hue: this.hue(network), place: this.networks.indexOf(network), tip };
     }).filter(({ x, y }) => x !== null && y !== null);
     if (!rows.length) {
       undraw(this.scatter, fitting.length ? "No network that is shown has both numbers." : "Nothing matches.");
@@ -192,7 +192,7 @@ Views.atlas = class {
     this.mark();
     if (this.ticked.length === 2) location.hash = linkTo(...this.ticked);
     else if (before.length === 2) location.hash = "";
-    this.said.textContent = this.ticked.length === 1 ? `Tick another network to compare it with ${this.ticked[0].name}` : "";
+    this.status.textContent = this.ticked.length === 1 ? `Tick another network to compare it with ${this.ticked[0].name}` : "";
   }
 
   mark() {

@@ -50,8 +50,8 @@ Views.film = class {
       return;
     }
     const axes = { depth: [-0.5, sites.site.length - 0.5], reach: [this.edges[0], this.edges[this.last + 1]] };
-    const known = { ...axes, span: extent[gauge], operators: [...new Set(sites.operator)].sort() };
-    draw(this.frame, this.spec("frame", { gauge: name }, known), { blocks: bandsOf(this.data.blocks), first: this.rows(0), sites: this.rows(this.at) }).then(() => this.paint());
+    const fixed = { ...axes, span: extent[gauge], operators: [...new Set(sites.operator)].sort() };
+    draw(this.frame, this.spec("frame", { gauge: name }, fixed), { blocks: bandsOf(this.data.blocks), first: this.rows(0), sites: this.rows(this.at) }).then(() => this.paint());
     if (this.last < 1) return;
     const height = Math.min(420, Math.max(120, 6 * sites.site.length));
     draw(this.map, { ...this.spec("map", { gauge: name }, axes), height }, { cells: this.cells() },
@@ -59,8 +59,8 @@ Views.film = class {
   }
 
   /** A chart with its words, and with what its axes show. */
-  spec(chart, words, known) {
-    return withParams(filled(this.charts[chart], words), known);
+  spec(chart, words, params) {
+    return withParams(filled(this.charts[chart], words), params);
   }
 
   /** The sites at one step. */
@@ -77,7 +77,7 @@ Views.film = class {
     frames[this.gauge].forEach((values, frame) => values.forEach((value, i) => {
       if (value === null) return;
       const begin = this.edges[frame], end = this.edges[frame + 1] + (frame < this.last ? seam : 0);
-      cells.push({ begin, end, top: i - 0.5, bottom: i + (i < values.length - 1 ? 0.55 : 0.5), value, frame, known: told(sites.site[i], ["step", steps[frame]], [name, number(value)]) });
+      cells.push({ begin, end, top: i - 0.5, bottom: i + (i < values.length - 1 ? 0.55 : 0.5), value, frame, tip: tipOf(sites.site[i], ["step", steps[frame]], [name, number(value)]) });
     }));
     return cells;
   }
@@ -102,7 +102,7 @@ Views.film = class {
     this.metric = name;
     if (name === null) return;
     const { step, value } = this.data.metrics[name];
-    const rows = step.map((at, i) => ({ step: at, value: value[i], known: told(name, ["step", at], ["value", number(value[i])]) }))
+    const rows = step.map((at, i) => ({ step: at, value: value[i], tip: tipOf(name, ["step", at], ["value", number(value[i])]) }))
       .filter((row) => row.value !== null);
     if (!rows.length) {
       undraw(this.logged, make("p", { class: "note" }, `${name} has no finite value.`));
@@ -111,7 +111,7 @@ Views.film = class {
     const all = rows.map((row) => row.value), least = Math.min(...all);
     const axis = least > 0 && Math.max(...all) > 30 * least ? "log" : "linear";
     const { steps } = this.data, reach = [Math.min(steps[0], rows[0].step), Math.max(steps[this.last], rows.at(-1).step)];
-    draw(this.logged, this.spec(`metric-${axis}`, { metric: name }, { reach }), { rows, now: this.marker() }, (row) => row.known && this.seek(this.nearest(row.step))).then(() => this.paint());
+    draw(this.logged, this.spec(`metric-${axis}`, { metric: name }, { reach }), { rows, now: this.marker() }, (row) => row.tip && this.seek(this.nearest(row.step))).then(() => this.paint());
   }
 
   marker() {
@@ -174,16 +174,16 @@ Views.film = class {
       this.go(this.at + 1);
       if (this.at === this.last) this.stop();
     }, pause);
-    this.said(true);
+    this.showPlaying(true);
   }
 
   stop() {
     clearInterval(this.timer);
     this.timer = null;
-    this.said(false);
+    this.showPlaying(false);
   }
 
-  said(playing) {
+  showPlaying(playing) {
     this.button.textContent = playing ? "⏸ Pause" : "▶ Play";
     this.button.setAttribute("aria-pressed", String(playing));
   }

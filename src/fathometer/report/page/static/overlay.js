@@ -1,6 +1,6 @@
 // Networks over each other: choose a gauge and the networks, and compare two of them site by site.
 
-/** A sounding as the page holds it. */
+/** A sounding as the data of the page give it. */
 class Network {
   constructor({ mean, std, summary, ...rest }) {
     Object.assign(this, rest, { means: mean, stds: std, summaries: summary, count: rest.sites.site.length });
@@ -29,10 +29,10 @@ class Network {
     };
   }
 
-  said(gauge, i) { return withError(this.mean(gauge)[i], this.std(gauge)[i]); }
+  withError(gauge, i) { return withError(this.mean(gauge)[i], this.std(gauge)[i]); }
 }
 
-/** The gauges that all networks hold, in the order of the first. */
+/** The gauges that all networks have, in the order of the first. */
 function shared(networks) {
   return networks[0].gauges.filter((gauge) => networks.every((network) => network.gauges.includes(gauge)));
 }
@@ -99,9 +99,9 @@ Views.overlay = class {
       figureOf(this.overlay), this.fieldset(),
       make("h3", {}, "Two networks, site by site"),
       make("div", { class: "controls" },
-        chooser("A", names, "0", (i) => { this.first = this.networks[i]; this.hold(); }),
-        chooser("B", names, "1", (i) => { this.second = this.networks[i]; this.hold(); }),
-        chooser("Aligned by", [["depth", "relative depth"], ["dtw", "dynamic time warping"]], this.by, (by) => { this.by = by; this.hold(); })),
+        chooser("A", names, "0", (i) => { this.first = this.networks[i]; this.compare(); }),
+        chooser("B", names, "1", (i) => { this.second = this.networks[i]; this.compare(); }),
+        chooser("Aligned by", [["depth", "relative depth"], ["dtw", "dynamic time warping"]], this.by, (by) => { this.by = by; this.compare(); })),
       this.words, this.legend, figureOf(this.alignment), figureOf(this.difference), this.pairs,
     );
     this.list();
@@ -110,7 +110,7 @@ Views.overlay = class {
 
   show() {
     this.drawOverlay();
-    this.hold();
+    this.compare();
   }
 
   hue(network) {
@@ -142,17 +142,17 @@ Views.overlay = class {
       const values = network.mean(this.gauge), errors = network.std(this.gauge);
       return values.map((value, i) => ({
         network: network.name, depth: network.depth(i), value, hue: this.hue(network),
-        low: value - bars * errors[i], high: value + bars * errors[i], known: this.known(network, i),
+        low: value - bars * errors[i], high: value + bars * errors[i], tip: this.tip(network, i),
       })).filter((row) => row.value !== null);
     });
     if (points.length) draw(this.overlay, filled(this.charts.overlay, { gauge: label(this.gauge) }), { points });
     else undraw(this.overlay, "Tick a network to see it here.");
   }
 
-  known(network, i) {
+  tip(network, i) {
     const family = network.family ? [["family", network.family]] : [];
-    return told(network.name, ...family, ["site", network.sites.site[i]], ["operator", network.sites.operator[i]],
-      [label(this.gauge), network.said(this.gauge, i)]);
+    return tipOf(network.name, ...family, ["site", network.sites.site[i]], ["operator", network.sites.operator[i]],
+      [label(this.gauge), network.withError(this.gauge, i)]);
   }
 
   /** Pairs of sites that both have a value, and the distance where there is one. */
@@ -167,14 +167,14 @@ Views.overlay = class {
   }
 
   /** Compare B with A. */
-  hold() {
+  compare() {
     const { first, second, gauge } = this, { pairs, distance } = this.align();
     const rows = pairs.map(([i, j]) => {
       const a = first.mean(gauge)[i], b = second.mean(gauge)[j], difference = b - a;
       const sites = [first.sites.site[i], second.sites.site[j]];
       return {
         i, j, a, b, difference, sites, zero: 0, depth: (first.depth(i) + second.depth(j)) / 2, hue: DATA.palette[difference > 0 ? 1 : 0],
-        known: told(`${sites[0]} ↔ ${sites[1]}`, ["A", `${first.name} ${first.said(gauge, i)}`], ["B", `${second.name} ${second.said(gauge, j)}`],
+        tip: tipOf(`${sites[0]} ↔ ${sites[1]}`, ["A", `${first.name} ${first.withError(gauge, i)}`], ["B", `${second.name} ${second.withError(gauge, j)}`],
           ["B − A", number(difference)]),
       };
     });
@@ -205,14 +205,14 @@ Views.overlay = class {
   /** Both curves on one scale, A in the upper part of the box and B in the lower. */
   curves(rows) {
     const { gauge } = this, both = [this.first, this.second];
-    const known = both.flatMap((network) => network.mean(gauge)).filter((value) => value !== null);
-    const low = Math.min(...known), high = Math.max(...known), range = high - low || 1;
+    const values = both.flatMap((network) => network.mean(gauge)).filter((value) => value !== null);
+    const low = Math.min(...values), high = Math.max(...values), range = high - low || 1;
     const height = (which, value) => (which ? 0 : 0.54) + 0.46 * ((value - low) / range);
     const curves = both.flatMap((network, which) => network.mean(gauge).map((value, i) => ({
-      which, depth: network.depth(i), height: value === null ? null : height(which, value), hue: DATA.palette[which], known: this.known(network, i),
+      which, depth: network.depth(i), height: value === null ? null : height(which, value), hue: DATA.palette[which], tip: this.tip(network, i),
     })));
-    const joins = rows.map(({ i, j, a, b, known }) => (
-      { depth: both[0].depth(i), height: height(0, a), depth2: both[1].depth(j), height2: height(1, b), known }));
+    const joins = rows.map(({ i, j, a, b, tip }) => (
+      { depth: both[0].depth(i), height: height(0, a), depth2: both[1].depth(j), height2: height(1, b), tip }));
     const ticks = [0, 1].flatMap((which) => roundNumbers(low, high).map((value) => ({ height: height(which, value), text: String(value) })));
     return { curves, joins, ticks };
   }

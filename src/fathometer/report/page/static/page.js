@@ -143,18 +143,18 @@ function themed(spec) {
   return reworded(spec, (text) => text.replace(/^var\(--(\w+)\)$/, (_, name) => colour(name)));
 }
 
-/** What a tip says: pairs of name and value, so that a name can be any. */
-function told(title, ...pairs) {
+/** The content of a tip: pairs of name and value, so that a name can be any. */
+function tipOf(title, ...pairs) {
   return { title, pairs };
 }
 
-// The tip beside the pointer: what `told` gives, an object of Vega's as names and values, anything else as text; never outside the window.
+// The tip beside the pointer: what `tipOf` gives, an object of Vega's as names and values, anything else as text; never outside the window.
 const tip = make("div", { class: "tip", role: "tooltip", hidden: true });
 document.body.append(tip);
 function showTip(_, event, __, value) {
   tip.hidden = value === null || value === undefined || value === "";
   if (tip.hidden) return;
-  const { title, pairs } = typeof value !== "object" ? told(String(value)) : Array.isArray(value.pairs) ? value : told("", ...Object.entries(value));
+  const { title, pairs } = typeof value !== "object" ? tipOf(String(value)) : Array.isArray(value.pairs) ? value : tipOf("", ...Object.entries(value));
   tip.replaceChildren(...(title ? [make("strong", {}, String(title))] : []), listOf(pairs));
   const room = 12, box = tip.getBoundingClientRect();
   const beside = event.clientX + room + box.width < innerWidth ? event.clientX + room : event.clientX - room - box.width;
@@ -162,7 +162,7 @@ function showTip(_, event, __, value) {
   tip.style.top = `${Math.max(4, Math.min(event.clientY + room, innerHeight - box.height - 4))}px`;
 }
 
-/** Draw a chart into an element; `onclick(row)` is told of clicks on marks. */
+/** Draw a chart into an element; `onclick(row)` is called for clicks on marks. */
 async function draw(element, spec, datasets, onclick = null) {
   drawn.get(element)?.view?.finalize(); // or it would go on listening to the window
   const kept = { spec, datasets, onclick, signals: {} };
@@ -218,7 +218,7 @@ function sortable(table, controls = null) {
     head.replaceChildren(make("button", { type: "button", onclick: () => sortBy(table, head, column) }, label));
   });
   if (!controls || body.rows.length < 2) return;
-  const said = make("span", { role: "status", class: "lead" });
+  const status = make("span", { role: "status", class: "lead" });
   const field = make("input", { type: "search", placeholder: "filter rows", "aria-label": "Filter rows" });
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -228,9 +228,9 @@ function sortable(table, controls = null) {
       row.hidden = !words.every((word) => text.includes(word));
       shown += !row.hidden;
     }
-    said.textContent = words.length ? `${shown} of ${body.rows.length} rows` : "";
+    status.textContent = words.length ? `${shown} of ${body.rows.length} rows` : "";
   });
-  controls.append(field, said);
+  controls.append(field, status);
 }
 
 function sortBy(table, head, column) {

@@ -152,7 +152,7 @@ Views.runs = class {
     }
     const heads = [["holds"], ["statement"], ["left", 1], ["right", 1], ["slack", 1]];
     const rows = run.theory.map(({ name, claim, how, note, holds, left, right, slack }) => {
-      const statement = make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim),
+      const statement = make("td", { class: "statement" }, make("strong", {}, name), make("div", {}, claim),
         make("details", {}, make("summary", {}, "how this was checked"), make("div", {}, how), note ? make("div", {}, note) : null));
       return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...[left, right, slack].map(numberCell)];
     });
@@ -166,7 +166,7 @@ Views.runs = class {
   overall() {
     const heads = [["statement"], ["networks", 1], ["holds in", 1], ["lowest slack", 1]];
     const rows = this.data.statements.map(({ name, claim, networks, holds, slack }) => [
-      make("td", { class: "told" }, make("strong", {}, name), make("div", {}, claim)), ...[networks, holds, slack].map(numberCell)]);
+      make("td", { class: "statement" }, make("strong", {}, name), make("div", {}, claim)), ...[networks, holds, slack].map(numberCell)]);
     return tableOf(heads, rows, "The paper's statements over the sweep", "statements").figure;
   }
 

@@ -5,12 +5,12 @@ function bandsOf(blocks) {
   return blocks.map(([block, begin, end], i) => ({ block, begin: begin - 0.5, end: end - 0.5, odd: i % 2 ? 0.18 : 0.04 }));
 }
 
-/** A row for each site, as charts along depth take it; `known(i)` are pairs for the tip. New objects each time, for Vega marks those it has. */
-function siteRows(sites, values, errors, known) {
+/** A row for each site, as charts along depth take it; `facts(i)` are pairs for the tip. New objects each time, because Vega writes into those it gets. */
+function siteRows(sites, values, errors, facts) {
   return sites.site.map((site, i) => {
     const value = values[i], error = errors?.[i] ?? 0;
     return {
-      order: i, site, operator: sites.operator[i], value, said: `${site} ${number(value)}`, known: told(site, ...known(i)),
+      order: i, site, operator: sites.operator[i], value, description: `${site} ${number(value)}`, tip: tipOf(site, ...facts(i)),
       low: value === null ? null : value - error, high: value === null ? null : value + error,
     };
   });
@@ -44,7 +44,7 @@ Views.sounding = class {
     this.missing.textContent = missing ? `${missing} of ${this.values.length} sites have no finite value.` : "";
     this.paint();
     if (this.finite.length) {
-      const sites = siteRows(this.data.sites, this.values, this.data.std[gauge], (i) => this.known(i)), words = { gauge: label(gauge) };
+      const sites = siteRows(this.data.sites, this.values, this.data.std[gauge], (i) => this.facts(i)), words = { gauge: label(gauge) };
       const spec = withParams(nameSites(filled(this.charts.signature, words), this.data.sites.site), { chosen: this.chosen });
       draw(this.signature, spec, { sites, blocks: bandsOf(this.data.blocks) }, (row) => this.choose(row.order));
       draw(this.distribution, filled(this.charts.distribution, words), { sites, modes: (this.data.modes?.[gauge] ?? []).map((value) => ({ value })) });
@@ -58,7 +58,7 @@ Views.sounding = class {
   }
 
   /** All that is known of a site, name and value. */
-  known(i) {
+  facts(i) {
     const { sites, mean, std, gauges } = this.data;
     return [
       ...["operator", "call", "block", "samples", "features"].map((name) => [name, sites[name][i]]),
@@ -107,7 +107,7 @@ Views.sounding = class {
       undraw(this.batches);
       return;
     }
-    this.details.replaceChildren(make("strong", {}, this.data.sites.site[i]), listOf(this.known(i)));
+    this.details.replaceChildren(make("strong", {}, this.data.sites.site[i]), listOf(this.facts(i)));
     const values = this.data.batches?.[this.gauge][i] ?? [];
     const rows = values.map((value, batch) => ({ batch, value })).filter((row) => row.value !== null);
     if (values.length < 2 || !rows.length) undraw(this.batches);
