@@ -40,17 +40,13 @@ def test_stable_rank_in_closed_form() -> None:
 
 
 @pytest.mark.parametrize(("n", "d"), SHAPES)
-@pytest.mark.parametrize("gamma", [1.0, 1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize("gamma", [1.0, 1e-3, 1e-10])
 def test_cost_of_identity_is_the_dense_formula(n: int, d: int, gamma: float) -> None:
     x = correlated(n, d)
-    for y in (relu(x), np.tanh(x), np.abs(x)):
-        expected = dense_cost(x, y, gamma)
-        assert cost_of_identity(x, y, gamma=gamma).item() == pytest.approx(
-            expected, rel=1e-6 if gamma < 1e-6 else 1e-9
-        )
     positive = np.abs(x)
-    expected = dense_cost(positive, positive, gamma)
-    assert cost_of_identity(positive, positive, gamma=gamma).item() == pytest.approx(expected, rel=1e-5)
+    for a, b in ((x, relu(x)), (x, np.tanh(x)), (x, positive), (positive, positive)):
+        found, expected = cost_of_identity(a, b, gamma=gamma).item(), dense_cost(a, b, gamma)
+        assert found == pytest.approx(expected, rel=1e-5 if gamma < 1e-6 else 1e-9)
 
 
 @pytest.mark.parametrize(("n", "d", "rank"), [(60, 12, 3), (20, 30, 4), (15, 15, 1)])
@@ -75,14 +71,10 @@ def test_proposition_1(n: int, d: int, gamma: float) -> None:
         assert cost_of_identity(x, y, gamma=gamma).item() >= bound * (1 - 1e-9)
 
 
-def test_cost_of_identity_of_nothing() -> None:
+def test_zeros_and_squares_that_leave_float64() -> None:
     x, nothing = correlated(10, 3), np.zeros((10, 3))
     assert cost_of_identity(x, nothing).item() == np.inf
     assert cost_of_identity(nothing, x).item() == cost_of_identity(nothing, nothing).item() == 0
-
-
-def test_squares_may_leave_float64_but_not_the_cost() -> None:
-    x = correlated(10, 3)
     for scale in (1e-200, 1e200):
         for gauge in (cost_of_identity, stable_rank, nonnegativity):
             torch.testing.assert_close(gauge(scale * x, scale * relu(x)), gauge(x, relu(x)))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,32 +26,19 @@ def heldout_by_scikit_learn(x: Matrix, y: Matrix, folds: int, seed: int) -> floa
     return 1 - missed / total
 
 
-@pytest.mark.parametrize(("n", "d"), [(80, 5), (40, 1), (60, 50)])
-def test_in_sample_r2_is_scikit_learns(n: int, d: int) -> None:
-    x = correlated(n, d)
-    y = relu(x)
-    fitted = LinearRegression().fit(x, y).predict(x)
-    expected = r2_score(y, fitted, multioutput="variance_weighted")
-    assert r2(x, y).item() == pytest.approx(expected, abs=1e-10)
-
-
-def test_in_sample_r2_is_one_when_samples_are_few() -> None:
-    x = correlated(10, 20)
-    y = np.random.default_rng(0).normal(size=x.shape)
-    assert r2(x, y).item() == pytest.approx(1, abs=1e-10)
-    assert r2_heldout(x, y).item() < 0.2
-
-
 @pytest.mark.parametrize(
     ("n", "d"),
     [(80, 5), (80, 1), (50, 35), (50, 38), (50, 44), (50, 48), (50, 49), (50, 50), (30, 50), (30, 90)],
 )
 @pytest.mark.parametrize("folds", [4, 7])
-def test_heldout_r2_is_scikit_learns_over_the_same_folds(n: int, d: int, folds: int) -> None:
+def test_both_r2_are_scikit_learns(n: int, d: int, folds: int) -> None:
     x = correlated(n, d)
     y = relu(x)
     expected = heldout_by_scikit_learn(x, y, folds, seed=3)
     assert r2_heldout(x, y, folds=folds, seed=3).item() == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    fitted = LinearRegression().fit(x, y).predict(x)
+    expected = r2_score(y, fitted, multioutput="variance_weighted")
+    assert r2(x, y).item() == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize(("n", "d"), [(80, 12), (40, 30), (20, 30)])
@@ -116,22 +102,21 @@ def test_cka_of_what_does_not_vary() -> None:
     assert cka(still, x).item() == cka(flicker, x).item() == 0
 
 
+def test_folds() -> None:
+    few = correlated(3, 2)
+    assert r2_heldout(few, relu(few)) == r2_heldout(few, relu(few), folds=3)
+    for folds in (7, 1, 2.5):
+        with pytest.raises(InputError, match="folds: expected 2 to 6"):
+            r2_heldout(correlated(6, 2), correlated(6, 2), folds=folds)  # type: ignore[arg-type]
+    wide = np.random.default_rng(0).normal(size=(10, 100_000))  # features × features would be 80 GB
+    assert r2_heldout(wide, relu(wide)).item() < 0.5
+
+
 def test_heldout_r2_where_all_that_varies_is_held_out_at_once() -> None:
     x = np.zeros((20, 3))
     x[3, 0], x[::2, 1] = 5.0, 5e-324
     total = 5**2 + 16 * (5 / 16) ** 2  # around the mean of the other folds, which is 0 or 5/16
     assert r2_heldout(x, relu(x)).item() == pytest.approx(1 - 5**2 / total)
-
-
-@pytest.mark.parametrize("folds", [7, 1, 2.5])
-def test_impossible_folds_are_refused(folds: Any) -> None:
-    with pytest.raises(InputError, match="folds: expected 2 to 6"):
-        r2_heldout(correlated(6, 2), correlated(6, 2), folds=folds)
-
-
-def test_wide_pairs_need_no_square_matrix() -> None:
-    x = np.random.default_rng(0).normal(size=(10, 100_000))  # 80 GB if they did
-    assert r2_heldout(x, relu(x)).item() < 0.5
 
 
 @pytest.mark.parametrize("d", [60, 256])
