@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -106,16 +106,6 @@ def looped() -> Net:
     return Net(body, layers=layers, acts=nn.ModuleDict({"odd": nn.Tanh(), "even": nn.ELU()}))
 
 
-def yielding() -> Net:
-    """Its activations run whenever a generator is asked for the next part."""
-
-    def parts(x: Tensor) -> Iterator[Tensor]:
-        for part in x.chunk(2, 1):
-            yield torch.tanh(part)
-
-    return Net(lambda _, x: torch.cat(list(parts(x)), 1))
-
-
 class Recursive(nn.Module):
     """Calls itself, as a whole."""
 
@@ -180,13 +170,11 @@ CALLS = {
     ),
     "autograd function": Awkward("inside torch.autograd.Function", lambda: holding(Bent.apply), ["/relu"]),
     "looped": Awkward("ModuleList and ModuleDict", looped, ["acts.even", "acts.odd", "acts.even#2"]),
-    "yielding": Awkward("inside a generator", yielding, ["/tanh", "/tanh#2"]),
     "recursive": Awkward(
         "the network calls itself",
         Recursive,
         ["/relu", "/relu#2", "/relu#3"],
         becomes="each round is a call of its own",
     ),
-    "conditional": Awkward("the way depends on the data", Conditional, ["/relu"]),
     "activation alone": Awkward("the network is an activation", nn.Tanh, ["tanh"]),
 }

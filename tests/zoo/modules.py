@@ -12,18 +12,11 @@ from tests.zoo.calls import Inner, Reused
 from tests.zoo.entry import Awkward, Net
 
 
-class Shared(nn.Module):
+def shared() -> Net:
     """One block under two names, one weight in two layers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.one = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
-        self.two = self.one
-        self.tied = nn.Linear(8, 8)
-        self.tied.weight = self.one[0].weight  # type: ignore[assignment]
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(self.tied(self.two(self.one(x))))
+    block, tied = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), nn.Linear(8, 8)
+    tied.weight = block[0].weight  # type: ignore[assignment]
+    return Net(lambda net, x: F.gelu(net.tied(net.two(net.one(x)))), one=block, two=block, tied=tied)
 
 
 def outputs(_: Any, x: Tensor) -> dict[str, object]:
@@ -110,7 +103,7 @@ def add_noise(_: Net, x: Tensor) -> Tensor:
 
 
 MODULES = {
-    "shared": Awkward("one block under two names, tied weights", Shared, ["one.1", "one.1#2", "/gelu"]),
+    "shared": Awkward("one block under two names, tied weights", shared, ["one.1", "one.1#2", "/gelu"]),
     "outputs": Awkward("nested outputs", lambda: Net(outputs), ["/relu", "/relu#2"]),
     "catching": Awkward(
         "goes on after a part has raised an exception",

@@ -22,45 +22,18 @@ def on_other_weights(network: nn.Module, x: Tensor) -> Any:
     return functional_call(network, weights, (x,))
 
 
-class Checkpointed(nn.Module):
-    def __init__(self, *, reentrant: bool) -> None:
-        super().__init__()
-        self.inner, self.reentrant = Reused(), reentrant
+def checkpointed(*, reentrant: bool) -> Net:
+    def body(net: Any, x: Tensor) -> Tensor:
+        return F.gelu(checkpoint(net.inner, x.clone().requires_grad_(), use_reentrant=reentrant))
 
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = checkpoint(self.inner, x.clone().requires_grad_(), use_reentrant=self.reentrant)
-        return F.gelu(result)
+    return Net(body, inner=Reused())
 
 
-class Replacing(nn.Module):
-    """Changes its activation after every pass."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear, self.act = nn.Linear(8, 8), nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.act(self.linear(x))
-        self.act = nn.Tanh() if isinstance(self.act, nn.ReLU) else nn.ReLU()  # type: ignore[assignment]
-        return y
-
-
-class Growing(nn.Module):
-    """Gets one more layer in every pass, and counts them."""
-
-    passes: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([nn.ReLU()])
-        self.register_buffer("passes", torch.zeros(()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.layers.append(nn.Sequential(nn.Linear(8, 8), nn.Tanh()))
-        self.passes += 1
-        for layer in self.layers:
-            x = layer(x)
-        return x
+def replacing(network: Any, x: Tensor) -> Tensor:
+    """Change the activation after every pass."""
+    y: Tensor = network.act(network.linear(x))
+    network.act = nn.Tanh() if isinstance(network.act, nn.ReLU) else nn.ReLU()
+    return y
 
 
 def threaded(network: Any, x: Tensor) -> Any:
@@ -144,23 +117,22 @@ WAYS = {
     ),
     "checkpointed": Awkward(
         "torch.utils.checkpoint",
-        lambda: Checkpointed(reentrant=False),
+        lambda: checkpointed(reentrant=False),
         ["inner.act", "inner.act#2", "/gelu"],
         becomes="seen once; what the backward pass runs again does not count",
     ),
     "checkpointed, reentrant": Awkward(
         "torch.utils.checkpoint, reentrant",
-        lambda: Checkpointed(reentrant=True),
+        lambda: checkpointed(reentrant=True),
         ["inner.act", "inner.act#2", "/gelu"],
         trains=False,
     ),
     "replacing": Awkward(
         "replaces its activation in forward",
-        Replacing,
+        lambda: Net(replacing, linear=nn.Linear(8, 8), act=nn.ReLU()),
         ["act"],
         becomes="seen; the new one goes by the module around it until the watch ends",
     ),
-    "growing": Awkward("adds a layer in forward", Growing, ["layers.0", "/tanh"]),
     "threaded": Awkward(
         "a half that runs on another thread",
         lambda: Net(threaded, left=layer(nn.Tanh()), right=layer(nn.ReLU())),

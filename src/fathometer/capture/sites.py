@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from types import FunctionType
@@ -77,11 +77,11 @@ class Choice:
     """
 
     tests: Sequence[Callable[[Site], bool]]
-    patterns: dict[str, Callable[[Site], bool]] = field(default_factory=dict)
-    modules: frozenset[nn.Module] = frozenset()
-    composites: tuple[type[nn.Module], ...] = ()
-    functions: tuple[FunctionType, ...] = ()
-    operators: frozenset[str] = OPERATORS
+    patterns: Mapping[str, Callable[[Site], bool]]
+    modules: frozenset[nn.Module]
+    composites: tuple[type[nn.Module], ...]
+    functions: tuple[FunctionType, ...]
+    operators: frozenset[str]
 
     def wanted(self, site: Site) -> bool:
         """Tell whether a site is to be measured."""
@@ -110,7 +110,7 @@ def choose(
     for activation in activations:
         if isinstance(activation, type) and issubclass(activation, nn.Module):
             classes.append(activation)
-        elif isinstance(activation, FunctionType) and not _is_torchs(activation):
+        elif isinstance(activation, FunctionType) and str(activation.__module__).split(".")[0] != "torch":
             functions.append(activation)
         elif callable(activation) and hasattr(activation, "__name__") and not isinstance(activation, type):
             operators.add(operator_name(activation))
@@ -143,10 +143,8 @@ def unwrapped(model: nn.Module) -> nn.Module:
         hint = "; call it" if callable(given) else ""
         hint = "; fathometer.models.load_model loads by name" if isinstance(given, str) else hint
         raise InputError(f"expected a torch.nn.Module, got {type(given).__name__}{hint}", parameter="model")
-    while (inner := _WRAPPERS.get(type(model).__name__)) and isinstance(
-        getattr(model, inner, None), nn.Module
-    ):
-        model = cast("nn.Module", getattr(model, inner))
+    while inner := _WRAPPERS.get(type(model).__name__):
+        model = getattr(model, inner)
     for path, module in model.named_modules():
         where = f"module {path!r}" if path else "the network"
         if isinstance(module, torch.jit.ScriptModule):
@@ -183,10 +181,8 @@ def module_paths(model: nn.Module) -> dict[nn.Module, str]:
 
 def is_plain_activation(module: nn.Module) -> bool:
     """Tell whether calling the module is calling one of torch's activations, and nothing else."""
-    return (
-        getattr(type(module).forward, "__module__", "") == "torch.nn.modules.activation"
-        and not isinstance(module, nn.MultiheadAttention)
-    )  # fmt: skip
+    home = getattr(type(module).forward, "__module__", "")
+    return home == "torch.nn.modules.activation" and not isinstance(module, nn.MultiheadAttention)
 
 
 def is_composite(module: nn.Module, classes: Sequence[type[nn.Module]] = ()) -> bool:
@@ -229,10 +225,10 @@ def _named_modules(item: SiteFilter, paths: dict[nn.Module, str]) -> dict[nn.Mod
             for module, path in paths.items()
             if fnmatchcase(path, pattern) or type(module).__name__ == pattern
         }
-    elif isinstance(item, str) and item and item not in OPERATORS:
-        return {module: path for module, path in paths.items() if path == item}
     else:
-        return {}
+        return {
+            module: path for module, path in paths.items() if path and path == item and path not in OPERATORS
+        }
     if not found:
         raise InputError(
             f"no module of the network is {item!r}; `print(model)` shows their names", parameter="sites"
@@ -247,10 +243,6 @@ def _advice(pattern: str, called: Sequence[Site]) -> str:
     known = dict.fromkeys((*names, *(site.operator for site in called), *starts - {""}))
     hint = did_you_mean(pattern.strip("*?./#"), known)
     return hint or f"the activation calls seen are: {', '.join(names[:8]) or 'none'}"
-
-
-def _is_torchs(function: FunctionType) -> bool:
-    return (function.__module__ or "").partition(".")[0] == "torch"
 
 
 def _is_whole_module(paths: frozenset[str], site: Site) -> bool:
