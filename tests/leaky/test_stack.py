@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 
@@ -36,14 +34,6 @@ def test_gradients_are_those_of_autograd(sigma: str) -> None:
             assert theirs is not None
             assert theirs.abs().max() > 1e-6
             assert (ours - theirs).abs().max() < 1e-12
-
-
-def test_networks_in_a_stack_do_not_mix() -> None:
-    nets, tasks = nets_and_tasks()
-    together, alone = stack(nets, tasks), stack(nets[:1], tasks[:1])
-    together.differentiate()
-    alone.differentiate()
-    assert (together.gradients.weights[:, :1] - alone.gradients.weights).abs().max() < 1e-15
 
 
 def test_moves_and_criticality_are_those_of_the_path() -> None:
@@ -97,10 +87,3 @@ def test_descent_is_that_of_torch_and_fixed_maps_stay() -> None:
         theirs.step()
     assert (together.parameters.weights[:, 0] - net.weights).abs().max() < 1e-13
     assert torch.equal(together.parameters.input_map, before)
-
-
-def test_the_cosine_is_flat_then_falls_to_its_floor() -> None:
-    rates = cosine(1000).tolist()
-    assert rates[:300] == [1.0] * 300
-    assert all(a >= b for a, b in itertools.pairwise(rates))
-    assert rates[-1] == pytest.approx(1e-4, abs=1e-5)
