@@ -130,13 +130,13 @@ def energies(found: Statements) -> list[str]:
     """The Lagrangian, the Hamiltonian, footnote 1, and the sum of irregular steps."""
     terms = found[USUAL]["Section 1.3, three terms"]
     curve = SmoothCurve()
-    linear, bent = (middle_term(curve.at, curve.velocity, sigma=sigma) for sigma in ("identity", "relu"))
+    linear, nonlinear = (middle_term(curve.at, curve.velocity, sigma=sigma) for sigma in ("identity", "relu"))
     conserved = [of["Section 1.5, H is conserved"] for of in found.values()]
     spreads = [s.details["cost_std"] for s in conserved]
     total = sum(1 / 5 + 0.5 / 5 * (1 / 4 - abs(layer / 5 - 1 / 2)) for layer in range(1, 6))
     return [
         f"three terms: {terms.left:.4g}, {terms.right:.4g}; the paper's: {terms.details['paper_right']:.4g}",
-        f"footnote 1: {linear.left:.4g}, to {linear.details['error']:.0e}; with ReLU {bent.left:.3g}",
+        f"footnote 1: {linear.left:.4g}, to {linear.details['error']:.0e}; with ReLU {nonlinear.left:.3g}",
         "appendix A.2, worst layer: " + listed(of["Appendix A.2"].details["error"] for of in found.values()),
         f"the same, solved, L = 400: {hamiltonian_identity(solved(400)).details['error']:.0e}",
         "std of −2H/L̃: " + listed(s.right for s in conserved),

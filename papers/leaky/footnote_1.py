@@ -31,7 +31,7 @@ def run(context: RunContext) -> Answers:
     checked = [*_of_curves(seeds), *_of_networks(context)]
     context.table("sides", statement_table(checked))
     context.figure(_plot(integrals))
-    linear, bent = (_spread(integrals, sigma) for sigma in ("identity", "relu"))
+    linear, nonlinear = (_spread(integrals, sigma) for sigma in ("identity", "relu"))
     return {
         "integral": every(checked, f"to {largest_error(checked):.0e}"),
         "ends": Answer(
@@ -41,9 +41,9 @@ def run(context: RunContext) -> Answers:
             {"largest": max(linear)},
         ),
         "nonlinear": Answer(
-            min(bent) > DIFFERENT,
-            f"with ReLU the three ways differ by {min(bent):.2g} or more",
-            {"least": min(bent)},
+            min(nonlinear) > DIFFERENT,
+            f"with ReLU the three ways differ by {min(nonlinear):.2g} or more",
+            {"least": min(nonlinear)},
         ),
     }
 

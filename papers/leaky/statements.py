@@ -59,12 +59,12 @@ def named(checked: Sequence[CheckedStatement], *names: str) -> list[CheckedState
     return [one for one in checked if one.statement.name in names]
 
 
-def held(checked: Sequence[CheckedStatement]) -> str:
+def describe_holding(checked: Sequence[CheckedStatement]) -> str:
     """Write how many hold, by kind; and the first that does not.
 
     Example:
         >>> one = CheckedStatement("drawn", "seed 0", 1.0, Statement("", "", 2.0, 1.0, 1.0, True, ""))
-        >>> held([one, one])
+        >>> describe_holding([one, one])
         'holds for 2 of 2 drawn'
     """
     parts = []
@@ -83,7 +83,7 @@ def every(checked: Sequence[CheckedStatement], words: str, numbers: dict[str, fl
         return Answer(None, f"there was nothing to measure; {words}")
     return Answer(
         all(one.statement.holds for one in checked),
-        f"{held(checked)}; {words}",
+        f"{describe_holding(checked)}; {words}",
         {
             "statements": float(len(checked)),
             "holding": float(sum(one.statement.holds for one in checked)),

@@ -25,11 +25,11 @@ SHIFT = 0.5  # c, of L̃
 def run_range(context: RunContext) -> Answers:
     """Stretch every network to [0, 3], and those of one seed to [0, L̃]."""
     runs = depth_networks(context).trained
-    least = min(run.design.seed for run in runs)
+    first_seed = min(run.design.seed for run in runs)
     checked = statements_about("c = 3", runs, lambda run: integration_range(run.path, STRETCH))
     unit = statements_about(
         "c = L̃",
-        [run for run in runs if run.design.seed == least],
+        [run for run in runs if run.design.seed == first_seed],
         lambda run: integration_range(run.path, run.design.effective_depth),
     )
     context.table("sides", statement_table([*checked, *unit]))
@@ -51,10 +51,10 @@ def run_scaling(context: RunContext) -> Answers:
     plain = statements_about(
         "c = −L̃", runs, lambda run: output_scaling(run.path, -run.design.effective_depth)
     )
-    least = min(run.design.seed for run in runs)
+    first_seed = min(run.design.seed for run in runs)
     biased = statements_about(
         "with biases",
-        [run for run in runs if run.design.seed == least],
+        [run for run in runs if run.design.seed == first_seed],
         lambda run: output_scaling(run.path, SHIFT, bias=True),
     )
     context.table("sides", statement_table([*shifted, *plain, *biased]))

@@ -37,7 +37,7 @@ from papers.leaky.instances import (
     drawn,
     solved,
 )
-from papers.leaky.statements import CheckedStatement, every, held, statement_table
+from papers.leaky.statements import CheckedStatement, describe_holding, every, statement_table
 from papers.leaky.trends import power
 
 DEPTHS = (2.0, 3.0, 5.0, 8.0, 11.0)
@@ -234,7 +234,7 @@ def test_a_statement_that_fails_is_named() -> None:
         CheckedStatement(kind, "seed 0", 2.0, at_least("Proposition 0", "left ≥ 1", left, 1.0))
         for kind, left in cases
     ]
-    assert "not for trained seed 0" in held(checked)
+    assert "not for trained seed 0" in describe_holding(checked)
     assert not every(checked, "words").holds
     assert every(checked[:2], "words").holds
     assert statement_table(checked)["holds"].tolist() == [True, True, False]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
-from torch import Tensor
 
 from fathometer.errors import InputError, check_whole, did_you_mean
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
-from fathometer.leaky.steps import check_choice, check_positive, custom_steps, equidistant, irregular
+from fathometer.leaky.steps import check_choice, check_positive, custom_steps, irregular
 from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]
@@ -101,22 +100,15 @@ class Design:
         """μ = λ/L̃: the loss has μ/2 Σ ρ_l ‖W_l‖²."""
         return self.regularisation / (self.effective_depth or 1.0)
 
-    def initial_steps(self) -> Tensor:
-        """Make ρ as it is before training: adaptive steps begin as equidistant ones."""
-        if self.steps is not None:
-            return custom_steps(self.steps)
-        if self.scheme == "irregular":
-            return irregular(self.layers, self.irregularity)
-        return equidistant(self.layers)
-
     def network(self, inputs: int, outputs: int) -> LeakyResNet:
-        """Make the network as it is before training, float64."""
+        """Make the network as it is before training, float64; adaptive steps begin as equidistant ones."""
+        steps = irregular(self.layers, self.irregularity) if self.scheme == "irregular" else self.steps
         return LeakyResNet(
             inputs,
             outputs,
             width=self.width,
             effective_depth=self.effective_depth,
-            steps=self.initial_steps(),
+            steps=self.layers if steps is None else steps,
             sigma=self.sigma,
             maps=self.maps,
             seed=self.seed,

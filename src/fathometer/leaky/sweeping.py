@@ -84,7 +84,7 @@ def sweep(
                 trainer.train(members, training)
         trained |= trainer.runs
         runs = tuple(trained[number] for number in range(len(designs)))
-        _check_not_all_diverged(runs, folder)
+        _report_diverged(runs, folder)
         provenance = folder.provenance if folder is not None and not groups else None
         if provenance is None:
             different = len({id(task) for task in tasks})
@@ -99,7 +99,7 @@ def sweep(
             )
             if folder is not None:
                 folder.finish(provenance)
-    _warn_about(runs)
+    _report_long_steps(runs)
     return LeakySweep(runs, recipe, provenance)
 
 
@@ -237,34 +237,33 @@ def _groups(
     return groups + [(members, None) for members in shapes.values()]
 
 
-def _check_not_all_diverged(runs: Sequence[LeakyRun], folder: SweepFolder | None) -> None:
-    """Raise an error if every network diverged."""
-    diverged = [run.diverged for run in runs if run.diverged is not None]
+def _report_diverged(runs: Sequence[LeakyRun], folder: SweepFolder | None) -> None:
+    """Warn once of all networks that diverged; raise an error if every network did."""
+    diverged = {number: run.diverged for number, run in enumerate(runs) if run.diverged is not None}
     if len(diverged) == len(runs):
         where = "" if folder is None else f" (the last finite weights are in {folder.path})"
         raise NumericalError(
-            f"training diverged: the loss was not finite at epoch {min(diverged)}{where}; "
+            f"training diverged: the loss was not finite at epoch {min(diverged.values())}{where}; "
             "scale x and y to size 1, or use a lower learning rate or more layers"
         )
-
-
-def _warn_about(runs: Sequence[LeakyRun]) -> None:
-    """Warn once for all networks, in the thread of the caller."""
-    diverged = [(number, run.diverged) for number, run in enumerate(runs) if run.diverged is not None]
     if diverged:
-        which = ", ".join(f"network {number} at epoch {epoch}" for number, epoch in diverged[:5])
-        more = ", …" if len(diverged) > 5 else ""
+        which = ", ".join(f"network {number} at epoch {epoch}" for number, epoch in diverged.items())
         warnings.warn(
-            f"{len(diverged)} of {len(runs)} networks diverged ({which}{more}): they are kept as they were "
-            "when their loss was last finite; use a lower learning rate or more layers",
+            f"{len(diverged)} of {len(runs)} networks diverged ({which}): they are kept as they were when "
+            "their loss was last finite; use a lower learning rate or more layers",
             stacklevel=3,
         )
-    worst = [longest_step(run.net.steps, run.design.effective_depth) for run in runs]
-    long = [step for step in worst if step >= 1]
-    if long:
+
+
+def _report_long_steps(runs: Sequence[LeakyRun]) -> None:
+    """Warn once of all networks with ρL̃ ≥ 1."""
+    longest = [longest_step(run.net.steps, run.design.effective_depth) for run in runs]
+    too_long = [step for step in longest if step >= 1]
+    if too_long:
         warnings.warn(
-            f"{len(long)} of {len(runs)} networks have steps with ρL̃ ≥ 1, up to {max(long):.3g}: such a "
-            "layer reverses the sign of what it leaks (1 − ρL̃ ≤ 0), which is harmless in the bottleneck only",
+            f"{len(too_long)} of {len(runs)} networks have steps with ρL̃ ≥ 1, up to {max(too_long):.3g}: "
+            "such a layer reverses the sign of what it leaks (1 − ρL̃ ≤ 0), which is harmless only in the "
+            "bottleneck",
             stacklevel=3,
         )
 
