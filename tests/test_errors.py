@@ -42,9 +42,9 @@ def test_whole_numbers_of_every_library_are_accepted_and_nothing_else() -> None:
         number = check_whole("samples", value, minimum=2)
         assert type(number) is int
         assert number == 64
-    for value in (1, True, 64.0, "64", None, np.float64(64), np.inf):
+    for other in (1, True, 64.0, "64", None, np.float64(64), np.inf):
         with pytest.raises(InputError, match="samples: expected a whole number from 2"):
-            check_whole("samples", value, minimum=2)
+            check_whole("samples", other, minimum=2)
 
 
 def test_similar_names_are_suggested() -> None:

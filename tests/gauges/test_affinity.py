@@ -265,7 +265,7 @@ class TestInputs:
         (np.zeros((0, 4, 2)), np.zeros((0, 4, 2)), "non-empty batch"),
         (np.zeros(4), np.zeros(4), r"got shape \[4\]; for a single feature pass x\[:, None\]"),
         (np.array([[1.0], [np.nan]]), np.zeros((2, 1)), "x: expected finite values, got 1 NaN or inf"),
-        (np.zeros((3, 2), int), np.zeros((3, 2)), "floating-point values, got int64"),
+        (np.zeros((3, 2), int), np.zeros((3, 2)), "floating-point values, got ndarray of int64"),
         (torch.zeros(3, 2, dtype=torch.complex64), np.zeros((3, 2)), "got torch.complex64"),
         ("nonsense", np.zeros((3, 2)), "NumPy array or a torch tensor"),
         ([[1.0, 2.0], [3.0]], np.zeros((2, 2)), "not an array"),

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,9 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.gauge import Samples, places_alike
-from fathometer.gauges.scoring import Group, score_groups
-from fathometer.transport.arrays import Array, as_pair, resolution
+from fathometer.gauges.gauge import places_alike, prepare
+from fathometer.gauges.scoring import Pair, score_groups
+from fathometer.transport.arrays import Array
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
 
@@ -118,14 +117,17 @@ def affinity_score(
         >>> round(float(score), 3), score.coupling
         (0.711, 'identity')
     """
-    group, single = _as_group(x, y)
-    if single:
-        return _scores([group], covariance, ridge)[0]
+    before, after = prepare(x, y, finite=False)
+    if before.values.ndim == 2:
+        return _scores([(before, after)], covariance, ridge)[0]
     try:
-        return AffinityScores(_scores([group], covariance, ridge))
+        return AffinityScores(_scores([(before, after)], covariance, ridge))
     except FathometerError:
-        items = zip(group.x[:, None], group.y[:, None], strict=True)
-        _name_the_failing("item", (Group(*item, group.epsilon) for item in items), covariance, ridge)
+        epsilons = before.epsilon, after.epsilon
+        items = (
+            prepare(*item, epsilons, finite=False) for item in zip(before.items, after.items, strict=True)
+        )
+        _name_the_failing("item", items, covariance, ridge)
         raise
 
 
@@ -147,15 +149,12 @@ def affinity_scores(
         1.0
     """
     checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
-    places = places_alike((pair.x.shape, pair.x.device, pair.epsilon) for pair in checked)
-    groups = [
-        Group(
-            torch.cat([checked[place].x for place in alike]),
-            torch.cat([checked[place].y for place in alike]),
-            checked[alike[0]].epsilon,
-        )
-        for alike in places
-    ]
+    places = places_alike((x.values.shape, x.values.device, y.epsilon) for x, y in checked)
+    groups = []
+    for alike in places:
+        x, y = (torch.stack([checked[place][side].values for place in alike]) for side in (0, 1))
+        epsilons = checked[alike[0]][0].epsilon, checked[alike[0]][1].epsilon
+        groups.append(prepare(x, y, epsilons, finite=False))
     try:
         scores = _scores(groups, covariance, ridge)
     except FathometerError:
@@ -184,31 +183,29 @@ def affinity(
         >>> x.grad.shape
         torch.Size([64, 8])
     """
-    group, single = _as_group(x, y)
+    pair = prepare(x, y, finite=False)
     check_covariance(covariance)
-    value = score_groups([group], covariance, as_ridge(ridge))[0].value
-    if torch.is_grad_enabled() and (group.x.requires_grad or group.y.requires_grad):
-        nothing = sum((side - side.detach()).sum() for side in (group.x, group.y))
+    value = score_groups([pair], covariance, as_ridge(ridge))[0].value
+    sides = [side.values for side in pair]
+    if torch.is_grad_enabled() and any(side.requires_grad for side in sides):
+        nothing = sum((side - side.detach()).sum() for side in sides)
         value = value + 0 * nothing  # a constant output has a gradient too: zero
-    return value[0] if single else value
+    return pair[0].each(value)
 
 
-def affinity_of_batches(
-    batches: Sequence[tuple[Samples, Samples]], covariance: CovarianceKind = "ledoit-wolf"
-) -> list[Tensor]:
+def affinity_of_batches(batches: Sequence[Pair], covariance: CovarianceKind = "ledoit-wolf") -> list[Tensor]:
     """Compute the affinity scores of several batches of different widths, `[items]` of each."""
-    groups = [_as_group(x, y)[0] for x, y in batches]
-    values = score_groups(groups, covariance, DEFAULT_RIDGE)[0].value
-    return list(values.split([len(group.x) for group in groups]))
+    values = score_groups(batches, covariance, DEFAULT_RIDGE)[0].value
+    return list(values.split([len(x.items) for x, _ in batches]))
 
 
 @torch.no_grad()
-def _scores(groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge | float) -> list[AffinityScore]:
+def _scores(groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge | float) -> list[AffinityScore]:
     """Return the result of every item of every group."""
     check_covariance(covariance)
     ridge = as_ridge(ridge)
     numbers, coupling = score_groups(groups, covariance, ridge)
-    shapes = [group.x.shape[1:] for group in groups for _ in range(len(group.x))]
+    shapes = [x.values.shape[-2:] for x, _ in groups for _ in range(len(x.items))]
     columns: list[list[float]] = torch.stack(numbers).tolist()
     return [
         AffinityScore(value, w2, bound, shrinkage_x, shrinkage_y, kind, covariance, ridge, n, d)
@@ -219,7 +216,7 @@ def _scores(groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge | 
 
 
 def _name_the_failing(
-    what: str, pairs: Iterable[Group], covariance: CovarianceKind, ridge: Ridge | float
+    what: str, pairs: Iterable[Pair], covariance: CovarianceKind, ridge: Ridge | float
 ) -> None:
     """Raise the error of the first pair that has one, with its place."""
     for place, pair in enumerate(pairs):
@@ -229,25 +226,15 @@ def _name_the_failing(
             raise type(error)(f"{what} {place}: {error}") from error
 
 
-def _as_group(x: Array | Samples, y: Array | Samples) -> tuple[Group, bool]:
-    """Return a pair or a batch as a group, not yet checked for NaN, and whether it is a single pair."""
-    if isinstance(x, Samples) and isinstance(y, Samples):
-        a, b, epsilon = x.values, y.values, y.epsilon
-    else:
-        a, b = as_pair(cast("Array", x), cast("Array", y), finite=False)
-        epsilon = resolution(cast("Array", y))
-    return Group(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), epsilon), a.ndim == 2
-
-
-def _as_single_pair(place: int, pair: tuple[Array, Array]) -> Group:
+def _as_single_pair(place: int, pair: tuple[Array, Array]) -> Pair:
     try:
         x, y = pair
     except (TypeError, ValueError) as error:
         raise InputError(f"pair {place}: expected (x, y), got {type(pair).__name__}") from error
     try:
-        group, single = _as_group(x, y)
+        before, after = prepare(x, y, finite=False)
     except InputError as error:
         raise InputError(f"pair {place}: {error}") from error
-    if not single:
-        raise InputError(f"pair {place}: expected [samples, features], got shape {list(x.shape)}")
-    return group
+    if before.values.ndim != 2:
+        raise InputError(f"pair {place}: expected [samples, features], got shape {list(before.values.shape)}")
+    return before, after

@@ -31,7 +31,7 @@ class Samples:
     """One side of a pair, or of a batch of pairs, with what several gauges need, computed on first use.
 
     Attributes:
-        values: `[samples, features]` or `[batch, samples, features]`, float64, all finite.
+        values: `[samples, features]` or `[batch, samples, features]`, float64.
         epsilon: the relative spacing of the numbers that they were computed in.
         name: what errors call them, `x` or `y`.
     """
@@ -39,10 +39,15 @@ class Samples:
     def __init__(self, values: Tensor, epsilon: float, name: str) -> None:
         self.values, self.epsilon, self.name = values, epsilon, name
 
+    @property
+    def items(self) -> Tensor:
+        """The values as a batch, `[items, n, d]`, also of a single pair."""
+        return self.values.reshape(-1, *self.values.shape[-2:])
+
     @cached_property
     def centred(self) -> tuple[Tensor, Tensor]:
         """The samples minus their means, `[items, n, d]`, and whether each item varies beyond rounding."""
-        mean, rows = centre(self.values.reshape(-1, *self.values.shape[-2:]))
+        mean, rows = centre(self.items)
         largest_entry(rows, self.name)
         return rows, exceeds_rounding(mean, rows, self.epsilon)
 
@@ -52,13 +57,20 @@ class Samples:
 
 
 def prepare(
-    x: Array | Samples, y: Array | Samples, resolutions: tuple[float, float] | None = None
+    x: Array | Samples,
+    y: Array | Samples,
+    resolutions: tuple[float, float] | None = None,
+    *,
+    finite: bool = True,
 ) -> tuple[Samples, Samples]:
-    """Convert and check both sides of a pair; those that are prepared already are returned as they are."""
+    """Convert and check both sides of a pair; those that are prepared already are returned as they are.
+
+    `finite=False` leaves the search for NaN and inf to the caller.
+    """
     if isinstance(x, Samples) and isinstance(y, Samples):
         return x, y
     x, y = cast("Array", x), cast("Array", y)
-    a, b = as_pair(x, y)
+    a, b = as_pair(x, y, finite=finite)
     of_x, of_y = resolutions or (resolution(x), resolution(y))
     return Samples(a, of_x, "x"), Samples(b, of_y, "y")
 

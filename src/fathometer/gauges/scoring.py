@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
+from fathometer.gauges.gauge import Samples
 from fathometer.transport.arrays import check_finite, exceeds_rounding, largest_entry
 from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
@@ -24,18 +25,8 @@ _CHUNK = {"cpu": 2**24, "cuda": 2**28}  # entries of the largest matrix that is 
 _NARROWEST = 256  # on a GPU a batch of narrower pairs takes no less time
 
 
-class Group(NamedTuple):
-    """Pairs of one shape.
-
-    Attributes:
-        x: inputs, `[items, n, d]`.
-        y: outputs, `[items, n, d]`.
-        epsilon: the relative spacing of the numbers that the outputs were computed in.
-    """
-
-    x: Tensor
-    y: Tensor
-    epsilon: float
+Pair: TypeAlias = tuple[Samples, Samples]
+"""X and Y: a pair, or a batch of pairs of one shape. NaN and inf are refused here."""
 
 
 class Numbers(NamedTuple):
@@ -61,14 +52,14 @@ _Result: TypeAlias = tuple[Numbers, list[bool]]
 
 
 def score_groups(
-    groups: Sequence[Group], covariance: CovarianceKind, ridge: Ridge
+    groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge
 ) -> tuple[Numbers, list[str]]:
     """Return numbers and coupling of every item of every group, one after the other."""
-    items = sum(len(group.x) for group in groups)
-    device = groups[0].x.device if groups else "cpu"
+    items = sum(len(x.items) for x, _ in groups)
+    device = groups[0][0].values.device if groups else "cpu"
     blank = torch.zeros(items, dtype=torch.float64, device=device)
     numbers, coupling = Numbers(blank + 1, blank, blank, blank, blank), ["constant"] * items
-    batches = _arranged(_prepared(piece, start, covariance) for piece, start in _pieces(groups))
+    batches = _arranged(_prepared(*piece, covariance) for piece in _pieces(groups))
     for places, (part, proved) in _results(batches, covariance, ridge):
         pairs = zip(numbers, part, strict=True)
         numbers = Numbers(*(whole.index_copy(0, places.to(device), new.to(device)) for whole, new in pairs))
@@ -77,9 +68,8 @@ def score_groups(
     return numbers, coupling
 
 
-def _prepared(piece: Group, start: int, covariance: CovarianceKind) -> _Batch:
+def _prepared(x: Tensor, y: Tensor, epsilon: float, start: int, covariance: CovarianceKind) -> _Batch:
     """Return the pairs whose output varies, centred; wide ones in the span of their samples."""
-    x, y, epsilon = piece
     check_finite(x, "x")
     check_finite(y, "y")
     n, d = x.shape[-2:]
@@ -135,14 +125,15 @@ def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[
     return finish
 
 
-def _pieces(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield the groups in pieces that fit in memory, each with the place of its first item among all."""
+def _pieces(groups: Sequence[Pair]) -> Iterator[tuple[Tensor, Tensor, float, int]]:
+    """Yield x, y, the epsilon of y and the place among all items, in pieces that fit in memory."""
     start = 0
-    for x, y, epsilon in groups:
+    for before, after in groups:
+        x, y = before.items, after.items
         n, d = x.shape[-2:]
         size = _chunk_size(x, max(d, min(d, 2 * n) * 2))
         for i in range(0, len(x), size):
-            yield Group(x[i : i + size], y[i : i + size], epsilon), start + i
+            yield x[i : i + size], y[i : i + size], after.epsilon, start + i
         start += len(x)
 
 

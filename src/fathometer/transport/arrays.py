@@ -27,8 +27,7 @@ def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = Tr
     tensor = _as_tensor(x, name)
     if not tensor.is_floating_point():
         raise InputError(
-            f"{name}: expected real floating-point values, got {tensor.dtype}; "
-            f"convert first, e.g. {name}.astype('float32') or {name}.float()"
+            f"{name}: expected real floating-point values, got {tensor.dtype}; convert first: {name}.float()"
         )
     if tensor.ndim not in (2, 3):
         hint = f"; for a single feature pass {name}[:, None]" if tensor.ndim == 1 else ""
@@ -119,16 +118,12 @@ def _as_tensor(x: Array, name: str) -> Tensor:
         raise InputError(
             f"{name}: expected {_LAYOUT}, got something that is not an array ({error})"
         ) from error
-    if array.dtype.kind == "f":
-        return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
-    if array.dtype.kind in "biuc":
+    if array.dtype.kind != "f":
         raise InputError(
-            f"{name}: expected real floating-point values, got {array.dtype}; "
-            f"convert first, e.g. {name}.astype('float64')"
+            f"{name}: expected a NumPy array or a torch tensor of real floating-point values, got "
+            f"{type(x).__name__} of {array.dtype}; convert first, e.g. {name}.astype('float64')"
         )
-    raise InputError(
-        f"{name}: expected a NumPy array or a torch tensor of floats, got {type(x).__name__} of {array.dtype}"
-    )
+    return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
 
 
 def _shape(tensor: Tensor) -> list[int]:
