@@ -42,21 +42,12 @@ def test_a_file_is_replaced_only_with_force(command: Command, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["atlas", "Rellu"], "did you mean ReLU"),
         (["atlas", "--out", "atlas.gif"], "ends in .png"),
         (["atlas", "--out", "/proc/nowhere.png"], "cannot be written"),
         (["polynomials", "--out", "folder.csv", "--force"], "is a folder"),
         (["atlas", "--stds", "1,a"], "--stds: expected numbers with commas"),
-        (["atlas", "--stds", "0"], "above 0"),
-        (["atlas", "--stds", "inf"], "finite numbers above 0"),
         (["atlas", "--interval", "5"], "--interval: expected LOW:HIGH"),
-        (["atlas", "--interval", "5:1"], "low < high"),
-        (["atlas", "--samples", "1"], "greater than or equal to 2"),
-        (["atlas", "--ridge", "-1"], "ridge"),
         (["atlas", "--device", "warp"], "--device: warp is not usable here"),
-        (["polynomials", "--degrees", "99999999999999999999"], "from 1 to 10000"),
-        (["polynomials", "--degrees", "x"], "--degrees: expected"),
-        (["ranges", "--ranges", "1"], "--ranges: expected LOW:HIGH"),
     ],
 )
 def test_bad_arguments_end_with_code_2(arguments: list[str], message: str, command: Command) -> None:

@@ -218,26 +218,15 @@ def test_divergence_is_reported_with_its_epoch(command: Command) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([*TRAIN, "--rank", "30"], "rank: expected inner dimensions below those of inputs and outputs, 30"),
         ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
-        ([*TRAIN, "--scheme", "spiral"], "'spiral' is not one of 'equidistant'"),
         ([*TRAIN, "--device", "warp"], "--device: warp is not usable here"),
-        ([*SWEEP, "--schemes", "spiral"], "irregular, adaptive, given, got 'spiral'"),
         ([*SWEEP, "--depths", "1,,2"], "--depths: expected numbers with commas, got '1,,2'"),
-        ([*SWEEP, "--depths", "1", "--layers", "2.5"], "--layers: expected whole numbers with commas"),
         ([*SWEEP, "--ranks", "6xx3"], "--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3"),
-        ([*SWEEP, "--depths", "1", "--ranks", "2,40"], "there would be no bottleneck"),
         ([*TRAIN, "--out", "full"], "full: expected a new or empty folder"),
-        ([*TRAIN, "--out", "full/precious.txt"], "full/precious.txt: expected a new or empty folder"),
         ([*OWN, "--task", "none.npz"], "--task: none.npz cannot be read (No such file"),
-        ([*OWN, "--task", "x.npz"], "--task: x.npz: expected arrays x and y, got x"),
-        ([*OWN, "--task", "complex.npz"], "--task: complex.npz: expected real numbers, got complex128 in x"),
-        ([*OWN, "--task", "x.npy"], "--task: x.npy: expected an .npz with numbers x and y"),
         ([*OWN, "--task", "text.npz"], "--task: text.npz: expected an .npz with numbers"),
         (["leaky", "measure", "nowhere"], "nowhere: expected a folder"),
-        (["leaky", "theory", "nowhere", "--out", "new/t.csv"], "nowhere: expected a folder"),
         (["leaky", "measure", "ONE", "--network", "1"], "--network: expected 0, for there is one network"),
-        (["leaky", "theory", "DEPTHS", "--network", "4"], "--network: expected a number from 0 to 3, got 4"),
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
         ([*TRAIN, "--out", "ONE"], "holds a sweep already; use resume to continue it"),
@@ -255,13 +244,9 @@ def test_bad_input_is_refused_before_any_training(
         raise AssertionError("trained")
 
     monkeypatch.setattr(sweeping._Trainer, "train", never)
-    data = own_data()
     (tmp_path / "full").mkdir()
     (tmp_path / "full/precious.txt").write_text("precious")
     (tmp_path / "text.npz").write_text("no numbers")
-    np.save("x.npy", data["x"])
-    np.savez("x.npz", x=data["x"])
-    np.savez("complex.npz", x=1j * data["x"], y=data["y"])
     before = sorted(tmp_path.rglob("*"))
     places = {"ONE": str(trained / "one"), "DEPTHS": str(trained / "depths")}
     code, _, err = command(*(places.get(word, word) for word in given))
@@ -285,11 +270,6 @@ def test_a_plain_resnet_has_no_bottleneck_rank_and_no_traceback(command: Command
     code, out, _ = command("leaky", "theory", "plain")
     assert code == 0
     assert "Section 1.2" in out
-
-
-def test_a_rank_without_a_gap_is_no_clear_bottleneck(command: Command) -> None:
-    _, out, _ = command(*TRAIN, "--epochs", "1", "--out", "raw")
-    assert "no clear bottleneck" in out
 
 
 def test_another_ridge_gives_another_cost(command: Command, trained: Path) -> None:

@@ -101,18 +101,3 @@ def test_each_block_has_its_own_activation_unless_one_is_given(path: Command) ->
     sigma = load("mixed-random-path.json").provenance.settings["path"]["sigma"]
     assert sigma == {"0": "relu", "1": "relu", "2": "gelu"}
     assert "σ is tanh" in path("mixed", "--sigma", "tanh", "--out", "tanh.json")[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "p.csv"], "--out p.csv: expected a name that ends in .json or .parquet"),
-        (["--sigma", "much"], "sigma: expected a function or one of celu"),
-        (["--gamma", "-1"], "gamma: expected a finite number > 0, got -1.0"),
-        (["--blocks", "layer9"], "no module that is called is 'layer9'"),
-    ],
-)
-def test_bad_input_writes_nothing(options: list[str], message: str, path: Command, tmp_path: Path) -> None:
-    code, _, err = path("blocks", *options)
-    assert (code, message in " ".join(err.split())) == (2, True)
-    assert not list(tmp_path.glob("*.json"))

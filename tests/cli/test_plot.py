@@ -96,16 +96,10 @@ def test_a_leaky_run_and_a_sweep(leaky_runs: Path, folder: Path) -> None:
     assert (folder / "b.svg").read_bytes() == (folder / "same.svg").read_bytes()
     with pytest.raises(InputError, match="network: expected a number from 0 to 1, got 2"):
         run(str(leaky_runs / "depths"), "--network", "2")
-    with pytest.raises(InputError, match="3 needs a sweep"):
-        run(str(leaky_runs / "depths"), "--kind", "3", "--network", "0")
-    with pytest.raises(InputError, match=r"kind: expected one of 1a, 1b.* for a leaky run, got 'strip'"):
+    with pytest.raises(InputError, match=r"kind: expected one of 1a, 1b.*, got 'strip'"):
         run(str(leaky_runs / "one"), "--kind", "strip")
-    with pytest.raises(InputError, match="--gauge: has no effect on --kind 1c"):
-        run(str(leaky_runs / "one"), "--gauge", "affinity")
-    with pytest.raises(InputError, match="--families, --strip, --allow-mismatch: has no effect"):
+    with pytest.raises(InputError, match="--families, --strip, --allow-mismatch: has no effect on --kind 1c"):
         run(str(leaky_runs / "one"), "--families", "facts.csv", "--strip", "--allow-mismatch")
-    with pytest.raises(InputError, match="expected two schemes with the same L and seed"):
-        run(str(leaky_runs / "one"), "--kind", "2c")
 
 
 def test_options_change_the_picture(folder: Path) -> None:
@@ -121,44 +115,22 @@ def test_a_history(folder: Path) -> None:
     soundings = tuple(network("mine", 8, seed=seed, rank=np.arange(8.0)) for seed in range(3))
     History((0, 5, 9), soundings).save(folder / "h.json")
     assert "wrote h-history.pdf" in run("h.json")
-    for columns, pixels in ((1, 1050), (2, 2160)):
-        run("h.json", "--columns", str(columns), "--gauge", "rank", "-o", "h.png", "--force")
-        assert width(folder / "h.png") == pixels
-    with pytest.raises(InputError, match="kind: expected one of history for a history, got 'strip'"):
+    run("h.json", "--columns", "1", "--gauge", "rank", "-o", "h.png")
+    assert width(folder / "h.png") == 1050
+    with pytest.raises(InputError, match="kind: expected one of history, got 'strip'"):
         run("h.json", "--kind", "strip")
-    words = "--strip, --along, --network, --allow-mismatch: has no effect on --kind history"
-    with pytest.raises(InputError, match=words):
-        run("h.json", "--strip", "--along", "dtw", "--network", "3", "--allow-mismatch")
 
 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["absent.json"], "absent.json: no such file or folder"),
         (["mine.json", "--out", "a.gif"], "--out a.gif: expected a name that ends in .png or .svg or .pdf"),
         (["mine.json", "--kind", "pie"], "kind: expected one of signature, strip"),
-        (["mine.json", "--kind", "overlay"], "overlay: expected at least 2, got 1"),
-        (["nets", "--kind", "signature"], "signature: expected one sounding, got 8"),
-        (["nets", "--kind", "years"], "got none for a0, b1, a2, b3, a4 …; give a CSV with columns"),
-        (["nets", "--kind", "predictors"], "predictors: expected the accuracy of networks, got none"),
         (["mine.json", "--gauge", "speed"], "'speed' was not measured; choose from affinity, rank"),
         (["mine.json", "--network", "1"], "--network: has no effect on --kind signature; leave it out"),
-        (["walk.json", "--gauge", "speed"], "--gauge: has no effect on --kind path"),
-        (["nets", "--kind", "overlay", "--allow-mismatch"], "--allow-mismatch: has no effect"),
     ],
 )
 @pytest.mark.usefixtures("folder")
 def test_bad_requests_are_explained(args: list[str], words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         run(*args)
-
-
-def test_a_mismatch_is_compared_only_on_request(folder: Path) -> None:
-    odd = network("odd", 9)
-    odd.provenance.data["name"] = "noise"
-    odd.save(folder / "nets" / "odd.json")
-    with pytest.raises(InputError, match="which differ: data: photos in most"):
-        run("nets", "--kind", "distances")
-    with pytest.warns(UserWarning, match="compared although they differ: data: photos in most"):
-        run("nets", "--kind", "distances", "--allow-mismatch")
-    run("nets", "--kind", "overlay")  # a picture alone compares nothing

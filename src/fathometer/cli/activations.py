@@ -6,20 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from fathometer.cli.options import (
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    OutOption,
-    SamplesOption,
-    SeedOption,
-    fields_of,
-    new_app,
-    numbers,
-    with_options,
-)
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import picture_and_table, print_result, write_files
 from fathometer.errors import InputError
 
@@ -30,7 +17,7 @@ if TYPE_CHECKING:
     from fathometer.activations import ActivationAtlas
     from fathometer.cli.tables import TableView
 
-app = new_app(
+app = opt.new_app(
     "Measure how affine activation functions are, and on which inputs. `--out` is a .png, .svg or .pdf "
     "picture with a .csv beside it, or a .csv alone."
 )
@@ -39,9 +26,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NAME…", help="Activations of torch.nn, such as ReLU GELU Mish. Default: the paper's."
-    ),
+    opt.argument("NAME…", "Activations of torch.nn, such as ReLU GELU Mish. Default: the paper's."),
 ]
 
 
@@ -49,10 +34,10 @@ NamesArgument = Annotated[
 class _Shared:
     """Options that these commands share, and what is done with them; `--out` is checked at once."""
 
-    samples: SamplesOption = 1000
-    out: OutOption = None
-    force: ForceOption = False
-    as_json: JsonOption = False
+    samples: opt.SamplesOption = 1000
+    out: opt.OutOption = None
+    force: opt.ForceOption = False
+    as_json: opt.JsonOption = False
 
     def __post_init__(self) -> None:
         self._files = picture_and_table(self.out, self.force)
@@ -66,36 +51,27 @@ class _Shared:
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def atlas(
     names: NamesArgument = None,
-    interval: Annotated[
-        str, typer.Option(metavar="LOW:HIGH", help="Interval over which the means slide.")
-    ] = "-20:20",
-    means: Annotated[int, typer.Option(metavar="N", help="Number of means.")] = 20,
+    interval: Annotated[str, opt.option("LOW:HIGH", "Interval over which the means slide.")] = "-20:20",
+    means: Annotated[int, opt.option("N", "Number of means.")] = 20,
     stds: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBERS", help="Standard deviations, with commas. Default: the paper's."),
+        str | None, opt.option("NUMBERS", "Standard deviations, with commas. Default: the paper's.")
     ] = None,
-    features: Annotated[int, typer.Option(metavar="N", help="Number of features per sample.")] = 300,
-    seed: SeedOption = 0,
+    features: Annotated[int, opt.option("N", "Number of features per sample.")] = 300,
+    seed: opt.SeedOption = 0,
     covariance: Annotated[
-        Literal["ledoit-wolf", "sample"],
-        typer.Option(metavar="KIND", help="Covariance estimator: ledoit-wolf or sample."),
+        Literal["ledoit-wolf", "sample"], opt.option("KIND", "Covariance estimator: ledoit-wolf or sample.")
     ] = "ledoit-wolf",
     ridge: Annotated[
         float | None,
-        typer.Option(
-            metavar="R", help="Added to the diagonal of the covariances, relative to their mean variance."
-        ),
+        opt.option("R", "Added to the diagonal of the covariances, relative to their mean variance."),
     ] = None,
     absolute_ridge: Annotated[
-        bool,
-        typer.Option(
-            "--absolute-ridge", metavar="", help="Add --ridge as it is (the paper's authors: 1e-6)."
-        ),
+        bool, opt.flag("--absolute-ridge", "Add --ridge as it is (the paper's authors: 1e-6).")
     ] = False,
-    device: DeviceOption = "cpu",
+    device: opt.DeviceOption = "cpu",
     **options: Any,
 ) -> None:
     """Score activation functions on Gaussian inputs of many means and standard deviations (Figure 6).
@@ -121,7 +97,7 @@ def atlas(
     settings = AtlasSettings(
         interval=_pair(interval, "interval"),
         means=means,
-        stds=PAPER_STDS if stds is None else tuple(numbers(stds, float, "stds")),
+        stds=PAPER_STDS if stds is None else tuple(opt.numbers(stds, float, "stds")),
         samples=shared.samples,
         features=features,
         seed=seed,
@@ -136,10 +112,10 @@ def atlas(
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def polynomials(
     degrees: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Degrees k, with commas. Default: the paper's.")
+        str | None, opt.option("NUMBERS", "Degrees k, with commas. Default: the paper's.")
     ] = None,
     **options: Any,
 ) -> None:
@@ -154,19 +130,17 @@ def polynomials(
     from fathometer.report import plot_polynomials
 
     shared = _Shared(**options)
-    chosen = PAPER_DEGREES if degrees is None else numbers(degrees, int, "degrees")
+    chosen = PAPER_DEGREES if degrees is None else opt.numbers(degrees, int, "degrees")
     scores = polynomial_scores(chosen, samples=shared.samples)
     view = _scores_view("Affinity score of x^k on [-1, 1]", scores)
     shared.show(scores, view, lambda: plot_polynomials(scores))
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def ranges(
     names: NamesArgument = None,
-    ranges: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH,…", help="Ranges of the input, with commas.")
-    ] = None,
+    ranges: Annotated[str | None, opt.option("LOW:HIGH,…", "Ranges of the input, with commas.")] = None,
     **options: Any,
 ) -> None:
     """Score activation functions by the range of their input (Figure 2A and B).
@@ -222,9 +196,9 @@ def _scores_view(title: str, scores: pd.DataFrame) -> TableView:
     return TableView(scores.assign(**{"": bars}).set_index(scores.columns[0]), title, number=".4g")
 
 
-def _pair(text: str, option: str) -> tuple[float, float]:
+def _pair(text: str, parameter: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(":"))
     except ValueError as error:
-        raise InputError(f"expected LOW:HIGH, such as -1:1, got {text!r}", parameter=option) from error
+        raise InputError(f"expected LOW:HIGH, such as -1:1, got {text!r}", parameter=parameter) from error
     return low, high

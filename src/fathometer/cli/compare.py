@@ -7,30 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from fathometer.cli.options import (
-    FamiliesOption,
-    FamilyOption,
-    ForceOption,
-    GaugeOption,
-    JsonOption,
-    LinkageOption,
-    MetricOption,
-    MismatchOption,
-    OutOption,
-    ResultsArgument,
-    StrictOption,
-    fields_of,
-    new_app,
-    with_options,
-)
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import ResultFolder
 
 if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
 
-app = new_app(
+app = opt.new_app(
     "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
     "weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` writes all tables "
     "(.csv) and pictures (.png) into a folder."
@@ -41,13 +24,13 @@ app = new_app(
 class _Shared:
     """Options that these commands share, and what is read and written with them."""
 
-    files: ResultsArgument
-    gauge: GaugeOption = None
-    allow_mismatch: MismatchOption = False
-    strict: StrictOption = False
-    out: OutOption = None
-    force: ForceOption = False
-    as_json: JsonOption = False
+    files: opt.ResultsArgument
+    gauge: opt.GaugeOption = None
+    allow_mismatch: opt.MismatchOption = False
+    strict: opt.StrictOption = False
+    out: opt.OutOption = None
+    force: opt.ForceOption = False
+    as_json: opt.JsonOption = False
 
     def read(self) -> tuple[dict[str, Sounding], str]:
         """Return the soundings by name, and the gauge to compare."""
@@ -63,24 +46,19 @@ class _Shared:
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def networks(
-    metric: MetricOption = None,
-    linkage: LinkageOption = "average",
+    metric: opt.MetricOption = None,
+    linkage: opt.LinkageOption = "average",
     clusters: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Cut the tree into so many clusters. Default: as many as families.", min=1
-        ),
+        opt.option("N", "Cut the tree into so many clusters. Default: as many as families.", min=1),
     ] = None,
     draws: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Resample the batches so many times and count which clusters return.", min=0
-        ),
+        int, opt.option("N", "Resample the batches so many times and count which clusters return.", min=0)
     ] = 0,
-    families: FamiliesOption = None,
-    family: FamilyOption = None,
+    families: opt.FamiliesOption = None,
+    family: opt.FamilyOption = None,
     **options: Any,
 ) -> None:
     """Compare networks: distances (default: dtw), a tree, families, correlations, predictors of accuracy.
@@ -108,16 +86,13 @@ def networks(
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def data(
     reference: Annotated[
         str,
-        typer.Option(
-            metavar="DATA",
-            help="Name of the data to compare the others with, as `fathometer show` prints it.",
-        ),
+        opt.option("DATA", "Name of the data to compare the others with, as `fathometer show` prints it."),
     ],
-    metric: MetricOption = None,
+    metric: opt.MetricOption = None,
     **options: Any,
 ) -> None:
     """Compare data: the distance (default: euclidean) of each network from itself on reference data.
@@ -138,14 +113,11 @@ def data(
 
 
 @app.command()
-@with_options(*fields_of(_Shared))
+@opt.with_options(*opt.fields_of(_Shared))
 def conditions(
     over: Annotated[
         Literal["samples", "seed", "pooling", "weights", "data"],
-        typer.Option(
-            metavar="WHAT",
-            help="What differs: samples, seed (order of the data), pooling, weights or data.",
-        ),
+        opt.option("WHAT", "What differs: samples, seed (order of the data), pooling, weights or data."),
     ],
     **options: Any,
 ) -> None:
@@ -186,7 +158,7 @@ def conditions(
 
 
 @app.command()
-@with_options(*fields_of(_Shared, without="gauge"))
+@opt.with_options(*opt.fields_of(_Shared, without="gauge"))
 def trainings(
     **options: Any,
 ) -> None:

@@ -20,7 +20,6 @@ from fathometer.compare import (
     stability,
     statistics,
 )
-from fathometer.compare.distance import varies
 from fathometer.errors import InputError
 from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding
@@ -128,27 +127,11 @@ def _relate(
     flat = by_family.set_axis(["_".join(column) for column in by_family.columns], axis=1)
     results.add("correlations_by_family", flat)
     title = f"Pearson correlation with {gauge} over sites"
-    note = "; ".join(["Table 2", *_constants(named, table)])
+    note = "Table 2; –: not measured, or the same at every site" if table.isna().any(axis=None) else "Table 2"
     results.show(table, title, note, ".2f")
     if members:
         note = "mean ± population std (Table 1)"
         results.show(mean_and_std(by_family), title, note)
-
-
-def _constants(named: dict[str, Sounding], table: pd.DataFrame) -> list[str]:
-    """Say why cells are missing: what does not vary over sites has no correlation."""
-    reasons = []
-    for companion in table.columns[table.isna().any()]:
-        missing = [named[str(name)] for name in table.index[table[companion].isna()]]
-        values = [sounding.mean(companion) for sounding in missing if companion in sounding.gauges]
-        flat = [series for series in values if not varies(np.asarray(series.dropna(), np.float64))]
-        if len(values) < len(missing):
-            reasons.append(f"{companion}: – where it was not measured")
-        if flat and companion == "r2" and all(np.allclose(series, 1) for series in flat):
-            reasons.append("r2: –, since R² in the sample is 1 at every site: it does not vary")
-        elif flat:
-            reasons.append(f"{companion}: – where it does not vary over sites")
-    return reasons
 
 
 def _predict(

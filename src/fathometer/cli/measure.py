@@ -7,24 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from fathometer.cli import ResumableInterruptError
-from fathometer.cli.options import (
-    DataOption,
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    ModelArgument,
-    OutOption,
-    ResumeOption,
-    WeightsOption,
-    chosen_options,
-    fields_of,
-    measure_options,
-    new_app,
-    with_options,
-)
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, print_result, slug
 from fathometer.errors import InputError
 
@@ -34,7 +18,7 @@ if TYPE_CHECKING:
     from fathometer.models import LoadedModel
     from fathometer.results.sounding import Sounding
 
-app = new_app()
+app = opt.new_app()
 log = logging.getLogger(__name__)
 
 
@@ -42,32 +26,29 @@ log = logging.getLogger(__name__)
 class LoadingOptions:
     """Options for loading a network and data that do not decide the values."""
 
-    weights: WeightsOption = "default"
+    weights: opt.WeightsOption = "default"
     batch_size: Annotated[
-        int,
-        typer.Option(metavar="N", help="Number of inputs in a forward pass; fewer need less memory.", min=1),
+        int, opt.option("N", "Number of inputs in a forward pass; fewer need less memory.", min=1)
     ] = 32
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="Number of processes that read data ahead.", min=0)
-    ] = 0
-    device: DeviceOption = "auto"
+    workers: Annotated[int, opt.option("N", "Number of processes that read data ahead.", min=0)] = 0
+    device: opt.DeviceOption = "auto"
 
 
 @app.command()
-@with_options(
-    *fields_of(LoadingOptions),
-    *measure_options(
+@opt.with_options(
+    *opt.fields_of(LoadingOptions),
+    *opt.measure_options(
         *("samples", "batches", "gauges", "sites", "activations", "reduction", "pool_first", "channel_axis"),
         *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
     ),
 )
 def measure(
-    model: ModelArgument,
-    data: DataOption,
-    out: OutOption = None,
-    force: ForceOption = False,
-    resume: ResumeOption = False,
-    as_json: JsonOption = False,
+    model: opt.ModelArgument,
+    data: opt.DataOption,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    resume: opt.ResumeOption = False,
+    as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
     """Measure a network: every gauge at every activation.
@@ -91,7 +72,7 @@ def measure(
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.results.files import locked
 
-    chosen = chosen_options(options)
+    chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:

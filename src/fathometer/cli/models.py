@@ -6,22 +6,19 @@ from typing import Annotated
 
 import typer
 
-from fathometer.cli.options import JsonOption, new_app
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import print_json
 from fathometer.errors import InputError
 
-app = new_app()
+app = opt.new_app()
 
 
 @app.command()
 def models(
     pattern: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATTERN", help=r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*."
-        ),
+        str, opt.argument("PATTERN", r"A pattern of names: torchvision:\*, \*vit\*, timm:resnet\*.")
     ] = "*",
-    as_json: JsonOption = False,
+    as_json: opt.JsonOption = False,
 ) -> None:
     """List the networks that the installed libraries know, one per line.
 

@@ -46,6 +46,21 @@ def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     return app
 
 
+def argument(metavar: str, words: str) -> Any:
+    """Return an argument of a command."""
+    return typer.Argument(metavar=metavar, help=words)
+
+
+def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
+    """Return an option with a value; its name is that of the parameter, unless names are given."""
+    return typer.Option(*names, metavar=metavar, help=words, **settings)
+
+
+def flag(name: str, words: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, metavar="", help=words)
+
+
 def numbers(text: str, kind: Callable[[str], Number], parameter: str) -> list[Number]:
     """Read numbers such as `1,2.5,3`."""
     try:
@@ -118,98 +133,74 @@ def chosen_options(options: dict[str, Any]) -> MeasureOptions:
 # What is measured, and where.
 ModelArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="torchvision:resnet50, timm:vit_tiny_patch16_224, hf:gpt2 or hf:FOLDER, onnx:FILE, "
-        "or package.module:factory.",
+    argument(
+        "MODEL",
+        "torchvision:resnet50, timm:vit_tiny_patch16_224, hf:gpt2 or hf:FOLDER, onnx:FILE, or "
+        "package.module:factory.",
     ),
 ]
 WeightsOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        metavar="WHICH",
-        help="default (downloaded if necessary), none (random weights), or a file of tensors.",
-    ),
+    str, option("WHICH", "default (downloaded if necessary), none (random weights), or a file of tensors.")
 ]
 DataOption: TypeAlias = Annotated[
     str,
-    typer.Option(
+    option(
+        "DATA",
+        "A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
         "--data",  # in full: Typer 0.27 would call it --DATA, after its metavar
-        metavar="DATA",
-        help="A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
     ),
 ]
 DeviceOption: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Device as torch names it: cpu, cuda, cuda:1, mps, …; auto is a CUDA GPU if there is one.",
+    option(
+        "NAME", "Device as torch names it: cpu, cuda, cuda:1, mps, …; auto is a CUDA GPU if there is one."
     ),
 ]
-SamplesOption: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help=plain_options()["samples"].help, min=2)
-]
-SeedOption: TypeAlias = Annotated[int, typer.Option(metavar="N", help=_HELP["seed"], min=0, max=MAX_SEED)]
-SigmaOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="σ", help="Activation function σ, such as relu.")
-]
-GammaOption: TypeAlias = Annotated[
-    float,
-    typer.Option(metavar="γ₀", help="Ridge γ = γ₀‖K‖ in the cost of identity."),
-]
+SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
+SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0, max=MAX_SEED)]
+SigmaOption: TypeAlias = Annotated[str | None, option("σ", "Activation function σ, such as relu.")]
+GammaOption: TypeAlias = Annotated[float, option("γ₀", "Ridge γ = γ₀‖K‖ in the cost of identity.")]
 
 # What is read.
 ResultsArgument: TypeAlias = Annotated[
     list[str],
-    typer.Argument(
-        metavar="RESULTS…", help="Files that `fathometer measure` wrote, or folders of them; paths or URLs."
-    ),
+    argument("RESULTS…", "Files that `fathometer measure` wrote, or folders of them; paths or URLs."),
 ]
-StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", metavar="", help=_HELP["strict"])]
+StrictOption: TypeAlias = Annotated[bool, flag("--strict", _HELP["strict"])]
 GaugeOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Gauge to show; `fathometer show FILE` lists them. Default: affinity, or the first one.",
-    ),
+    option("NAME", "Gauge to show; `fathometer show FILE` lists them. Default: affinity, or the first one."),
 ]
 MetricOption: TypeAlias = Annotated[
     Literal["dtw", "euclidean", "wasserstein"] | None,
-    typer.Option(
-        metavar="HOW",
-        help="Distance between signatures: dtw (in order of depth, any lengths), euclidean (equal lengths) "
-        "or wasserstein (distributions of scores).",
+    option(
+        "HOW",
+        "Distance between signatures: dtw (in order of depth, any lengths), euclidean (equal "
+        "lengths) or wasserstein (distributions of scores).",
     ),
 ]
 LinkageOption: TypeAlias = Annotated[
     Literal["average", "complete", "single", "ward"],
-    typer.Option(
-        "--linkage", metavar="HOW", help="Distance between clusters: average, complete, single or ward."
-    ),
+    option("HOW", "Distance between clusters: average, complete, single or ward.", "--linkage"),
 ]
 FamiliesOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="CSV with columns network, family, and any of accuracy, depth, parameters, gflops, year. "
+    option(
+        "FILE",
+        "CSV with columns network, family, and any of accuracy, depth, parameters, gflops, year. "
         "Default: what a survey recorded, or torchvision's metadata.",
     ),
 ]
 FamilyOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=PATTERN",
-        help="A family by a pattern of network names. Repeatable; comes before --families.",
-    ),
+    option("NAME=PATTERN", "A family by a pattern of network names. Repeatable; comes before --families."),
 ]
 MismatchOption: TypeAlias = Annotated[
-    bool,
-    typer.Option("--allow-mismatch", metavar="", help="Only warn if data, reduction or samples differ."),
+    bool, flag("--allow-mismatch", "Only warn if data, reduction or samples differ.")
 ]
 
 NetworkOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="One network of a sweep, by its number from 0.", min=0),
+    int | None, option("N", "One network of a sweep, by its number from 0.", min=0)
 ]
 
 
@@ -220,23 +211,15 @@ def out_option() -> Any:
 
 
 OutOption: TypeAlias = Annotated[Path | None, out_option()]
-ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
-ResumeOption: TypeAlias = Annotated[
-    bool, typer.Option("--resume", metavar="", help="Resume an interrupted run; keep a finished one.")
-]
-JsonOption: TypeAlias = Annotated[
-    bool, typer.Option("--json", metavar="", help="Print JSON instead of tables.")
-]
+ForceOption: TypeAlias = Annotated[bool, flag("--force", "Replace existing files.")]
+ResumeOption: TypeAlias = Annotated[bool, flag("--resume", "Resume an interrupted run; keep a finished one.")]
+JsonOption: TypeAlias = Annotated[bool, flag("--json", "Print JSON instead of tables.")]
 
 
-def given(context: typer.Context) -> list[str]:
-    """Return the names of the parameters that were written on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-
-
-def refuse_unused(names: list[str], used: tuple[str, ...], what: str) -> None:
-    """Refuse options that have no effect on what was asked for."""
-    unused = [FLAGS.get(name, name) for name in names if name not in used]
-    if unused:
-        raise InputError(f"{', '.join(unused)}: has no effect on {what}; leave it out")
+def refuse_unused(context: typer.Context, used: tuple[str, ...], what: str) -> None:
+    """Refuse options on the command line that have no effect on what was asked for."""
+    sources = {name: context.get_parameter_source(name) for name in context.params if name not in used}
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if given:
+        flags = ", ".join(FLAGS.get(name, name) for name in given)
+        raise InputError(f"{flags}: has no effect on {what}; leave it out")

@@ -6,30 +6,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from fathometer.cli import options as opt
 from fathometer.cli.measure import LoadingOptions, load_model_and_data, skipped_line
-from fathometer.cli.options import (
-    DataOption,
-    ForceOption,
-    GammaOption,
-    JsonOption,
-    ModelArgument,
-    OutOption,
-    SigmaOption,
-    chosen_options,
-    fields_of,
-    measure_options,
-    new_app,
-    with_options,
-)
 from fathometer.cli.outputs import check_writable, print_result, slug
 
 if TYPE_CHECKING:
     from fathometer.cli.tables import TableView
     from fathometer.results.sounding import Sounding
 
-app = new_app()
+app = opt.new_app()
 
 _COLUMNS = {
     "cost_of_identity": "COI",
@@ -43,29 +28,29 @@ _FEW_CARRIERS = 0.1
 
 
 @app.command()
-@with_options(
-    *fields_of(LoadingOptions),
-    *measure_options(
+@opt.with_options(
+    *opt.fields_of(LoadingOptions),
+    *opt.measure_options(
         *("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
         *("dtype", "length", "shuffle", "strict"),
     ),
 )
 def path(
-    model: ModelArgument,
-    data: DataOption,
+    model: opt.ModelArgument,
+    data: opt.DataOption,
     blocks: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="BLOCK",
-            help="The modules to measure, a pattern of names or a class. Repeatable. Default: those that add "
+        opt.option(
+            "BLOCK",
+            "The modules to measure, a pattern of names or a class. Repeatable. Default: those that add "
             "their input to their output.",
         ),
     ] = None,
-    sigma: SigmaOption = None,
-    gamma: GammaOption = 1e-3,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    sigma: opt.SigmaOption = None,
+    gamma: opt.GammaOption = 1e-3,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
     """Follow the representation along the residual blocks of a network, and find its bottleneck.
@@ -86,7 +71,7 @@ def path(
     from fathometer.progress import progress_bar
     from fathometer.residual import bottleneck, residual_path
 
-    chosen = chosen_options(options)
+    chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
     check_writable(out, force, (".json", ".parquet"))
     loaded = load_model_and_data(model, data, chosen.seed, options)

@@ -7,31 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from fathometer.cli.options import (
-    FamiliesOption,
-    FamilyOption,
-    ForceOption,
-    GaugeOption,
-    LinkageOption,
-    MetricOption,
-    MismatchOption,
-    NetworkOption,
-    ResultsArgument,
-    StrictOption,
-    given,
-    new_app,
-    out_option,
-    refuse_unused,
-)
-from fathometer.cli.outputs import PICTURES as SUFFIXES
-from fathometer.cli.outputs import check_writable, slug
+from fathometer.cli import options as opt
+from fathometer.cli.outputs import PICTURES, check_writable, slug, write_files
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
-    from fathometer.cli.results import Results
     from fathometer.report import Columns
 
-app = new_app()
+app = opt.new_app()
 
 _ALWAYS = ("files", "kind", "columns", "out", "force", "strict")
 
@@ -39,37 +22,31 @@ _ALWAYS = ("files", "kind", "columns", "out", "force", "strict")
 @app.command()
 def plot(
     context: typer.Context,
-    files: ResultsArgument,
+    files: opt.ResultsArgument,
     kind: Annotated[
-        str | None,
-        typer.Option("--kind", "-k", metavar="KIND", help="Kind of figure. Default: by what is given."),
+        str | None, opt.option("KIND", "Kind of figure. Default: by what is given.", "--kind", "-k")
     ] = None,
-    gauge: GaugeOption = None,
+    gauge: opt.GaugeOption = None,
     columns: Annotated[
-        int,
-        typer.Option(metavar="1|2", help="Width in columns of a page: 3.5 or 7.2 inches.", min=1, max=2),
+        int, opt.option("1|2", "Width in columns of a page: 3.5 or 7.2 inches.", min=1, max=2)
     ] = 2,
-    strip: Annotated[
-        bool, typer.Option("--strip", metavar="", help="Draw the network as a strip below a signature.")
-    ] = False,
+    strip: Annotated[bool, opt.flag("--strip", "Draw the network as a strip below a signature.")] = False,
     distribution: Annotated[
-        bool, typer.Option("--distribution", metavar="", help="Draw the distribution beside a signature.")
+        bool, opt.flag("--distribution", "Draw the distribution beside a signature.")
     ] = False,
     along: Annotated[
         Literal["depth", "dtw"],
-        typer.Option(
-            metavar="HOW", help="Axis of an overlay: relative depth, or dtw, aligned with the first."
-        ),
+        opt.option("HOW", "Axis of an overlay: relative depth, or dtw, aligned with the first."),
     ] = "depth",
-    metric: MetricOption = None,
-    linkage: LinkageOption = "average",
-    families: FamiliesOption = None,
-    family: FamilyOption = None,
-    network: NetworkOption = None,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    out: Annotated[list[Path] | None, out_option()] = None,
-    force: ForceOption = False,
+    metric: opt.MetricOption = None,
+    linkage: opt.LinkageOption = "average",
+    families: opt.FamiliesOption = None,
+    family: opt.FamilyOption = None,
+    network: opt.NetworkOption = None,
+    allow_mismatch: opt.MismatchOption = False,
+    strict: opt.StrictOption = False,
+    out: Annotated[list[Path] | None, opt.out_option()] = None,
+    force: opt.ForceOption = False,
 ) -> None:
     """Draw a figure for print: one column or two, colour-blind-safe colours, embedded fonts.
 
@@ -98,27 +75,30 @@ def plot(
 
     - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
     """
+    from fathometer.cli.leaky.trained import only_network
     from fathometer.cli.results import default_gauge, facts_for, read_results
     from fathometer.compare import comparable
     from fathometer.progress import Terminal
-    from fathometer.report import plot_history, require_matplotlib, save_figure
-    from fathometer.report.figures.kinds import KINDS, PlotOptions, draw_soundings
+    from fathometer.report import plot_history, require_matplotlib
+    from fathometer.report.figures import kinds
     from fathometer.results.history import History
 
     require_matplotlib()
     for path in out or ():
-        check_writable(path, force, SUFFIXES)
+        check_writable(path, force, PICTURES)
     width = cast("Columns", columns)
     results = read_results(files, strict=strict)
-    what, kinds, usual = _kinds_of(results)
-    kind = kind or usual
-    if kind not in kinds:
-        raise InputError(f"expected one of {', '.join(kinds)} for {what}, got {kind!r}", parameter="kind")
-    if isinstance(results, dict):
-        used = KINDS[kind].options
+    if isinstance(results, History):
+        options, default = {"history": ("gauge",)}, "history"
+    elif isinstance(results, dict):
+        options = {name: each.options for name, each in kinds.KINDS.items()}
+        default = kinds.default_kind(results)
     else:
-        used = ("gauge",) if kind == "history" else ("network",)
-    refuse_unused(given(context), (*_ALWAYS, *used), f"--kind {kind}")
+        options, default = dict.fromkeys(kinds.PICTURES, ("network",)), kinds.default_picture(results)
+    kind = kind or default
+    if kind not in options:
+        raise InputError(f"expected one of {', '.join(options)}, got {kind!r}", parameter="kind")
+    opt.refuse_unused(context, (*_ALWAYS, *options[kind]), f"--kind {kind}")
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""
         out = [Path(f"{slug(Path(files[0]).resolve().stem)}-{slug(kind)}{of}.pdf")]
@@ -127,9 +107,9 @@ def plot(
         figure = plot_history(results, gauge or "affinity", columns=width)
     elif isinstance(results, dict):
         gauge = gauge or default_gauge(results.values())
-        if KINDS[kind].alike and len(results) >= KINDS[kind].least:
+        if kinds.KINDS[kind].alike and len(results) >= kinds.KINDS[kind].least:
             results = comparable(results, gauge, allow_mismatch=allow_mismatch)
-        drawing = PlotOptions(
+        drawing = kinds.PlotOptions(
             gauge=gauge,
             columns=width,
             along=along,
@@ -139,27 +119,8 @@ def plot(
             distribution=distribution,
             facts=facts_for(results, families, family or []),
         )
-        figure = draw_soundings(results, kind, drawing)
+        figure = kinds.draw_soundings(results, kind, drawing)
     else:
-        from fathometer.cli.leaky.trained import only_network
-        from fathometer.report.figures.kinds import draw_leaky
-
-        figure = draw_leaky(
-            results if network is None else only_network(results, network), kind, columns=width
-        )
-    console = Terminal()
-    for path in out:
-        save_figure(figure, path)
-        console.say(f"wrote {path}")
-
-
-def _kinds_of(results: Results) -> tuple[str, tuple[str, ...], str]:
-    """Return what the results are, the kinds of figures that there are of them, and the default."""
-    from fathometer.leaky import LeakySweep
-    from fathometer.report.figures.kinds import KINDS, PICTURES, default_kind, default_picture
-
-    if isinstance(results, LeakySweep):
-        return "a leaky run", tuple(PICTURES), default_picture(results)
-    if isinstance(results, dict):
-        return "soundings", tuple(KINDS), default_kind(results)
-    return "a history", ("history",), "history"
+        shown = results if network is None else only_network(results, network)
+        figure = kinds.draw_leaky(shown, kind, columns=width)
+    write_files(dict.fromkeys(out, figure), Terminal())

@@ -8,21 +8,10 @@ from typing import Annotated
 
 import typer
 
-from fathometer.cli.options import (
-    FamiliesOption,
-    FamilyOption,
-    ForceOption,
-    MismatchOption,
-    OutOption,
-    ResultsArgument,
-    StrictOption,
-    given,
-    new_app,
-    refuse_unused,
-)
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, slug
 
-app = new_app()
+app = opt.new_app()
 
 _ALWAYS = ("files", "out", "title", "view", "force")
 
@@ -30,17 +19,15 @@ _ALWAYS = ("files", "out", "title", "view", "force")
 @app.command()
 def report(
     context: typer.Context,
-    files: ResultsArgument,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
-    families: FamiliesOption = None,
-    family: FamilyOption = None,
-    allow_mismatch: MismatchOption = False,
-    strict: StrictOption = False,
-    view: Annotated[
-        bool, typer.Option("--open", metavar="", help="Open the report in the browser when it is written.")
-    ] = False,
-    out: OutOption = None,
-    force: ForceOption = False,
+    files: opt.ResultsArgument,
+    title: Annotated[str | None, opt.option("TEXT", "Title of the report.")] = None,
+    families: opt.FamiliesOption = None,
+    family: opt.FamilyOption = None,
+    allow_mismatch: opt.MismatchOption = False,
+    strict: opt.StrictOption = False,
+    view: Annotated[bool, opt.flag("--open", "Open the report in the browser when it is written.")] = False,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
 ) -> None:
     """Write a report: one HTML file that works from disk, with everything inside it.
 
@@ -75,10 +62,10 @@ def report(
     results = read_results(files, strict=strict)
     folder = len(files) == 1 and is_folder(files[0])
     if folder and isinstance(results, dict):
-        refuse_unused(given(context), (*_ALWAYS, "families", "family", "strict"), "a report of an atlas")
+        opt.refuse_unused(context, (*_ALWAYS, "families", "family", "strict"), "a report of an atlas")
     elif not isinstance(results, dict) or len(results) == 1:
         what = "one sounding" if isinstance(results, dict) else "a history or a leaky sweep"
-        refuse_unused(given(context), _ALWAYS, f"a report of {what}")
+        opt.refuse_unused(context, _ALWAYS, f"a report of {what}")
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])
         shown = results if folder or len(results) > 1 else next(iter(results.values()))

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from fathometer.cli.options import ForceOption, GaugeOption, JsonOption, OutOption, new_app
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, print_result, write_files
 
-app = new_app()
+app = opt.new_app()
 
 
 @app.command()
 def show(
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="A .json or .parquet file of `fathometer measure`; path or URL."),
+        str, opt.argument("FILE", "A .json or .parquet file of `fathometer measure`; path or URL.")
     ],
-    gauge: GaugeOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    gauge: opt.GaugeOption = None,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
 ) -> None:
     """Show a sounding: a gauge at every site with a bar, and how it was measured.
 

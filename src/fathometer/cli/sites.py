@@ -5,27 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fathometer.cli.options import (
-    JsonOption,
-    ModelArgument,
-    WeightsOption,
-    chosen_options,
-    measure_options,
-    new_app,
-    with_options,
-)
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import print_result
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 
-app = new_app()
+app = opt.new_app()
 
 
 @app.command()
-@with_options(*measure_options("sites", "activations"))
+@opt.with_options(*opt.measure_options("sites", "activations"))
 def sites(
-    model: ModelArgument,
-    weights: WeightsOption = "none",
-    as_json: JsonOption = False,
+    model: opt.ModelArgument,
+    weights: opt.WeightsOption = "none",
+    as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
     """List the sites of a network: the calls of activation functions in one forward pass, on noise.
@@ -47,7 +39,7 @@ def sites(
     from fathometer.measuring.batches import run
     from fathometer.models import load_model
 
-    chosen = chosen_options(options)
+    chosen = opt.chosen_options(options)
     loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with (

@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fathometer.cli import ResumableInterruptError
-from fathometer.cli.options import ForceOption, JsonOption, new_app, out_option
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, print_json
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     from fathometer.survey import Task
 
-app = new_app(
+app = opt.new_app(
     "Measure many networks by a plan: write one (`init`), run it (`run`), see what is done (`status`)."
 )
 
-PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan: what to measure.")]
-FolderOption = Annotated[str, out_option()]
+PlanArgument = Annotated[Path, opt.argument("PLAN.toml", "The plan: what to measure.")]
+FolderOption = Annotated[str, opt.out_option()]
 
 
 @app.command()
 def init(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The file to write.")],
-    imagenet: Annotated[
-        str, typer.Option(metavar="FOLDER", help="ImageNet's validation images.")
-    ] = "imagenet/val",
-    force: ForceOption = False,
+    plan: Annotated[Path, opt.argument("PLAN.toml", "The file to write.")],
+    imagenet: Annotated[str, opt.option("FOLDER", "ImageNet's validation images.")] = "imagenet/val",
+    force: opt.ForceOption = False,
 ) -> None:
     """Write a plan to start from: the paper's own survey, with comments.
 
@@ -53,19 +51,13 @@ def init(
 def run(
     plan: PlanArgument,
     backend: Annotated[
-        Literal["local", "ray"],
-        typer.Option(metavar="NAME", help="local: in this process, or ray: on a cluster."),
+        Literal["local", "ray"], opt.option("NAME", "local: in this process, or ray: on a cluster.")
     ] = "local",
     address: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Address of a Ray cluster. Default: RAY_ADDRESS, or a local one is started.",
-        ),
+        opt.option("HOST:PORT", "Address of a Ray cluster. Default: RAY_ADDRESS, or a local one is started."),
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", metavar="", help="Try again what failed before.")
-    ] = False,
+    retry_failed: Annotated[bool, opt.flag("--retry-failed", "Try again what failed before.")] = False,
     out: FolderOption = "soundings",
 ) -> None:
     """Measure many networks: models × weights × data × settings × seeds, as a plan says.
@@ -98,10 +90,7 @@ def run(
     batch_size = 16
     ```
 
-    At the top are `models`, `without` (patterns of models to leave out), `weights`, `seeds`. Several
-    settings are `[settings.NAME]` each. `[run]` has `batch_size`, `workers`, `device`, `threads`, and for Ray
-    `gpus`, `memory`, `retries`. A family has `models`, `without`, `weights` and every key of
-    `[run]`. `[facts."MODEL"]` has numbers for the table. All keys are in docs/survey.md.
+    All keys are in docs/survey.md; `fathometer survey init` writes the plan of the paper.
 
     For example:
 
@@ -142,7 +131,7 @@ def run(
 
 
 @app.command()
-def status(plan: PlanArgument, out: FolderOption = "soundings", as_json: JsonOption = False) -> None:
+def status(plan: PlanArgument, out: FolderOption = "soundings", as_json: opt.JsonOption = False) -> None:
     """Show what is finished, in progress, failed and still to do; nothing is measured.
 
     For example:

@@ -26,7 +26,6 @@ class View:
     def __init__(self, tasks: list[Task], console: Console) -> None:
         self._count, self._began, self._console = len(tasks), time.monotonic(), console
         self._last: dict[str, Event] = {}
-        self._reasons: dict[str, str] = {}  # message of a failure → the sounding for which the log has it
         several = {name: len({entry[name] for entry in map(_entries, tasks)}) > 1 for name in _OPTIONAL}
         self._columns = [name for name in _COLUMNS if several.get(name, True)]
 
@@ -35,11 +34,8 @@ class View:
         self._last.pop(event.task.stem, None)  # the latest come last
         self._last[event.task.stem] = event
         if not self._console.is_terminal and event.state in ("measured", "failed"):
-            title = event.task.title
-            first = self._reasons.setdefault(event.message, title) if event.message else title
-            words = _describe(event) if first == title else Text(f"failed as {first}", "red")
-            line = Text.assemble(f"{self._count_finished()} of {self._count}: {title}: ", words)
-            self._console.print(line, soft_wrap=True)
+            place = f"{self._count_finished()} of {self._count}: {event.task.title}: "
+            self._console.print(Text.assemble(place, _describe(event)), soft_wrap=True)
 
     def _count_finished(self) -> int:
         events = list(self._last.values())  # a copy: another thread draws the table

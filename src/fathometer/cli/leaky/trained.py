@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-import typer
-
-from fathometer.cli.options import ForceOption, GammaOption, JsonOption, NetworkOption, OutOption
+from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, print_result, write_files
 from fathometer.errors import InputError
 
@@ -16,17 +14,17 @@ if TYPE_CHECKING:
     from fathometer.leaky import LeakyRun, LeakySweep
 
 RunArgument: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A folder that `fathometer leaky train` or `sweep` wrote.")
+    Path, opt.argument("RUN", "A folder that `fathometer leaky train` or `sweep` wrote.")
 ]
 
 
 def measure(
     run: RunArgument,
-    network: NetworkOption = None,
-    gamma: GammaOption = 1e-3,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    network: opt.NetworkOption = None,
+    gamma: opt.GammaOption = 1e-3,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
 ) -> None:
     """Measure trained networks: cost of identity, energies, Hamiltonian, affinity score, bottleneck rank.
 
@@ -66,12 +64,12 @@ def only_network(found: LeakySweep, number: int) -> LeakyRun:
 
 def figures(
     run: RunArgument,
-    out: OutOption = None,
+    out: opt.OutOption = None,
     form: Annotated[
         Literal["png", "svg", "pdf"],
-        typer.Option("--format", metavar="FORM", help="Format of the figures: png, svg or pdf."),
+        opt.option("FORM", "Format of the figures: png, svg or pdf.", "--format"),
     ] = "png",
-    force: ForceOption = False,
+    force: opt.ForceOption = False,
 ) -> None:
     """Draw Figures 1a-c, 2a-c and 3, and the affinity score along the path, as far as the networks allow.
 
@@ -101,14 +99,12 @@ def figures(
 
 def theory(
     run: RunArgument,
-    network: NetworkOption = None,
-    gamma: GammaOption = 1e-3,
-    details: Annotated[
-        bool, typer.Option("--details", metavar="", help="Show how each statement was decided.")
-    ] = False,
-    out: OutOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    network: opt.NetworkOption = None,
+    gamma: opt.GammaOption = 1e-3,
+    details: Annotated[bool, opt.flag("--details", "Show how each statement was decided.")] = False,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
 ) -> None:
     """Check every statement of the paper on a trained network: both sides measured, and the slack.
 

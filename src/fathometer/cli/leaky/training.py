@@ -6,25 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import typer
-
-from fathometer.cli.options import (
-    DeviceOption,
-    JsonOption,
-    OutOption,
-    ResumeOption,
-    SeedOption,
-    fields_of,
-    numbers,
-    with_options,
-)
+from fathometer.cli import options as opt
 
 PresetOption: TypeAlias = Annotated[
     Literal["quick", "paper", "literal"],
-    typer.Option(
-        metavar="NAME",
-        help="quick: width 50, 12 layers, 300 samples, 4 s on one core. paper: 100, 20, 1000, two minutes. "
-        "literal: the recipe as the paper words it, which does not converge.",
+    opt.option(
+        "NAME",
+        "quick: width 50, 12 layers, 300 samples, 4 s on one core. paper: 100, 20, 1000, two "
+        "minutes. literal: the recipe as the paper words it, which does not converge.",
     ),
 ]
 _LAYERS = "Number of layers; in a sweep several, with commas. Default: the preset's."
@@ -36,93 +25,78 @@ class TrainingOptions:
 
     preset: PresetOption
     width: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Width of the representation. Default: the preset's.", min=1),
+        int | None, opt.option("N", "Width of the representation. Default: the preset's.", min=1)
     ] = None
-    decay: Annotated[
-        float | None, typer.Option(metavar="λ₀", help="Strength of weight decay. Default: the preset's.")
-    ] = None
+    decay: Annotated[float | None, opt.option("λ₀", "Strength of weight decay. Default: the preset's.")] = (
+        None
+    )
     sigma: Annotated[
-        Literal["relu", "softplus", "identity"],
-        typer.Option(metavar="σ", help="Activation function σ, such as relu."),
+        Literal["relu", "softplus", "identity"], opt.option("σ", "Activation function σ, such as relu.")
     ] = "relu"
     teacher: Annotated[
         Literal["fcnn", "resnet"] | None,
-        typer.Option(
-            metavar="KIND", help="Random networks that generate the task: fcnn (default) or resnet."
-        ),
+        opt.option("KIND", "Random networks that generate the task: fcnn (default) or resnet."),
     ] = None
     latents: Annotated[
         Literal["relu", "centred"] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Representation between these networks: relu (default) or centred, from which rank k + 1 is "
+        opt.option(
+            "KIND",
+            "Representation between these networks: relu (default) or centred, from which rank k + 1 is "
             "learned.",
         ),
     ] = None
     task: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your own task instead of random networks: an .npz with x and y, samples × features each, "
+        opt.option(
+            "FILE",
+            "Your own task instead of random networks: an .npz with x and y, samples × features each, "
             "and optionally x_test and y_test.",
         ),
     ] = None
     samples: Annotated[
         int | None,
-        typer.Option(
+        opt.option(
+            "N",
+            "Number of samples to train with, and as many to test with. Default: the preset's.",
             "--task-samples",
-            metavar="N",
-            help="Number of samples to train with, and as many to test with. Default: the preset's.",
             min=2,
         ),
     ] = None
     epochs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Number of epochs of the first phase. Default: the preset's.", min=1),
+        int | None, opt.option("N", "Number of epochs of the first phase. Default: the preset's.", min=1)
     ] = None
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            metavar="η",
-            help="Learning rate of the first phase, in units of the weights, L̃. Default: the preset's.",
+        opt.option(
+            "η", "Learning rate of the first phase, in units of the weights, L̃. Default: the preset's."
         ),
     ] = None
     second_order: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Number of evaluations of L-BFGS in float64 at the end; 0 for none.", min=0
-        ),
+        int, opt.option("N", "Number of evaluations of L-BFGS in float64 at the end; 0 for none.", min=0)
     ] = 0
-    tolerance: Annotated[
-        float, typer.Option(metavar="CRIT", help="Stop when crit is below this; 0 for never.", min=0)
-    ] = 0.0
-    device: DeviceOption = "auto"
-    resume: ResumeOption = False
-    as_json: JsonOption = False
+    tolerance: Annotated[float, opt.option("CRIT", "Stop when crit is below this; 0 for never.", min=0)] = 0.0
+    device: opt.DeviceOption = "auto"
+    resume: opt.ResumeOption = False
+    as_json: opt.JsonOption = False
 
 
-@with_options(*fields_of(TrainingOptions))
+@opt.with_options(*opt.fields_of(TrainingOptions))
 def train(
     depth: Annotated[
-        float | None,
-        typer.Option(metavar="L̃", help="Effective depth; 0 is a plain ResNet. Default: the preset's."),
+        float | None, opt.option("L̃", "Effective depth; 0 is a plain ResNet. Default: the preset's.")
     ] = None,
-    rank: Annotated[
-        int | None, typer.Option(metavar="k*", help="Bottleneck rank of the task. Default: 3.", min=1)
-    ] = None,
+    rank: Annotated[int | None, opt.option("k*", "Bottleneck rank of the task. Default: 3.", min=1)] = None,
     preset: PresetOption = "quick",
-    layers: Annotated[int | None, typer.Option(metavar="L", help=_LAYERS, min=1)] = None,
+    layers: Annotated[int | None, opt.option("L", _LAYERS, min=1)] = None,
     scheme: Annotated[
         Literal["equidistant", "irregular", "adaptive"],
-        typer.Option(metavar="NAME", help="Scheme of the steps ρ: equidistant, irregular or adaptive."),
+        opt.option("NAME", "Scheme of the steps ρ: equidistant, irregular or adaptive."),
     ] = "equidistant",
     steps: Annotated[
-        str | None,
-        typer.Option(metavar="ρ,…", help="Your own steps, with commas and the sum 1, instead of a scheme."),
+        str | None, opt.option("ρ,…", "Your own steps, with commas and the sum 1, instead of a scheme.")
     ] = None,
-    seed: SeedOption = 0,
-    out: OutOption = None,
+    seed: opt.SeedOption = 0,
+    out: opt.OutOption = None,
     **options: Any,
 ) -> None:
     """Train one Leaky ResNet on a task with a known bottleneck, and measure it.
@@ -148,36 +122,32 @@ def train(
         scheme=scheme,
     )
     if steps is not None:
-        rho = tuple(numbers(steps, float, "steps"))
+        rho = tuple(opt.numbers(steps, float, "steps"))
         design = replace(design, scheme="given", steps=rho, layers=layers or len(rho))
     name = chosen.task.stem if chosen.task else rank or 3
     out = out or Path(f"leaky-{design.effective_depth:g}-{name}-{seed}")
     train_and_print(grid(design, seeds=[seed]), chosen, out)
 
 
-@with_options(*fields_of(TrainingOptions))
+@opt.with_options(*opt.fields_of(TrainingOptions))
 def sweep(
     depths: Annotated[
-        str, typer.Option(metavar="L̃,…", help="Effective depths, with commas. Default: the paper's.")
+        str, opt.option("L̃,…", "Effective depths, with commas. Default: the paper's.")
     ] = "1,2,3,5,7,10,14,19",
     ranks: Annotated[
         str | None,
-        typer.Option(
-            metavar="k*,…",
-            help="Bottleneck ranks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3.",
+        opt.option(
+            "k*,…", "Bottleneck ranks of the tasks, with commas; 6x3 for two inner dimensions. Default: 3."
         ),
     ] = None,
-    layers: Annotated[str | None, typer.Option(metavar="L", help=_LAYERS)] = None,
+    layers: Annotated[str | None, opt.option("L", _LAYERS)] = None,
     schemes: Annotated[
         str,
-        typer.Option(
-            metavar="NAMES",
-            help="Schemes of the steps ρ: some of equidistant, irregular, adaptive, with commas.",
-        ),
+        opt.option("NAMES", "Schemes of the steps ρ: some of equidistant, irregular, adaptive, with commas."),
     ] = "equidistant",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Number of seeds, from 0.", min=1)] = 3,
+    seeds: Annotated[int, opt.option("N", "Number of seeds, from 0.", min=1)] = 3,
     preset: PresetOption = "paper",
-    out: OutOption = None,
+    out: opt.OutOption = None,
     **options: Any,
 ) -> None:
     """Train many Leaky ResNets together: every depth, rank, number of layers, scheme and seed.
@@ -209,8 +179,8 @@ def sweep(
         base = build_design(chosen, inner)
         designs += grid(
             base,
-            effective_depth=numbers(depths, float, "depths"),
-            layers=numbers(layers, int, "layers") if layers else [base.layers],
+            effective_depth=opt.numbers(depths, float, "depths"),
+            layers=opt.numbers(layers, int, "layers") if layers else [base.layers],
             scheme=[name.strip() for name in schemes.split(",")],
             seeds=seeds,
         )
