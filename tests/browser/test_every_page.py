@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,7 +33,10 @@ def networks() -> dict[str, Sounding]:
     for name in NAMES:
         values: dict[str, Any] = {SCRIPT: rng.random((12, 3))}
         one = sounding(name, rng.random((12, 3)), data=SCRIPT, **values)
-        sites = tuple(replace(site, module=f"{SCRIPT}.{site.order}", operator=SCRIPT) for site in one.sites)
+        sites = tuple(
+            msgspec.structs.replace(site, module=f"{SCRIPT}.{site.order}", operator=SCRIPT)
+            for site in one.sites
+        )
         names = {old.name: new.name for old, new in zip(one.sites, sites, strict=True)}
         found[name] = replace(
             one, sites=sites, records=one.records.assign(site=one.records["site"].map(names))

@@ -71,7 +71,7 @@ def test_what_is_saved_is_loaded(history: History, tmp_path: Path) -> None:
 
 def many(steps: int, sites: int, gauges: int) -> History:
     rng = np.random.default_rng(0)
-    found = tuple(Site(f"layers.{i}.activation", "relu", 1, i, own=True) for i in range(sites))
+    found = tuple(Site(f"layers.{i}.activation", "relu", 1, i, is_module=True) for i in range(sites))
     soundings = []
     for _ in range(steps):
         columns = {f"gauge_{i}": rng.random(sites) for i in range(gauges)}

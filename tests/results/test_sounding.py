@@ -43,7 +43,7 @@ def test_numbers_that_are_not_finite_survive(tmp_path: Path, suffix: str) -> Non
             "cost_of_identity": float("inf"),
         }
     )
-    odd = Sounding((Site("", "relu", 1, 0, own=False),), records)
+    odd = Sounding((Site("", "relu", 1, 0, is_module=False),), records)
     again = load(odd.save(tmp_path / f"s{suffix}"))
     pd.testing.assert_frame_equal(again.records, records, check_exact=True)
 

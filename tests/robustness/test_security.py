@@ -179,7 +179,7 @@ def sounding(name: str, seed: int = 0) -> Sounding:
     net = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5), nn.Tanh())
     found = measure(net, torch.randn(40, 4), samples=20, gauges="affinity,cka", name=name)
     whole = name.encode("utf-8", "replace").decode()  # a table cannot hold half a character
-    sites = tuple(Site(f"{whole}{site.module}", whole, 1, site.order, site.own) for site in found.sites)
+    sites = tuple(Site(f"{whole}{site.module}", whole, 1, site.order, site.is_module) for site in found.sites)
     names = dict(zip((site.name for site in found.sites), (site.name for site in sites), strict=True))
     records = found.records.assign(site=found.records["site"].map(names))
     records[f"own {whole}"] = 1.5

@@ -216,7 +216,7 @@ class Observer(TorchFunctionMode):
         measurable = given is not None and (self._is_data(state, given) if composite else has_entries(given))
         if given is not None and measurable and not state.quiet:
             operator = composite_name(kind) if composite else kind.__name__
-            site = self._site(state, frame.path, operator, own=True)
+            site = self._site(state, frame.path, operator, is_module=True)
             if self._choice.wanted(site):
                 frame.measured = site, self._reduced(state, given, site)
         frame.is_quiet = composite
@@ -246,7 +246,7 @@ class Observer(TorchFunctionMode):
         frame = state.frames[-1]
         if isinstance(frame.module, nn.ReLU6):
             operator = "relu6"  # it calls hardtanh
-        site = self._site(state, frame.path, operator, own=is_plain_activation(frame.module))
+        site = self._site(state, frame.path, operator, is_module=is_plain_activation(frame.module))
         if not self._choice.wanted(site):
             return function(*args, **kwargs)
         x = self._reduced(state, given, site)
@@ -263,10 +263,10 @@ class Observer(TorchFunctionMode):
         self._stage(site, x, y)
         return output
 
-    def _site(self, state: _Pass, path: str, operator: str, *, own: bool) -> Site:
-        key = (path, operator, own)
+    def _site(self, state: _Pass, path: str, operator: str, *, is_module: bool) -> Site:
+        key = (path, operator, is_module)
         state.calls[key] += 1
-        return self._record.site(path, operator, state.calls[key], own=own)
+        return self._record.site(path, operator, state.calls[key], is_module=is_module)
 
     def _is_data(self, state: _Pass, tensor: Tensor) -> bool:
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""

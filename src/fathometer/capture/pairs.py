@@ -102,11 +102,11 @@ class Watch:
             buffer.clear()
         self._modes.clear()
 
-    def site(self, module: str, operator: str, call: int, *, own: bool) -> Site:
+    def site(self, module: str, operator: str, call: int, *, is_module: bool) -> Site:
         """Return the site of that call, a new one if it has not been seen before."""
-        key = (module, operator, call, own)
+        key = (module, operator, call, is_module)
         if key not in self._known:
-            self._known[key] = Site(module, operator, call, len(self._known), own)
+            self._known[key] = Site(module, operator, call, len(self._known), is_module)
         return self._known[key]
 
     def stage(self, site: Site, pair: Pair) -> None:

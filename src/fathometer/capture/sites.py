@@ -27,23 +27,23 @@ _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "Opt
 _SHARDED = {"FullyShardedDataParallel", "FSDPModule"}
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One call in a forward pass, of an activation or of a module that was asked for.
 
     Attributes:
         module: path of the module that made the call; empty for the network itself.
         operator: what was called: `relu`, `gelu`, a composite such as `newgelu`, or a module's class.
         call: which call of this operator by this module it is, from 1.
-        order: its place among all sites of the network, from 0.
-        own: whether the call is the whole of the module, as in `nn.ReLU`, and not one function among others.
+        order: its index among all sites of the network, from 0.
+        is_module: whether the call is the whole of the module, as in `nn.ReLU`, and not one function among
+            others. In files it is called `own`.
     """
 
     module: str
     operator: str
     call: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     order: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    own: bool
+    is_module: bool = msgspec.field(name="own")
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Site:
 
         `stem/relu` is a function that a module calls, `/relu` one in the network's own `forward`.
         """
-        path = (self.module or self.operator) if self.own else f"{self.module}/{self.operator}"
+        path = (self.module or self.operator) if self.is_module else f"{self.module}/{self.operator}"
         return path if self.call == 1 else f"{path}#{self.call}"
 
     def __str__(self) -> str:
@@ -246,7 +246,7 @@ def _advice(pattern: str, called: Sequence[Site]) -> str:
 
 
 def _is_whole_module(paths: frozenset[str], site: Site) -> bool:
-    return site.own and site.module in paths
+    return site.is_module and site.module in paths
 
 
 def _test(item: SiteFilter) -> Callable[[Site], bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fathometer.cli import options as opt
@@ -30,6 +29,7 @@ def sites(
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
     """
+    import msgspec
     import pandas as pd
     import torch
 
@@ -56,7 +56,7 @@ def sites(
                 f"{first_line(error)})"
             ) from error
     found = [
-        {"name": site.name, **asdict(site), "width": int(pair.x.shape[1])}
+        {"name": site.name, **msgspec.to_builtins(site), "width": int(pair.x.shape[1])}
         for site, pair in record.pairs.items()
     ]
     if not found and not as_json:

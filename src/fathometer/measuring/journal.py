@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +73,7 @@ class Journal:
         try:
             with self._path.open("r+", encoding="utf-8") as file:
                 file.seek(0, os.SEEK_END)
-                file.write(json.dumps(asdict(batch)) + "\n")
+                file.write(json.dumps(msgspec.to_builtins(batch)) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except FileNotFoundError:  # the first one; or somebody has removed the file
@@ -106,6 +106,6 @@ class Journal:
             break
 
     def _write(self) -> None:
-        lines = [{"schema": _SCHEMA, "identity": self._identity}, *map(asdict, self.batches)]
+        lines = [{"schema": _SCHEMA, "identity": self._identity}, *map(msgspec.to_builtins, self.batches)]
         with complete_file(self._path) as part:
             part.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")

@@ -49,8 +49,8 @@ class Loop:
         self._read = read or partial(read_gauges, options.chosen_gauges)
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
-            site = row.site
-            record.site(site.module, site.operator, site.call, own=site.own)  # in the same order as then
+            site = row.site  # known from the beginning, so that sites are in the same order as then
+            record.site(site.module, site.operator, site.call, is_module=site.is_module)
         self._samples_read = 0
         self._first_nonfinite: int | None = None  # number of the first sample of this batch with NaN or inf
         self._passes = 0

@@ -80,7 +80,7 @@ class _Span:
 def _home(site: Site) -> tuple[str, ...]:
     """Return the path of the module that holds the activation, in parts."""
     parts = tuple(site.module.split(".")) if site.module else ()
-    return parts[:-1] if site.own else parts
+    return parts[:-1] if site.is_module else parts
 
 
 def _cut(homes: Sequence[tuple[str, ...]], depth: int) -> list[_Span]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -251,7 +251,7 @@ def _head(sounding: Sounding) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "sites": [asdict(site) for site in sounding.sites],
+        "sites": msgspec.to_builtins(sounding.sites),
         "gauges": sounding.gauges,
         "provenance": sounding.provenance.as_dict(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,7 +75,9 @@ def test_three_hundred_networks_fit_ten_megabytes() -> None:
     rng = np.random.default_rng(0)
     gauges: dict[str, Any] = {f"gauge_{k}": rng.standard_normal((100, 3)) for k in range(19)}
     one = sounding("net", rng.random((100, 3)), **gauges)
-    sites = tuple(replace(site, module=f"features.denseblock3.{site.module}") for site in one.sites)
+    sites = tuple(
+        msgspec.structs.replace(site, module=f"features.denseblock3.{site.module}") for site in one.sites
+    )
     longer = {short.name: long.name for short, long in zip(one.sites, sites, strict=True)}
     facts = replace(
         one.provenance, versions={f"package{k}": "1.2.3" for k in range(8)}, device="cuda: " + 20 * "x"
