@@ -12,7 +12,7 @@ import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.report import save_figure
-from papers.files import complete_file
+from fathometer.results import complete_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from fathometer.errors import InputError
-from papers.files import locked
+from fathometer.errors import FathometerError, InputError
+from fathometer.results import locked
 from papers.item import SCALES, Answer, Answers, Item, RunContext, Scale, Source
 from papers.verdict import Verdict, read_verdict
 
@@ -90,7 +90,7 @@ def recover(item: Item, scale: Scale, out: Path) -> None:
     """Complete or remove what a killed process left of an item, unless another process works on it."""
     folder = verdict_file(item, scale, out).parent
     if any(_beside(folder, ending).exists() for ending in ("lock", "part", "old")):
-        with suppress(InputError, OSError), locked(_beside(folder, "lock")) as mine:
+        with suppress(FathometerError, OSError), locked(_beside(folder, "lock")) as mine:
             if mine:  # if nothing can be written, nothing can be recovered
                 _recover(folder)
 

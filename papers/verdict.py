@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from fathometer.errors import InputError
-from papers.files import complete_file
+from fathometer.results import complete_file
 from papers.item import Answer, Answers, Claim, Scale
 
 SCHEMA = "fathometer.verdict"

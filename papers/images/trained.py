@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from fathometer import Sounding, load, measure
+from fathometer import InputError, MissingExtraError, Sounding, load, measure
 from fathometer.progress import progress_bar
-from papers.files import read_tensors, write_tensors
+from fathometer.results import complete_file
 from papers.images.networks import build
 from papers.images.pictures import Split, normalised, pictures, size_of
 from papers.images.training import Method, Training, TrainingConfig, accuracy, train
@@ -92,10 +93,10 @@ def trained(context: RunContext, kind: str, seed: int = 0, method: Method = "sgd
     """Load a trained network, or train it first."""
     each = TrainingKey(kind, seed, method)
     train_all(context, [each])
-    kept = read_tensors(_network_file(context, each))
+    tensors, found = _read_network(_network_file(context, each))
     network = untrained(context, kind, seed)
-    network.load_state_dict(kept.tensors)
-    return Trained(network.eval().to(context.device), kept.facts["accuracy"])
+    network.load_state_dict(tensors)
+    return Trained(network.eval().to(context.device), found)
 
 
 def sounding(
@@ -204,5 +205,31 @@ def _train(context: RunContext, keys: Sequence[TrainingKey], place: str) -> None
         found = accuracy(training.network, test, context.device)
         file = _network_file(context, each)
         file.parent.mkdir(parents=True, exist_ok=True)
-        tensors = {name: value.cpu() for name, value in training.network.state_dict().items()}
-        write_tensors(file, tensors, {"accuracy": found})
+        _write_network(file, training.network, found)
+
+
+def _write_network(file: Path, network: nn.Module, found: float) -> None:
+    """Write the weights and the accuracy of a network to a safetensors file."""
+    save, _ = _safetensors()
+    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    with complete_file(file) as part:
+        part.write_bytes(save(tensors, metadata={"facts": json.dumps({"accuracy": found})}))
+
+
+def _read_network(file: Path) -> tuple[dict[str, Tensor], float]:
+    _, safe_open = _safetensors()
+    try:
+        with safe_open(file, framework="pt") as kept:
+            found = json.loads(kept.metadata()["facts"])["accuracy"]
+            return {name: kept.get_tensor(name) for name in kept.keys()}, found  # noqa: SIM118
+    except Exception as error:  # safetensors raises its own kinds
+        raise InputError(f"{file}: cannot be read ({error}); remove it to train the network again") from error
+
+
+def _safetensors() -> tuple[Any, Any]:
+    try:
+        from safetensors import safe_open
+        from safetensors.torch import save
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "papers", "keeping trained networks") from error
+    return save, safe_open

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.progress import Show
-from papers.files import one_torch_thread
+from fathometer.threads import torch_threads
 from papers.images.pictures import Pictures, normalised
 
 Method: TypeAlias = Literal["sgd", "adam", "mixup", "no_augmentation", "label_smoothing", "no_decay"]
@@ -66,7 +66,7 @@ class Draws:
 
     def __init__(self, images: int, config: TrainingConfig, seed: int, device: torch.device) -> None:
         self.steps = max(images // config.batch, 1)
-        self._images, self._regimen = images, config
+        self._images, self._config = images, config
         self._generator = torch.Generator().manual_seed(seed)
         size = (self.steps, min(config.batch, images))
         self.order, self.partners = (torch.zeros(size, dtype=torch.long, device=device) for _ in range(2))
@@ -82,9 +82,9 @@ class Draws:
         self.shifts.copy_(torch.randint(0, 2 * PAD + 1, (*size, 2), generator=generator))
         self.flips.copy_(torch.rand(size, generator=generator) < 0.5)
         self.partners.copy_(torch.rand(size, generator=generator).argsort(1))
-        if self._regimen.mixing:
+        if self._config.mixing:
             pair = torch._standard_gamma(
-                torch.full((2, self.steps), self._regimen.mixing), generator=generator
+                torch.full((2, self.steps), self._config.mixing), generator=generator
             )
             self.shares.copy_(pair[0] / pair.sum(0))  # Beta(α, α)
 
@@ -140,7 +140,7 @@ class Training:
 def train(trainings: Sequence[Training], progress: Show | None = None) -> None:
     """Take all steps of several trainings, in turn."""
     total = max((training.steps for training in trainings), default=0)
-    with one_torch_thread():
+    with torch_threads(1):  # small products are not worth sharing
         for step in range(total):
             for training in trainings:
                 training.advance()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fathometer.gauges import cost_of_identity
 from fathometer.leaky import BOTTLENECK, CRITICAL, LeakyRun, Phase, Recipe, grid, preset
-from papers.files import in_threads
+from fathometer.threads import pool_of_single_threads
 from papers.item import Item, RunContext
 from papers.leaky.networks import Plan, depth_plan, train_networks
 
@@ -30,7 +30,8 @@ _CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of
 def joined_layers(context: RunContext) -> pd.DataFrame:
     """Measure the layers of networks of several ranks, depths and seeds, trained once for all items."""
     runs = train_networks(context, "joined", _plan(context)).runs
-    layers = pd.concat(in_threads(layers_of, runs), ignore_index=True)
+    with pool_of_single_threads() as pool:
+        layers = pd.concat(pool.map(layers_of, runs), ignore_index=True)
     loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
     context.note(
         f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "

@@ -23,7 +23,7 @@ from fathometer.leaky import (
 )
 from fathometer.progress import progress_bar
 from fathometer.report import default_run
-from papers.files import in_threads
+from fathometer.threads import pool_of_single_threads
 from papers.item import Item, RunContext, Scale
 
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
@@ -137,7 +137,8 @@ def train_networks(context: RunContext, name: str, plan: Plan) -> LeakySweep:
 
 def _measured(context: RunContext, networks: LeakySweep) -> LeakySweep:
     """Measure once, in threads, and note how many networks are not critical."""
-    measures = in_threads(lambda run: run.measure(warn=False), networks.trained)
+    with pool_of_single_threads() as pool:
+        measures = list(pool.map(lambda run: run.measure(warn=False), networks.trained))
     loose = sum(found.summary["crit"] > CRITICAL for found in measures)
     if loose:
         context.note(
