@@ -179,7 +179,7 @@ def one_side(kind: str, steps: int, bound: float | None, cifar: Path | None) -> 
     found = {"wall": wall, "cpu": cpu, "weights": weights_hash(model.state_dict())}
     if history is None:
         return found
-    cost = {"measuring": history.cost.seconds, "in_all": history.cost.total, "share": history.cost.share}
+    cost = {"measuring": history.cost.seconds, "total": history.cost.total, "share": history.cost.share}
     return {**found, **cost, "soundings": len(history.steps), "sites": len(history.soundings[0].sites)}
 
 
@@ -215,7 +215,7 @@ def compare(options: argparse.Namespace, kind: str) -> dict[str, Any]:
             f"{kind}, {steps} steps: {without['wall']:.1f} s without, {with_one['wall']:.1f} s with "
             f"{with_one['soundings']} soundings of {with_one['sites']} sites, × {ratios['wall']:.3f}; "
             f"CPU {without['cpu']:.1f} and {with_one['cpu']:.1f} s, × {ratios['cpu']:.3f}; "
-            f"History says {with_one['measuring']:.1f} of {with_one['in_all']:.1f} s, "
+            f"History says {with_one['measuring']:.1f} of {with_one['total']:.1f} s, "
             f"{with_one['share']:.2%}; weights {same}",
             flush=True,
         )

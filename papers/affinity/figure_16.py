@@ -33,7 +33,7 @@ def run(context: RunContext) -> Answers:
     context.note(
         "The paper's are 17 ResNet-50 of ImageNet, supervised and self-supervised in three families; these "
         "are all supervised, and differ in one thing each. The numbers at the merges say how often a "
-        "cluster comes back when the batches are drawn anew."
+        "cluster comes back when the batches are drawn again."
     )
     kinds = {name: kind_of(context) for name in ways} | {name: name.split()[0] for name in others}
     return {

@@ -1,4 +1,4 @@
-"""A finding of our own: where the affinity score approaches 1, and what foretells it."""
+"""A finding of our own: where the affinity score approaches 1, and what predicts it."""
 
 from __future__ import annotations
 

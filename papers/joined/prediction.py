@@ -70,17 +70,17 @@ def left_out(layers: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Make a row for each network: the mean absolute error of the gap, predicted by each measure.
 
     A monotone curve (isotonic regression, rising or falling as the data have it) is fitted to the layers of
-    all other seeds, dimensions in units of k. `none` foretells their mean.
+    all other seeds, dimensions in units of k. `none` predicts their mean.
     """
     scaled = per_rank(layers)
     parts = []
     for seed, held in scaled.groupby("seed"):
         rest = scaled[scaled["seed"] != seed]
         y = rest[TARGET].to_numpy(float)
-        foretold = {"none": np.full(len(held), y.mean())}
+        predicted = {"none": np.full(len(held), y.mean())}
         for name in names:
-            foretold[name] = monotone(rest[name].to_numpy(float), y, held[name].to_numpy(float))
-        errors = {name: (held[TARGET] - values).abs() for name, values in foretold.items()}
+            predicted[name] = monotone(rest[name].to_numpy(float), y, held[name].to_numpy(float))
+        errors = {name: (held[TARGET] - values).abs() for name, values in predicted.items()}
         parts.append(held[NETWORK].assign(**errors))
     return pd.concat(parts).groupby(NETWORK, as_index=False).mean()
 

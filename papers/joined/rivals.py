@@ -1,4 +1,4 @@
-"""Does the cost of identity foretell the affinity score better than the stable rank?
+"""Does the cost of identity predict the affinity score better than the stable rank?
 
 Each answer is a pure function of the table of layers, `joined_layers`. There are two stable ranks, that of
 Proposition 1, ‖A‖*²/‖A‖², and the common one, ‖A‖²/‖A‖²_op; to be better is to be better than both. Beside

@@ -78,7 +78,7 @@ def test_folders_of_one_name_differ_by_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_strict_names_the_file(folder: Path, workers: int) -> None:
+def test_strict_raises_an_error_that_names_the_file(folder: Path, workers: int) -> None:
     (folder / "bee" / "bad.jpg").write_bytes(b"\xff\xd8\xff nothing")
     with pytest.raises(InputError, match=r"^bee/bad\.jpg: cannot be read \(.*\n?$"):
         values(open_data(folder, IMAGES, strict=True, workers=workers, batch_size=4))

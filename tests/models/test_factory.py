@@ -107,7 +107,7 @@ def _code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("flattening", "tensor", (784,)),
     ],
 )
-def test_results_of_factories(factory: str, kind: str, shape: tuple[int, ...]) -> None:
+def test_inputs_of_factories(factory: str, kind: str, shape: tuple[int, ...]) -> None:
     path = list(sys.path)
     model = load_model(f"nets_of_mine:{factory}")
     assert sys.path == path

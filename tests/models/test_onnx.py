@@ -17,7 +17,7 @@ pytest.importorskip("onnx")
 
 
 @pytest.mark.parametrize(("sizes", "side"), [([1, 3, 20, 20], 20), (["n", 3, "h", "w"], 224)])
-def test_a_convnet(sizes: list[Any], side: int, tmp_path: Path) -> None:
+def test_a_convolutional_network(sizes: list[Any], side: int, tmp_path: Path) -> None:
     model = load_model(save_onnx(tmp_path / "c.onnx", convolution(), sizes, {"w": KERNEL}))
     assert (model.weights, model.inputs.kind, model.inputs.shape) == ("c.onnx", "image", (3, side, side))
     assert model.inputs.preprocess is not None

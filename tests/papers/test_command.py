@@ -35,14 +35,14 @@ def test_the_list_names_every_item_or_those_of_a_pattern() -> None:
     assert "affinity-" not in output
 
 
-def test_an_item_made_for_a_gpu_says_so_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_item_for_a_gpu_warns_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     item = replace(ITEMS[ITEM], device="cuda")
     monkeypatch.setattr(command, "chosen_items", lambda _: [item])
     with pytest.warns(UserWarning, match="made for a GPU"):
         run("run", ITEM, "--scale", "paper")
 
 
-def test_an_interrupted_item_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_item_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(_: object) -> NoReturn:
         raise KeyboardInterrupt
 

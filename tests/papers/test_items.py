@@ -34,7 +34,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reproduction")
 
 
-def test_both_papers_are_there_whole_and_in_order() -> None:
+def test_all_items_of_both_papers_are_listed_in_order() -> None:
     expected = [f"affinity-{name}" for name in AFFINITY] + [f"leaky-{name}" for name in LEAKY]
     assert list(ITEMS) == [*expected, "joined-path", "joined-finding"]
 

@@ -80,7 +80,9 @@ def test_the_score_is_compared_with_the_signs() -> None:
     ("negative", "affinity", "holds"),
     [(0.01, 0.99, True), (0.01, 0.94, False), (0.2, 0.99, False), (0.2, 0.5, True), (0.05, 0.96, True)],
 )
-def test_exactly_counts_layers_that_are_only_one(negative: float, affinity: float, holds: bool) -> None:
+def test_layers_with_one_property_and_not_the_other_are_counted(
+    negative: float, affinity: float, holds: bool
+) -> None:
     layers = pd.DataFrame({"negative": [negative], "affinity": [affinity], "mixed": [0.0], "inside": [True]})
     assert where.answer_exactly(layers).holds is holds
 
@@ -103,7 +105,7 @@ def test_the_theory_is_about_layers_inside_and_outside() -> None:
     assert found.numbers["auc_extra"] == 1
     assert found.numbers["auc_extra_stable_rank"] == 0.5
     assert where.answer_theory(deep(0.8, 0.98)).holds is False
-    assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to be told apart
+    assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to tell apart
 
 
 def test_a_monotone_curve_finds_a_law_either_way() -> None:
@@ -159,7 +161,7 @@ def test_layers_of_a_network() -> None:
     costs = row[
         ["cost_of_identity_0.1", "cost_of_identity_0.01", "cost_of_identity", "cost_of_identity_0.0001"]
     ]
-    assert costs.is_monotonic_increasing  # the smaller the ridge, the dearer
+    assert costs.is_monotonic_increasing  # a smaller ridge costs more
 
 
 def test_of_one_neuron_the_gap_alone_is_the_gap() -> None:

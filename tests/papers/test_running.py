@@ -72,7 +72,7 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
     assert not (folder / "old.png").exists()
 
 
-def test_who_is_refused_leaves_the_work_of_the_other_alone(tmp_path: Path) -> None:
+def test_a_refused_process_leaves_the_files_of_the_other_alone(tmp_path: Path) -> None:
     def shared(context: RunContext) -> Mapping[str, Answer]:
         answers = run(context)
         with pytest.raises(InputError, match="another process works on it"):
@@ -141,7 +141,7 @@ def test_a_result_that_cannot_take_its_place_leaves_the_earlier_one(
     assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
 
 
-def test_what_could_not_run_leaves_its_reason(tmp_path: Path) -> None:
+def test_an_item_that_cannot_run_records_the_reason(tmp_path: Path) -> None:
     record_not_run(ONE, "paper", "it needs a | GPU", out=tmp_path)
     kept = read_verdict(tmp_path / "paper" / ONE.name / "verdict.json")
     assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")

@@ -80,7 +80,7 @@ def test_measured_correlations_have_the_printed_names() -> None:
     assert found.to_numpy() == pytest.approx(0.6)
 
 
-def test_printed_numbers_are_held_against_torchvisions_own_weights() -> None:
+def test_printed_numbers_are_compared_with_torchvisions_own_weights() -> None:
     assert lacking_printed(networks(like=0.5, names=["vgg11"], weights="mine.pth"))
     assert lacking_printed(networks(like=0.5, names=["squeezenet1_1"]))
     near = networks(like=-0.2, names=["vgg13"])

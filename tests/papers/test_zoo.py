@@ -124,7 +124,7 @@ def test_a_census_says_what_is_trained(tmp_path: Path, plan: Path) -> None:
     assert (tmp_path / "item" / "networks.csv").exists()
 
 
-def test_a_network_that_cannot_be_had_is_named_with_what_to_do(tmp_path: Path, plan: Path) -> None:
+def test_a_network_that_cannot_be_loaded_is_named_with_advice(tmp_path: Path, plan: Path) -> None:
     plan.write_text(PLAN, "utf-8")
     work = context(tmp_path, plan=plan)
     assert network_soundings(work, "noise")
@@ -137,7 +137,7 @@ def test_a_network_that_cannot_be_had_is_named_with_what_to_do(tmp_path: Path, p
     assert "\n" not in str(error.value)
 
 
-def test_networks_of_no_year_have_no_history(tmp_path: Path, plan: Path) -> None:
+def test_without_years_nothing_is_decided_about_trends(tmp_path: Path, plan: Path) -> None:
     work = context(tmp_path, plan=plan)
     plan.write_text(plan.read_text("utf-8").replace('photos = "photos.npz"', ""), "utf-8")
     answers = FIGURE_3.run(work)

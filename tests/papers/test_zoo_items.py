@@ -224,7 +224,7 @@ def test_families_go_by_their_name_whatever_its_capitals() -> None:
     assert renamed.representatives()[0] == "alexnet"
 
 
-def test_figure_4_random_weights_are_held_against_what_torchvision_states() -> None:
+def test_figure_4_uses_the_accuracy_that_torchvision_states_for_random_weights() -> None:
     random = census({"resnet18": [0.1, 0.2], "densenet121": [0.1, 0.2]}, weights="none")
     facts: Any = figure_4.with_accuracies(random).facts
     assert facts.loc["resnet18", "accuracy"] == pytest.approx(69.758)

@@ -98,14 +98,8 @@ def _set_fault(order: Order, files: Counter) -> None:
     _watch_files(order, files)
     if order.kill_past is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
-    size = order.kill_past if order.kill_past is not None else order.full_past
-    if size is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    if order.user is not None:
-        os.setgroups([])
-        os.setgid(order.user)
-        os.setuid(order.user)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (order.kill_past, order.kill_past))
 
 
 def _count_segments() -> None:

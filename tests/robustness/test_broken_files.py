@@ -47,7 +47,7 @@ class _Trial:
 
 
 @pytest.mark.parametrize("kind", [*RESULTS, *INPUTS], ids=lambda kind: kind.name)
-def test_changed_in_one_place(kind: Kind, full: bool, row: Row, tmp_path: Path) -> None:
+def test_a_file_changed_in_one_place(kind: Kind, full: bool, row: Row, tmp_path: Path) -> None:
     trial = _Trial(kind, tmp_path)
     counts = Counter[str]()
 
@@ -76,7 +76,7 @@ def test_changed_in_one_place(kind: Kind, full: bool, row: Row, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.name)
-def test_cut_short(kind: Kind, full: bool, row: Row, tmp_path: Path) -> None:
+def test_a_file_cut_short(kind: Kind, full: bool, row: Row, tmp_path: Path) -> None:
     trial = _Trial(kind, tmp_path)
     whole = trial.content
     draw, step = random.Random(0), 1 if full else 150

@@ -7,7 +7,7 @@ from typing import Any
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, first_line
-from fathometer.models.inputs import resize_and_normalise
+from fathometer.models.inputs import ResizeAndNormalise
 from fathometer.models.sources import Found, import_optional
 
 _SIDE, _LENGTH = 224, 128  # of images and of tokens, where the graph leaves the size open
@@ -48,7 +48,7 @@ def _inputs(onnx: Any, graph: Any, name: str) -> Inputs:
         return Inputs("tokens", (sizes[0] or _LENGTH,), vocabulary=_vocabulary(graph, entries[0].name, name))
     if len(sizes) == 3 and sizes[0] in (1, 3):
         shape = (sizes[0], sizes[1] or _SIDE, sizes[2] or _SIDE)
-        return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+        return Inputs("image", shape, preprocess=ResizeAndNormalise(*shape))
     if not sizes or 0 in sizes:
         raise InputError(
             f"onnx:{name}: its input {entries[0].name!r} has the open shape {sizes} beside the batch; "

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
-from fathometer.models.inputs import resize_and_normalise, shape_of
+from fathometer.models.inputs import ResizeAndNormalise, shape_of
 from fathometer.models.sources import Found, hub_or_cache, import_optional, unknown_model
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _image(transformers: Any, config: Any, place: _Place) -> Inputs:
     shape = (getattr(config, "num_channels", 3), height, width)
     processor = _if_available(transformers.AutoImageProcessor, place)
     if processor is None:
-        return Inputs("image", shape, preprocess=resize_and_normalise(shape))
+        usual = ResizeAndNormalise(*shape) if shape[0] in (1, 3) else None
+        return Inputs("image", shape, preprocess=usual)
     preprocess = _Preprocess(processor)
     found, is_fixed = shape_of(preprocess)
     return Inputs("image", found if is_fixed else shape, preprocess=preprocess)

@@ -93,11 +93,6 @@ class ResizeAndNormalise:
         return (torch.from_numpy(pixels).permute(2, 0, 1) / 255 - mean) / std
 
 
-def resize_and_normalise(shape: tuple[int, ...]) -> ResizeAndNormalise | None:
-    """Return the usual preprocessing for `[1 or 3, height, width]`, and none for other shapes."""
-    return ResizeAndNormalise(*shape) if len(shape) == 3 and shape[0] in (1, 3) else None
-
-
 def shape_of(preprocess: Callable[[Image], Tensor]) -> tuple[tuple[int, ...], bool]:
     """Return the shape that `preprocess` gives, and whether it is the same for images of another size."""
     try:

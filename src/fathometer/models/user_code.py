@@ -8,12 +8,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 from fathometer.errors import InputError, did_you_mean, first_line
-
-_MAX_LISTED = 12
 
 
 def import_by_name(name: str, what: str) -> Any:
@@ -36,7 +33,8 @@ def import_by_name(name: str, what: str) -> Any:
                 f"importing {place} failed: {type(error).__name__}: {first_line(error)}"
             ) from error
     if not hasattr(module, attribute):
-        raise InputError(f"{place} has no {attribute!r}; {_alternatives(module, attribute)}")
+        similar = did_you_mean(attribute, (name for name in vars(module) if not name.startswith("_")))
+        raise InputError(f"{place} has no {attribute!r}; {similar or 'expected a function or class of it'}")
     return getattr(module, attribute)
 
 
@@ -63,19 +61,3 @@ def current_folder_on_path() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(folder)
-
-
-def _alternatives(module: ModuleType, attribute: str) -> str:
-    """Name what was probably meant, or what the module defines itself."""
-    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    similar = did_you_mean(attribute, public)
-    if similar:
-        return similar
-    own = [
-        name
-        for name, value in public.items()
-        if callable(value) and getattr(value, "__module__", None) == module.__name__
-    ]
-    if not own:
-        return "it defines no function or class"
-    return f"it has {', '.join(own[:_MAX_LISTED])}{', …' if len(own) > _MAX_LISTED else ''}"
