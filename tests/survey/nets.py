@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -49,7 +48,7 @@ def bad() -> tuple[nn.Module, Inputs]:
 
 
 class Mood(nn.Module):
-    """Its sites depend on the data: which batch sees which first is not the same everywhere."""
+    """Its sites depend on the data, so that the first batch may not have all of them."""
 
     def forward(self, x: Tensor) -> Tensor:
         for i, function in enumerate((torch.tanh, torch.relu, nn.functional.silu)):
@@ -62,7 +61,7 @@ def moody() -> tuple[nn.Module, Inputs]:
 
 
 class Deadly(nn.Module):
-    """Kills its process once, in the middle, and then no more."""
+    """Kills its process in its fourth pass only."""
 
     def forward(self, x: Tensor) -> Tensor:
         mark = Path(os.environ["DEADLY"])
@@ -82,16 +81,15 @@ def gap(x: Tensor, y: Tensor) -> Tensor:
 
 
 class Slow(Noted):
-    """Takes its time on the nodes of a cluster, and notes for whom it works.
+    """Takes its time on the nodes of a cluster.
 
-    With GATE set, it waits as long as that file is there; with STALL=5 it comes to a stand in its fifth pass.
+    With GATE set, it waits as long as that file exists; with STALL=5 it stops for a minute in its fifth pass.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         gate, stall = os.environ.get("GATE"), os.environ.get("STALL")
         while gate and Path(gate).exists():
             time.sleep(0.02)
-        time.sleep(float(os.environ.get("PACE", "0")))
         x = super().forward(x)
         if stall and len(Path(os.environ["LOG"]).read_text().splitlines()) >= int(stall):
             time.sleep(60)
@@ -99,13 +97,7 @@ class Slow(Noted):
 
 
 def slow() -> tuple[nn.Module, Inputs]:
-    return Slow(f"slow {_job()}", nn.Conv2d(3, 5, 3), nn.ReLU()), IMAGE
-
-
-def _job() -> str:
-    """Which survey it is, on Ray."""
-    ray = sys.modules.get("ray")
-    return str(ray.get_runtime_context().get_job_id()) if ray is not None and ray.is_initialized() else ""
+    return Slow("slow", nn.Conv2d(3, 5, 3), nn.ReLU()), IMAGE
 
 
 def by_process() -> tuple[nn.Module, Inputs]:

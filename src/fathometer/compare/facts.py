@@ -94,10 +94,10 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
             row = {"family": family, **torchvision_facts(full_name, weights)}
         if model.get("family"):
             row["family"] = str(model["family"])
-        recorded = model.get("facts")
-        for key in NUMBERS if isinstance(recorded, dict) else ():
-            number = pd.to_numeric(str(recorded.get(key)), errors="coerce")
-            row |= {} if pd.isna(number) else {key: float(number)}
+        recorded = model["facts"] if isinstance(model.get("facts"), dict) else {}
+        for key in NUMBERS:
+            number = float(pd.to_numeric(str(recorded.get(key)), errors="coerce"))
+            row |= {} if np.isnan(number) else {key: number}
         if row:
             rows[name] = row
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
