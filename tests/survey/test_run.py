@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from fathometer.errors import InputError
 from fathometer.models import LoadedModel, load_model
 from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
 from fathometer.survey import tasks as survey_tasks
+from fathometer.survey.run import check_data
 from tests.survey.making import assert_same, plan, plan_text
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
@@ -144,3 +146,9 @@ def test_data_that_fill_no_batch_are_refused(tmp_path: Path) -> None:
     assert not out.exists()
     for fits in ("samples = 60", 'samples = 61\nleftover = "keep"'):
         assert len(run_survey(plan("small", change=("samples = 16", fits)), out).measured) == 1
+
+
+def test_tokens_are_not_counted_beforehand() -> None:
+    few = plan("small", change=("random:60", "random:3"))
+    settings = {"": few.settings[""].changed(reduction="tokens")}
+    check_data(tasks_of(replace(few, settings=settings)))

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fathometer import FathometerError, InputError, affinity, affinity_score
@@ -115,6 +116,26 @@ def test_a_watch_with_gradients_changes_neither_outputs_nor_gradients(name: str)
 def loss_of(tensors: Any) -> Tensor:
     squares = [t.abs().square().sum().float() for t in tensors_in(tensors) if t.requires_grad]
     return torch.stack(squares).sum() if squares else torch.zeros((), requires_grad=True)
+
+
+def test_a_weight_of_zero_leaves_training_as_it_was() -> None:
+    x = torch.randn(64, 5, generator=torch.Generator().manual_seed(1))
+    y = (x[:, 0] > 0).long()
+    plain, penalised = (two_layers(nn.ReLU, inplace=True, dtype=torch.float32) for _ in range(2))
+    penalty = AffinityPenalty(penalised, target=0.2, weight=0)
+    for model in (plain, penalised):
+        optimiser = torch.optim.Adam(model.parameters(), 0.01)
+        for _ in range(5):
+            optimiser.zero_grad()
+            if model is plain:
+                loss = F.cross_entropy(model(x), y)
+            else:
+                with penalty:
+                    loss = F.cross_entropy(model(x), y) + penalty()
+            loss.backward()
+            optimiser.step()
+    for p, q in zip(plain.parameters(), penalised.parameters(), strict=True):
+        assert torch.equal(p, q)
 
 
 def test_the_term_is_the_weighted_mean_of_squared_misses() -> None:
@@ -344,6 +365,16 @@ def test_sites_behind_frozen_layers_are_named_once() -> None:
         model(x)
         with pytest.raises(InputError, match="the scores of 1, 3 to a weight: nothing before"):
             penalty()
+
+
+def test_gradients_accumulate_over_parts() -> None:
+    model, x = two_layers(nn.SiLU, inplace=False), torch.randn(40, 5, dtype=torch.float64)
+    with AffinityPenalty(model, target=0.5) as penalty:
+        for part in x.split(20):
+            (model(part).sum() + penalty()).backward()
+        accumulated = [p.grad for p in model.parameters()]
+        total = torch.stack([model(part).sum() + penalty() for part in x.split(20)]).sum()
+    torch.testing.assert_close(accumulated, gradients(model, total))
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
