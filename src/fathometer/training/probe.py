@@ -29,8 +29,6 @@ from fathometer.training.record import Budget, Metrics
 Log: TypeAlias = "Callable[[int, Sounding], None]"
 """Called with the step and the sounding, as `TensorBoardLog` is."""
 
-_COMPARED = ("gauges", "samples", "batches", "reduction")  # settings that must be those of a resumed history
-
 
 class Probe:
     """Measures a network from time to time while it is trained; `history` has all soundings.
@@ -166,7 +164,7 @@ class Probe:
     def resume(self, history: History, step: int | None = None) -> None:
         """Continue a history of the same network; what is later than `step` is dropped.
 
-        It must have the gauges, samples, batches, reduction and inputs of this probe.
+        It must have the options and inputs of this probe.
         """
         self._check_same(history)
         last = history.steps[-1] if step is None else step
@@ -221,9 +219,7 @@ class Probe:
     def _check_same(self, history: History) -> None:
         before = history.soundings[-1].provenance
         inputs = {name: self._data.description[name] for name in ("probe_inputs", "probe_sha256")}
-        described = self._options.describe()
-        settings = {name: described[name] for name in _COMPARED}
-        for earlier, now in ((before.settings, settings), (before.data, inputs)):
+        for earlier, now in ((before.settings, self._options.describe()), (before.data, inputs)):
             for name, value in now.items():
                 if name in earlier and (was := _plain(earlier[name])) != _plain(value):
                     raise InputError(
