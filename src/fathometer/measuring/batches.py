@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -120,29 +120,20 @@ def _first_row(item: Any) -> Tensor | None:
     return None if tensor is None else tensor[0]
 
 
-def first_nonfinite(value: Any) -> int | None:
-    """Return the first row with a NaN or inf, if the network takes one dense tensor in the CPU's memory.
-
-    On other devices looking would take time.
-    """
-    tensor = value[0] if isinstance(value, tuple | list) and value else value
-    if not isinstance(tensor, Tensor) or not is_dense(tensor) or tensor.device.type != "cpu":
-        return None
-    if not tensor.is_floating_point() or tensor.dtype.itemsize == 1 or not tensor.ndim:
-        return None
-    if bool(tensor.sum().isfinite()):
-        return None
-    bad = (~tensor.isfinite()).reshape(len(tensor), -1).any(1)
-    return int(bad.int().argmax()) if bool(bad.any()) else None
-
-
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
     """Run one forward pass, as the form of the input asks for.
 
     `(inputs, labels)` passes the first; a dict passes what `forward` takes, by keyword.
     """
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
-    value = _moved(value, device, dtype)
+
+    def moved(entry: Any) -> Any:
+        """Move to the device; floats get the dtype of the network, integers stay as they are."""
+        if not isinstance(entry, Tensor):
+            return entry
+        return entry.to(device, dtype if entry.is_floating_point() else None, non_blocking=True)
+
+    value = _mapped(value, moved)
     if call is not None:
         call(model, value)
         return
@@ -163,21 +154,28 @@ def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_tensors(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        try:
-            return torch.from_numpy(value)
-        except TypeError as error:
-            raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
+    """Return a batch with tensors instead of NumPy's arrays, and dicts instead of other mappings."""
+    return _mapped(value, _as_tensor)
+
+
+def _as_tensor(value: Any) -> Any:
+    try:
+        return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+    except TypeError as error:
+        raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply a function to all that tuples, lists and mappings hold, at any depth.
+
+    `torch.utils._pytree` does not know every mapping, such as the batches of a tokenizer.
+    """
     if isinstance(value, Mapping):
-        return {key: _as_tensors(entry) for key, entry in value.items()}
+        return {key: _mapped(entry, change) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return _rebuilt(value, map(_as_tensors, value))
-    return value
-
-
-def _rebuilt(value: Any, entries: Iterable[Any]) -> Any:
-    """Return a tuple, named tuple or list of the same kind with other entries."""
-    return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
+        entries = (_mapped(entry, change) for entry in value)
+        return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
+    return change(value)
 
 
 def _count(value: Any) -> int:
@@ -206,6 +204,7 @@ def _tokens(value: Any, count: int) -> Tensor:
 
 
 def _slice(value: Any, start: int, stop: int, count: int) -> Any:
+    """Cut all that has a row for each sample: tensors, and lists of names and the like."""
     if isinstance(value, Tensor):
         if not is_dense(value):
             raise InputError(
@@ -216,19 +215,9 @@ def _slice(value: Any, start: int, stop: int, count: int) -> Any:
         return value[start:stop] if value.ndim and len(value) == count else value
     if isinstance(value, Mapping):
         return {key: _slice(entry, start, stop, count) for key, entry in value.items()}
-    if isinstance(value, tuple) or (isinstance(value, list) and next(tensors_in(value), None) is not None):
-        return _rebuilt(value, (_slice(entry, start, stop, count) for entry in value))
-    if isinstance(value, list) and len(value) == count:
+    if isinstance(value, list) and len(value) == count and next(tensors_in(value), None) is None:
         return value[start:stop]
-    return value
-
-
-def _moved(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
-    """Move to the device; floats get the dtype of the network, integers stay as they are."""
-    if isinstance(value, Tensor):
-        return value.to(device, dtype if value.is_floating_point() else None, non_blocking=True)
-    if isinstance(value, Mapping):
-        return {key: _moved(entry, device, dtype) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return _rebuilt(value, (_moved(entry, device, dtype) for entry in value))
+        entries = (_slice(entry, start, stop, count) for entry in value)
+        return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
     return value

@@ -20,7 +20,7 @@ from fathometer.errors import (
     is_out_of_memory,
 )
 from fathometer.gauges.registry import Pairs, read_gauges
-from fathometer.measuring.batches import Piece, first_nonfinite, run
+from fathometer.measuring.batches import Piece, run
 from fathometer.measuring.journal import FinishedBatch, Journal, Reading
 from fathometer.measuring.options import MeasureOptions
 
@@ -51,8 +51,6 @@ class Loop:
         for row in (row for batch in self.finished for row in batch.rows):
             site = row.site  # known from the beginning, so that sites are in the same order as then
             record.site(site.module, site.operator, site.call, is_module=site.is_module)
-        self._samples_read = 0
-        self._first_nonfinite: int | None = None  # number of the first sample of this batch with NaN or inf
         self._passes = 0
 
     def run(self, cut: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
@@ -67,7 +65,6 @@ class Loop:
                 self._record.samples += piece.samples  # random positions depend on the place in the data
             else:
                 self._forward(piece)
-            self._samples_read += piece.samples
             show(used + pending, total)
             if piece.completes:
                 used, pending = used + pending, 0
@@ -87,9 +84,6 @@ class Loop:
 
     def _forward(self, piece: Piece) -> None:
         options = self._options
-        if self._first_nonfinite is None and options.call is None:
-            row = first_nonfinite(piece.value)
-            self._first_nonfinite = None if row is None else self._samples_read + row
         self._passes += 1
         try:
             with _refusing_single_images(self._network, piece, on=self._passes == 1 and options.call is None):
@@ -113,14 +107,6 @@ class Loop:
             # The watch sees every call of a torch function: those of the gauges need not pass it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = self._read({site.name: pair for site, pair in pairs.items()})
-        except InputError as error:
-            sides: list[Tensor] = [side for pair in pairs.values() for side in pair]
-            if self._first_nonfinite is None or all(bool(side.isfinite().all()) for side in sides):
-                raise
-            raise InputError(
-                f"{error}; the data themselves have NaN or inf, first in sample {self._first_nonfinite} "
-                "as they are read"
-            ) from error
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -134,7 +120,6 @@ class Loop:
         if not rows and not self.finished:
             raise _nothing_to_measure(self._record, self._network)
         self._record.clear()
-        self._first_nonfinite = None
         self.finished.append(FinishedBatch(number, rows))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
