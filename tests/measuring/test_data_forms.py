@@ -78,15 +78,13 @@ def test_whole_numbers_of_numpy_are_accepted() -> None:
     [
         (MLP, pd.DataFrame(np.ones((64, 16))), r"got a DataFrame; give torch.tensor\(frame.to_numpy\(\)"),
         (MLP, list(torch.randn(64, 16)), r"got a vector; where each item is one sample, give DataLoader"),
-        (MLP, list(np.ones((64, 16))), "got a vector"),
         (CONV, [(torch.randn(3, 8, 8), 1)] * 64, "got a sample with its label"),
         (CONV, list(torch.randn(64, 3, 8, 8)), r"got one sample of shape \[3, 8, 8\]; give DataLoader"),
         (MLP, torch.tensor(1.0), "got a tensor without axes"),
         (MLP, torch.eye(16).to_sparse(), "got a tensor of layout torch.sparse_coo; `.to_dense"),
         (MLP, np.array(["a", "b"]), "an array of numbers, got <U1"),
-        (MLP, [torch.tensor(1.0)], "without a tensor"),
         (MLP, ["a", "b"], "without a tensor"),
-        *((MLP, data, "a DataLoader") for data in (3, "folder", {"x": 1}, None)),
+        (MLP, "folder", "a DataLoader"),
     ],
 )
 def test_other_data_are_refused_with_advice(net: nn.Module, data: Any, message: str) -> None:
@@ -125,7 +123,6 @@ class Buffered(nn.Module):
         lambda x: x.to_sparse(),
         lambda x: x.to_sparse_csr(),
         lambda x: x.to_sparse_csc(),
-        lambda x: x.to_sparse_bsr((2, 2)),
         lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
         lambda x: torch.quantize_per_channel(x, torch.ones(4), torch.zeros(4), 0, torch.qint8),
         lambda x: x.to(torch.complex64).conj(),

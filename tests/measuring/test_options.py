@@ -144,14 +144,6 @@ def run(code: str) -> bytes:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
 
 
-def test_options_are_known_without_torch() -> None:
-    run(
-        "import sys; from fathometer.measuring.options import plain_options, OpenOptions, options_of; "
-        "plain_options(), options_of(OpenOptions); "
-        "assert not {'torch', 'scipy', 'pandas', 'numpy'} & sys.modules.keys()"
-    )
-
-
 def test_code_hashes_do_not_depend_on_the_process() -> None:
     code = (
         "from fathometer.measuring.identity import code_hash\n"

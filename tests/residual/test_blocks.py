@@ -139,14 +139,6 @@ def test_blocks_with_undetected_sums_can_be_given(name: str) -> None:
     assert found(model, x, "Hidden") == (["0", "1"], "relu")
 
 
-def test_a_leaky_resnet_has_a_path_of_its_own() -> None:
-    from fathometer.leaky.model import LeakyResNet
-
-    model = LeakyResNet(3, 2, width=8, effective_depth=2.0, steps=5)
-    with pytest.raises(InputError, match=r"a path of its own: see fathometer\.leaky"):
-        residual_path(model, torch.randn(20, 3), samples=10)
-
-
 def test_blocks_can_be_given() -> None:
     model = nn.Sequential(Pair(), nn.Linear(8, 8), Pair())
     x = torch.randn(2, 8)

@@ -98,11 +98,10 @@ def test_order_of_the_data_matches_measure(model: nn.Sequential, data: Tensor) -
 
 def test_the_search_draws_no_random_numbers() -> None:
     model, x = nn.Sequential(Gated(), Gated()), torch.randn(20, 8)
-    given = {"samples": 20, "batch_size": 20}
     torch.manual_seed(4)
-    path = residual_path(model, x, **given)  # type: ignore[arg-type]
+    path = residual_path(model, x, samples=20, batch_size=20)
     torch.manual_seed(4)
-    again = measure(model, x, sites="module:Gated", gauges="stable_rank", **given)  # type: ignore[arg-type]
+    again = measure(model, x, sites="module:Gated", gauges="stable_rank", samples=20, batch_size=20)
     assert path.mean("stable_rank").to_numpy() == pytest.approx(again.mean("stable_rank_y").to_numpy())
 
 
@@ -128,8 +127,6 @@ def test_sigma_and_gamma_can_be_chosen(model: nn.Sequential, data: Tensor) -> No
     np.testing.assert_array_equal(relu.records["cost_of_identity"], own.records["cost_of_identity"])
     same = residual_path(model, data, samples=64, sigma=lambda a: a)
     assert same.mean("affinity").to_numpy() == pytest.approx(1, abs=1e-9)
-    with pytest.raises(InputError, match="sigma: expected a function or one of celu"):
-        residual_path(model, data, samples=64, sigma="softmax")
     with pytest.raises(InputError, match=r"sigma: expected a function or the name.*give e.g. 'relu'"):
         residual_path(model, data, samples=64, sigma=nn.ReLU)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="gamma: expected a finite number > 0, got 0"):
@@ -192,19 +189,6 @@ def test_every_block_has_its_own_slopes() -> None:
     assert residual_path(alike, data, samples=24).provenance.settings["path"]["sigma"] == "leaky_relu"
 
 
-def test_a_block_that_is_called_again_is_a_site_of_its_own() -> None:
-    class Shared(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one, self.two = Activated(6, nn.Tanh()), Activated(6, nn.Softplus())
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.one(self.two(self.one(x)))
-
-    path = residual_path(Shared(), torch.randn(20, 6), samples=20)
-    assert path.provenance.settings["path"]["sigma"] == {"one": "tanh", "two": "softplus", "one#2": "tanh"}
-
-
 def test_without_an_activation_there_is_no_cost() -> None:
     class Linear(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
@@ -244,6 +228,19 @@ def test_the_bottleneck_has_the_smallest_rank(data: Tensor) -> None:
     assert (narrow.is_inside, "but the path begins with 1.0" in str(narrow)) == (False, True)
 
 
+def test_a_block_that_is_called_again_is_a_site_of_its_own() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = Activated(6, nn.Tanh()), Activated(6, nn.Softplus())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.one(self.two(self.one(x)))
+
+    path = residual_path(Shared(), torch.randn(20, 6), samples=20)
+    assert path.provenance.settings["path"]["sigma"] == {"one": "tanh", "two": "softplus", "one#2": "tanh"}
+
+
 def test_failures_are_reported(model: nn.Sequential) -> None:
     with pytest.raises(ForwardError, match="failed on its input"):
         residual_path(model, torch.randn(20, 4), samples=10)
@@ -251,16 +248,9 @@ def test_failures_are_reported(model: nn.Sequential) -> None:
         residual_path(model, [], samples=10)
     with pytest.raises(InputError, match="the network itself was not called"):
         residual_path(model, torch.randn(20, 5), samples=10, call=lambda _, x: model[0](x))
-    sloped = nn.Sequential(*(Sloped() for _ in range(2)))
-    with pytest.raises(InputError, match=r"prelu cannot be applied to \[10, 8\].*give another as sigma"):
-        residual_path(sloped, torch.randn(20, 8), samples=10)
-    with torch.no_grad():
-        sloped[0].act.weight.fill_(0.1)  # type: ignore[operator, union-attr]
-    with pytest.raises(InputError, match=r"0: cost_of_identity: the activation prelu cannot be applied"):
-        residual_path(sloped, torch.randn(20, 8), samples=10)
 
 
-def test_only_the_blocks_own_activation_may_not_fail() -> None:
+def test_only_the_blocks_own_activation_is_applied_to_it() -> None:
     """That of block 1 fails on the output of block 0, which has the same width."""
 
     class Picky(nn.Module):
@@ -272,45 +262,28 @@ def test_only_the_blocks_own_activation_may_not_fail() -> None:
     class Gain(Activated):
         def __init__(self, gain: float, activation: nn.Module) -> None:
             super().__init__(6, activation)
+            self.inner.weight.data *= 1e-7
             self.gain = gain
 
         def forward(self, x: Tensor) -> Tensor:
             return self.gain * (x + self.activations[0](self.inner(x / self.gain)))
 
-    def network(gain: float, scale: float) -> nn.Sequential:
-        torch.manual_seed(0)
-        second = Gain(gain, Picky())
-        second.inner.weight.data *= scale
-        return nn.Sequential(Gain(1e3, nn.Tanh()), second, Gain(1.0, nn.Tanh()))
-
     Picky.__module__ = "transformers.activations"  # whose classes are activations as a whole
-    data = torch.rand(48, 6)
-    with pytest.raises(ForwardError, match="too large"):
-        residual_path(network(1e-3, 1.0), data, samples=48)
-    path = residual_path(network(1e-3, 1e-7), data, samples=48)
+    first, last = Gain(1e3, nn.Tanh()), Gain(1.0, nn.Tanh())
+    path = residual_path(nn.Sequential(first, Gain(1e-3, Picky()), last), torch.rand(48, 6), samples=48)
     assert path.provenance.settings["path"]["sigma"] == {"0": "tanh", "1": "picky", "2": "tanh"}
     assert path.mean("affinity").between(0, 1).all()
-    with pytest.raises(InputError, match="1: cost_of_identity: the activation picky cannot be applied"):
-        residual_path(network(1.0, 1e-7), data, samples=48)
+    with pytest.raises(InputError, match=r"1: cost_of_identity: .* picky cannot be applied.*give another"):
+        residual_path(nn.Sequential(first, Gain(1.0, Picky()), last), torch.rand(48, 6), samples=48)
 
 
 def test_an_activation_that_overflows_is_applied_in_float64() -> None:
-    torch.manual_seed(0)
     model = nn.Sequential(Activated(6, nn.Hardswish()), Activated(6, nn.Hardswish()))
-    data = 2e38 * torch.rand(48, 6)
-    assert not F.hardswish(data).isfinite().all()
     for block in model:
         block.inner.weight.data.zero_()  # type: ignore[operator, union-attr]
+    data = 2e38 * torch.rand(48, 6)
+    assert not F.hardswish(data).isfinite().all()
     assert residual_path(model, data, samples=48).mean("affinity").between(0, 1).all()
-
-
-class Sloped(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.act, self.down = nn.Linear(8, 12), nn.PReLU(12), nn.Linear(12, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.down(self.act(self.up(x)))
 
 
 def test_channels_last_and_stages() -> None:
