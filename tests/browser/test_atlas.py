@@ -145,21 +145,6 @@ def test_a_row_opens_its_sounding_and_back_closes_it(open_page: OpenPage) -> Non
     tab.locator(".opened").wait_for(state="hidden")
 
 
-def test_an_address_leads_to_a_network(open_page: OpenPage) -> None:
-    tab = open_page(atlas())
-    for address, title in (("#model=net%204", "net 4"), ("#model=net%204&with=net%201", "net 4 and net 1")):
-        tab.goto(tab.url.partition("#")[0] + address)
-        tab.reload()
-        assert opened(tab) == title
-    assert tab.get_by_label("Compare net 1").is_checked()
-    tab.goto(tab.url.partition("#")[0] + "#content")
-    assert opened(tab) == "net 4 and net 1", "a link within the page leaves it open"
-    tab.goto(tab.url.partition("#")[0] + "#model=%3Cb%3Enobody")
-    tab.wait_for_function(
-        "document.querySelector('.opened .view')?.textContent.includes('no network called <b>nobody')"
-    )
-
-
 def test_two_ticks_compare(open_page: OpenPage) -> None:
     named = networks()
     tab = open_page(atlas(named))
@@ -175,11 +160,17 @@ def test_two_ticks_compare(open_page: OpenPage) -> None:
     tab.get_by_label("Compare net 4").check()
     tab.wait_for_function("document.querySelector('.opened h2').textContent === 'net 2 and net 4'")
     assert not tab.get_by_label("Compare net 1").is_checked(), "a third takes the place of the first"
+    tab.reload()
+    assert opened(tab) == "net 2 and net 4", "the address says what is open"
     tab.get_by_label("Compare net 4").uncheck()
     tab.locator(".opened").wait_for(state="hidden")
+    tab.goto(tab.url.partition("#")[0] + "#model=%3Cb%3Enobody")
+    tab.wait_for_function(
+        "document.querySelector('.opened .view')?.textContent.includes('no network called <b>nobody')"
+    )
 
 
-def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
+def test_the_keyboard_reaches_everything(open_page: OpenPage) -> None:
     tab = open_page(atlas())
     tab.get_by_label("Search").focus()
     for _ in range(40):
@@ -221,31 +212,6 @@ def test_soundings_need_not_be_alike(open_page: OpenPage) -> None:
     tab.goto(tab.url.partition("#")[0] + "#model=one")
     assert opened(tab) == "one"
     assert "1 of 3 sites have no finite value" in tab.locator("[data-missing]").inner_text()
-
-
-def test_print_shows_all_rows(open_page: OpenPage) -> None:
-    tab = open_page(atlas(networks(60)), color_scheme="dark")
-    tab.goto(tab.url + "#model=net%204")
-    assert opened(tab) == "net 4"
-    tab.emulate_media(media="print")
-    assert tab.locator(".scroll").first.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
-    assert not tab.get_by_label("Search").is_visible()
-    assert len(tab.pdf()) > 10_000
-
-
-def test_a_network_tells_where_it_came_from_and_all_its_gauges(open_page: OpenPage) -> None:
-    named = networks()
-    tab = open_page(atlas(named))
-    tab.goto(tab.url + "#model=net%204")
-    one = named["net 4"]
-    tab.locator("[data-part=origin] summary").click()
-    said = tab.locator("[data-part=origin]").inner_text()
-    assert "network: name\nnet4" in said
-    assert "data: name\nphotos" in said
-    tab.locator(".opened").get_by_label("Gauge").select_option("norm")
-    tab.locator(".opened .strip [role=option]").nth(2).click()
-    std = one.std("norm").iloc[2]
-    assert f" ± {std:.{1 if std >= 100 else 3}f}" in tab.locator(".opened .details").inner_text()
 
 
 @pytest.mark.slow

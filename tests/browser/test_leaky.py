@@ -67,7 +67,7 @@ def test_a_point_of_the_sweep_leads_to_its_network(open_page: OpenPage, page: Pa
     assert tab.locator(".details strong").inner_text() == "L̃ = 0, k* = 2, seed 0"
 
 
-def test_a_plain_resnet_says_what_it_has_not(open_page: OpenPage, page: Page) -> None:
+def test_a_plain_resnet_says_what_it_lacks(open_page: OpenPage, page: Page) -> None:
     tab = open_page(page)
     tab.get_by_role("combobox", name="Network").select_option("0")
     assert "nothing to show" in tab.locator("[data-part=hamiltonians]").inner_text()

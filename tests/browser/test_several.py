@@ -106,19 +106,6 @@ def test_by_depth_the_ends_meet(open_page: OpenPage) -> None:
     assert tab.locator(f"{ALIGNMENT} .mark-rule line").count() >= 14
 
 
-def test_hover_names_network_site_operator_and_value(open_page: OpenPage) -> None:
-    named = networks()
-    tab = open_page(overlay(named, {"net0": "A family"}))
-    ready(tab)
-    tab.locator(f"{OVERLAY} {POINTS}").nth(2).hover(force=True)
-    tip = tab.locator(".tip")
-    tip.wait_for(state="visible")
-    said = tip.inner_text()
-    mean, std = named["net0"].signature.iloc[2], named["net0"].std("affinity").iloc[2]
-    for word in ("net0", "A family", "relu2", "relu", f"{mean:.3f}".rstrip("0"), "±" if std else ""):
-        assert word in said
-
-
 def test_networks_are_ticked_and_coloured(open_page: OpenPage) -> None:
     named = networks((5,) * 9)
     families = {name: "odd" if i % 2 else "even" for i, name in enumerate(named)}
@@ -158,33 +145,10 @@ def test_sites_without_a_value_are_left_out(open_page: OpenPage) -> None:
     ready(tab)
 
 
-def test_redrawing_leaves_nothing_behind(open_page: OpenPage) -> None:
-    tab = open_page(overlay(networks()))
-    for by in ("dtw", "depth") * 4:
-        tab.get_by_label("Aligned by").select_option(by)
-    ready(tab)
-    tab.locator("#theme").click()
-    tab.set_viewport_size({"width": 700, "height": 800})
-    tab.wait_for_timeout(300)
-    for part in (OVERLAY, ALIGNMENT, DIFFERENCE):
-        assert tab.locator(f"{part} svg.marks").count() == 1
-        assert tab.locator(f"{part} svg.marks").bounding_box()["width"] <= 700  # type: ignore[index]
-
-
-def test_every_name_stands_at_its_row(open_page: OpenPage) -> None:
+def test_the_matrix_names_every_row(open_page: OpenPage) -> None:
     tab = open_page(whole())
     matrix = tab.locator("[data-chart=charts-0]")
     tab.wait_for_selector("[data-chart=charts-0][data-ready=true]")
     assert sorted(matrix.locator(".role-axis-label text").all_text_contents())[-4:] == ["a", "b", "c", "d"]
     assert matrix.locator(".mark-rect.role-mark path").count() == 16
     assert matrix.locator(".mark-line path").count() == 3
-
-
-def test_print_shows_what_is_ticked(open_page: OpenPage) -> None:
-    tab = open_page(whole(), color_scheme="dark")
-    ready(tab)
-    tab.get_by_role("checkbox", name="b").uncheck()
-    tab.emulate_media(media="print")
-    assert [name.strip() for name in tab.locator(".ticks label:visible").all_inner_texts()] == ["a", "c", "d"]
-    assert not tab.get_by_label("Gauge").is_visible()
-    assert len(tab.pdf()) > 10_000

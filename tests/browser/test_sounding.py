@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,29 +40,6 @@ def sounding(sites: int = 12, batches: int = 5, name: str = "net", gauges: int =
     return Sounding(found, rows, facts)
 
 
-def test_hover_tells_everything_known_of_a_site(open_page: OpenPage) -> None:
-    measured = sounding()
-    tab = open_page(sounding_page(measured))
-    tab.wait_for_selector(f"{SIGNATURE}[data-ready=true]")
-    tab.locator(POINTS).nth(2).hover(force=True)
-    tip = tab.locator(".tip")
-    tip.wait_for(state="visible")
-    said = tip.inner_text()
-    assert said.startswith("layer0.2.act")
-    for gauge in measured.gauges:
-        assert f"{measured.mean(gauge).iloc[2]:.3f}" in said
-
-
-def test_the_gauge_can_be_switched(open_page: OpenPage) -> None:
-    measured = sounding()
-    tab = open_page(sounding_page(measured))
-    expect(tab.locator(f"{SIGNATURE} svg.marks")).to_contain_text("affinity score")
-    tab.get_by_label("Gauge").select_option("stable_rank_x")
-    tab.wait_for_function(
-        "document.querySelector('[data-part=signature] svg.marks').textContent.includes('stable rank x')"
-    )
-
-
 def test_rows_can_be_filtered_and_sorted(open_page: OpenPage) -> None:
     measured = sounding()
     tab = open_page(sounding_page(measured))
@@ -78,7 +56,7 @@ def test_rows_can_be_filtered_and_sorted(open_page: OpenPage) -> None:
     assert str(measured.signature.idxmax()) in rows.first.inner_text()
 
 
-def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
+def test_the_keyboard_reaches_everything(open_page: OpenPage) -> None:
     tab = open_page(sounding_page(sounding()))
     strip = tab.get_by_role("listbox")
     strip.focus()
@@ -101,38 +79,29 @@ def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
     assert tab.locator("tr[aria-current=true]").get_attribute("data-site") == "3"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark(open_page: OpenPage, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "accent", "other"), [("light", "#0b6fa4", "#5fb4e5"), ("dark", "#5fb4e5", "#0b6fa4")]
+)
+def test_page_and_charts_follow_the_theme(open_page: OpenPage, scheme: Any, accent: str, other: str) -> None:
     tab = open_page(sounding_page(sounding()), color_scheme=scheme)
+    bars = tab.locator("[data-part=distribution] .mark-rect path[fill]")
 
-    def lightness() -> int:
+    def dark() -> bool:
         colours = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        return int(colours.removeprefix("rgb(").split(",")[0])
+        return int(colours.removeprefix("rgb(").split(",")[0]) < 60
 
-    before = lightness()
-    assert (before < 60) == (scheme == "dark")
+    assert dark() == (scheme == "dark")
+    expect(bars.first).to_have_attribute("fill", accent)
     tab.locator("#theme").click()
-    assert (lightness() < 60) != (scheme == "dark")
+    assert dark() != (scheme == "dark")
+    expect(bars.first).to_have_attribute("fill", other)
     assert tab.locator("#theme").get_attribute("aria-pressed") == str(scheme == "light").lower()
+    assert tab.locator("svg [stroke^=var], svg [fill^=var]").count() == 0
 
 
-def test_print_shows_everything(open_page: OpenPage) -> None:
-    tab = open_page(sounding_page(sounding(60)), color_scheme="dark")
-    tab.emulate_media(media="print")
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not tab.locator(".controls").first.is_visible()
-    assert tab.locator("tbody tr").last.is_visible()
-    assert tab.locator(".scroll").first.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
-    assert len(tab.pdf()) > 10_000
-
-
-def without(measured: Sounding, gauge: str) -> Sounding:
-    return replace(measured, records=measured.records.assign(**{gauge: np.nan}))
-
-
-@pytest.mark.parametrize("gauge", ["affinity", "cka"])
-def test_a_gauge_without_values_says_so(open_page: OpenPage, gauge: str) -> None:
-    tab = open_page(sounding_page(without(sounding(), gauge)))
+def test_a_gauge_without_values_says_so(open_page: OpenPage) -> None:
+    gauge, measured = "affinity", sounding()
+    tab = open_page(sounding_page(replace(measured, records=measured.records.assign(affinity=np.nan))))
     tab.get_by_label("Gauge").select_option(gauge)
     expect(tab.locator(SIGNATURE)).to_contain_text("has no value at any site")
     assert "Infinity" not in tab.locator("main").inner_text()
@@ -143,15 +112,6 @@ def test_a_gauge_without_values_says_so(open_page: OpenPage, gauge: str) -> None
     tab.get_by_label("Gauge").select_option(gauge)
     expect(tab.locator(SIGNATURE)).to_contain_text("has no value at any site")
     expect(tab.locator("[data-part=batches] svg")).to_have_count(0)
-
-
-def test_a_sounding_of_no_sites_opens(open_page: OpenPage) -> None:
-    full = sounding()
-    tab = open_page(sounding_page(Sounding((), full.records.iloc[:0], full.provenance)))
-    expect(tab.locator(SIGNATURE)).to_contain_text("has no value at any site")
-    tab.get_by_role("listbox").focus()
-    tab.keyboard.press("ArrowRight")
-    assert "Infinity" not in tab.locator("main").inner_text()
 
 
 def test_a_gauge_may_have_any_name(open_page: OpenPage) -> None:
@@ -166,19 +126,6 @@ def test_a_gauge_may_have_any_name(open_page: OpenPage) -> None:
     assert tip.locator("dt").all_inner_texts().count("features") == 2
     for gauge in measured.gauges:
         assert f"{measured.mean(gauge).iloc[2]:.3f}" in tip.inner_text()
-
-
-def test_charts_follow_the_theme(open_page: OpenPage) -> None:
-    tab = open_page(sounding_page(sounding()), color_scheme="light")
-    bars = tab.locator("[data-part=distribution] .mark-rect path[fill]")
-
-    def painted(accent: str) -> None:
-        expect(bars.first).to_have_attribute("fill", accent)
-
-    painted("#0b6fa4")
-    tab.locator("#theme").click()
-    painted("#5fb4e5")
-    assert tab.locator("svg [stroke^=var], svg [fill^=var]").count() == 0
 
 
 def test_the_page_writes_numbers_as_python_does(open_page: OpenPage) -> None:

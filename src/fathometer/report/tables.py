@@ -18,6 +18,13 @@ from fathometer.results.sounding import Sounding
 
 Along: TypeAlias = Literal["depth", "dtw"]
 
+RESIDUAL_GAUGES = {
+    "stable_rank": "stable rank",
+    "cost_of_identity": "cost of identity",
+    "speed": "speed",
+}
+"""What is shown along residual blocks, with labels."""
+
 
 def signature_table(
     soundings: Sounding | Soundings, gauge: str = "affinity", along: Along = "depth"
@@ -103,7 +110,8 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
 def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity") -> pd.DataFrame:
     """Return a row for each network with a known year: `year`, `family`, `min`, `median`, `max` over sites.
 
-    Rows are in order of year. `place` is the year, with networks of one year beside each other around it.
+    Rows are in order of year. `place` is the year, with networks of one year beside each other around it;
+    `year_median` the median over the networks of a year of their medians.
     `facts` are network × `year`, and `family` if known, as `known_facts` and `read_facts` return them.
     """
     found = signatures(soundings, gauge)
@@ -124,6 +132,7 @@ def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity
     table = table.sort_values("year", kind="stable").set_index("network")
     within = table.groupby("year")["year"]
     middle = (within.transform("size") - 1) / 2
+    table["year_median"] = table.groupby("year")["median"].transform("median")
     table["place"] = table["year"] + 0.7 * (within.cumcount() - middle) / max(within.size().max(), 2)
     return table
 
@@ -176,6 +185,33 @@ def predictor_table(
         table["fit"] = table["target"].mean() + row["slope"] * (table["value"] - table["value"].mean())
         found.append(({str(key): value for key, value in row.items()}, table))
     return found
+
+
+def residual_path_table(paths: Sequence[Sounding]) -> pd.DataFrame:
+    """Return what `residual_path` measured: a row for each path, gauge and block.
+
+    Columns: `number` of the path, `gauge`, `order` (from 1; the stable rank begins with 0, the input of the
+    first block), `depth` (`order` over the number of blocks), `mean` and `std` over batches (0 if one batch).
+    """
+    parts = []
+    for number, path in enumerate(paths):
+        for gauge in (gauge for gauge in RESIDUAL_GAUGES if gauge in path.gauges):
+            values = pd.DataFrame({"mean": path.mean(gauge), "std": path.std(gauge).fillna(0)})
+            order = np.arange(1, len(values) + 1)
+            if gauge == "stable_rank":
+                start = [path.mean("stable_rank_in").iloc[0], path.std("stable_rank_in").fillna(0).iloc[0]]
+                first = pd.DataFrame([start], columns=["mean", "std"])
+                values, order = pd.concat([first, values], ignore_index=True), np.r_[0, order]
+            part = values.reset_index(drop=True)
+            parts.append(part.assign(number=number, gauge=gauge, order=order, depth=order / len(path.sites)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def families_of(facts: pd.DataFrame) -> dict[str, str]:
+    """Return network → family, where it is known."""
+    if "family" not in facts:
+        return {}
+    return {str(name): str(family) for name, family in facts["family"].dropna().items()}
 
 
 def step_edges(steps: Sequence[int]) -> Array:

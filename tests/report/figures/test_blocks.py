@@ -71,7 +71,7 @@ def test_a_flat_network_is_one_block_and_none_has_none() -> None:
     assert blocks_of([]) == ()
 
 
-def test_what_comes_back_is_another_block() -> None:
+def test_a_module_called_again_is_another_block() -> None:
     found = blocks_of(own("a.x.relu", "a.y.relu", "b.x.relu", "b.y.relu", "a.x.relu", "a.y.relu"))
     assert [(block.name, block.start, block.stop) for block in found] == [
         ("a", 0, 2),

@@ -1,19 +1,17 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from fathometer import InputError
-from fathometer.compare import Distances, best_predictors, cluster, signature_distances, signature_statistics
+from fathometer.compare import best_predictors, cluster, signature_distances, signature_statistics
 from fathometer.report.figures.networks import plot_dendrogram, plot_distributions, plot_predictors
 
 RNG = np.random.default_rng(6)
 
 
-def test_the_tree_stands_beside_its_matrix() -> None:
+def test_tree_and_matrix_show_the_clustering() -> None:
     tree = cluster(signature_distances({"a": np.zeros(3), "$b_0$": np.ones(3), "c": np.full(3, 0.1)}))
     figure = plot_dendrogram(tree, {"a": "A", "c": "A"})
     branches, matrix = figure.axes[:2]
@@ -28,32 +26,6 @@ def test_the_tree_stands_beside_its_matrix() -> None:
     assert colours["a"] == colours["c"] != colours[r"\$b_0\$"]
     assert branches.get_xlabel().startswith("average linkage\ncophenetic 0.")
     assert not figure.legends  # one family needs none
-
-
-def test_fourteen_families_look_their_own_way_and_have_a_legend() -> None:
-    families = {f"n{i}": f"F{i // 2}" for i in range(28)}
-    figure = plot_dendrogram(cluster(signature_distances({n: RNG.random(3) for n in families})), families)
-    marks = [line for line in figure.axes[0].lines if line.get_xdata() == [0]]
-    names = [label.get_text() for label in figure.axes[1].get_yticklabels()]
-    looks = {
-        families[name]: (mark.get_color(), mark.get_marker()) for name, mark in zip(names, marks, strict=True)
-    }
-    assert len(set(looks.values())) == 14
-    legend: Any = figure.legends[0]
-    shown = {
-        text.get_text(): (handle.get_color(), handle.get_marker())
-        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
-    }
-    assert shown == looks
-
-
-def test_a_chain_of_a_thousand_networks_is_drawn() -> None:
-    values = np.cumsum(np.linspace(1, 2, 1100))
-    matrix = np.abs(values[:, None] - values)
-    names = tuple(f"n{i}" for i in range(len(values)))
-    tree = cluster(Distances(names, matrix, "dtw", "affinity"), "single")
-    lines: Any = plot_dendrogram(tree).axes[0].collections[0]
-    assert len(lines.get_segments()) == 1099
 
 
 def test_modes_are_marked_where_there_are_two() -> None:
@@ -86,12 +58,3 @@ def test_a_panel_for_each_family_and_kind() -> None:
     best = best_predictors(numbers, facts, families)
     drawn = plot_predictors(best, numbers, facts, families).axes[1].lines[0]
     assert len(np.asarray(drawn.get_xdata())) == 3
-
-
-def test_leaves_stand_at_the_rows_of_the_matrix() -> None:
-    figure = cluster(signature_distances({name: RNG.random(9) for name in "abcdefgh"})).plot()
-    figure.draw_without_rendering()
-    branches, matrix = figure.axes[:2]
-    for row in range(8):
-        leaf = branches.transData.transform((0, row))[1]
-        assert leaf == pytest.approx(matrix.transData.transform((0, row))[1], abs=1)

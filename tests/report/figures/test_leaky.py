@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from fathometer.errors import InputError
-from fathometer.leaky import LeakySweep, grid, own_task, sweep
+from fathometer.leaky import LeakySweep, grid, own_task
 from fathometer.leaky.schemes import (
     check_alike,
     held_out_errors,
@@ -31,7 +31,7 @@ from fathometer.report import (
     plot_steps,
 )
 from fathometer.report.figures.kinds import FIGURES, OF_ONE_RUN, PICTURES, default_picture
-from tests.leaky.networks import SHORT, SMALL, measured_sweep
+from tests.leaky.networks import SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
 DEPTHS = [1.0, 3.0, 5.0]
@@ -220,14 +220,6 @@ def test_figure_2c_is_a_joint_pca(schemes: LeakySweep) -> None:
     points = np.concatenate(list(found.values()))
     assert_allclose(points.T @ points, np.diag(gram[:2]), atol=1e-9 * gram[0])
     assert f"{gram[0] / gram.sum():.0%}" in axes.get_xlabel()
-
-
-def test_paths_of_different_widths_have_no_common_plane(schemes: LeakySweep) -> None:
-    wide = sweep(replace(SMALL, width=14), SHORT, threads=1).runs[0]
-    with pytest.raises(InputError, match=r"one width and number of samples, got \(12, 40\), \(14, 40\)"):
-        project_paths([schemes.runs[0], wide])
-    with pytest.raises(InputError, match="got none"):
-        project_paths([])
 
 
 def test_every_figure_is_drawn_or_says_why_not(depths: LeakySweep, schemes: LeakySweep) -> None:

@@ -61,7 +61,7 @@ def test_sites_are_named_where_they_fit_else_blocks(count: int, columns: Any, na
     assert [label.get_text() for label in shown] == expected
 
 
-def test_strip_and_distribution_stand_beside(sounding: Sounding) -> None:
+def test_a_signature_can_have_a_strip_and_a_distribution(sounding: Sounding) -> None:
     main, beside, strip, corner = plot_signature(sounding, strip=True, distribution=True).axes
     assert not corner.get_visible()
     cells: Any = strip.collections[0]
@@ -130,7 +130,7 @@ def test_an_overlay_goes_from_the_first_site_to_the_last() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
-def test_an_overlay_by_dtw_puts_sites_where_they_answer() -> None:
+def test_an_overlay_by_dtw_puts_sites_at_their_partners() -> None:
     first, second = network("a", 12), network("b", 30, seed=1)
     path, _ = dtw_path(first.signature.to_numpy(), second.signature.to_numpy())
     (axes,) = plot_overlay({"a": first, "b": second}, along="dtw").axes
@@ -162,7 +162,7 @@ def test_alignment_is_by_site_where_sites_are_the_same_else_by_dtw() -> None:
         aligned(first, other, by="depth")  # type: ignore[arg-type]
 
 
-def test_lines_join_the_sites_that_answer() -> None:
+def test_lines_join_aligned_sites() -> None:
     first, other = network("a"), network("b", 9, seed=2)
     figure = plot_alignment([first, other])
     lines = [patch for patch in figure.findobj(ConnectionPatch) if patch.get_gid() == "match"]
@@ -178,7 +178,7 @@ def test_lines_join_the_sites_that_answer() -> None:
         plot_alignment([first, other, other])
 
 
-def test_the_difference_is_the_second_less_the_first() -> None:
+def test_the_difference_is_the_second_minus_the_first() -> None:
     first, again = network("a"), network("a", seed=1)
     top, bottom = plot_difference({"before": first, "after": again}).axes
     heights = [bar.get_height() for bar in bottom.containers[0]]

@@ -16,7 +16,7 @@ from fathometer.report.page.document import html
 from fathometer.report.page.items import Page, Section, View
 from fathometer.report.page.networks import atlas_data, atlas_page, facts_table
 from tests.compare.soundings import sounding
-from tests.report.page.test_several import compiled, facts_for, networks, unpacked
+from tests.report.page.test_several import facts_for, networks, unpacked
 
 
 def test_an_atlas_takes_what_cannot_be_compared() -> None:
@@ -56,7 +56,7 @@ def test_an_atlas_counts_networks_and_uses_the_names_of_the_plan() -> None:
     assert [record["name"] for record in view.data["networks"]] == ["net, holiday", "net, street", "other"]
 
 
-def test_facts_and_families_come_along() -> None:
+def test_the_atlas_has_facts_and_families() -> None:
     named = networks(4)
     facts = facts_for(named).drop("net3").astype({"year": float})
     facts.loc["net1", "year"] = np.nan
@@ -94,10 +94,3 @@ def test_three_hundred_networks_fit_ten_megabytes() -> None:
     page = Page("Atlas", "", (Section("", (View("atlas", whole, atlas_charts()),)),))
     size = len(html(page).encode())
     assert 2 * 20 * 100 * 300 * 5 < size < 10e6, "five bytes for each value at least, or values are missing"
-
-
-def test_every_chart_compiles() -> None:
-    charts = atlas_charts()
-    assert {"scatter", "signature", "distribution", "overlay", "alignment", "difference"} <= set(charts)
-    for spec in charts.values():
-        assert compiled(spec, {})["marks"]

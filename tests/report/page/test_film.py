@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fathometer.capture.sites import Site
-from fathometer.report.page.charts import film_charts
 from fathometer.report.page.document import html
 from fathometer.report.page.items import Paragraph, View
 from fathometer.report.page.sounding import MAX_POINTS, film_data, frames_kept, history_page
@@ -57,29 +55,14 @@ def test_frames_are_the_soundings() -> None:
         assert_allclose([unpacked(row) for row in data["frames"][gauge]], found.table(gauge), rtol=1e-4)
         errors = [sounding.std(gauge) for sounding in found.soundings]
         assert_allclose([unpacked(row) for row in data["errors"][gauge]], errors, rtol=1e-4)
+        means = found.table(gauge).to_numpy()
+        low, high = data["extent"][gauge]
+        assert low == pytest.approx((means - np.array(errors)).min(), rel=1e-4)
+        assert high == pytest.approx((means + np.array(errors)).max(), rel=1e-4)
         change = found.change(gauge)
         for name in ("first", "last", "change"):
             assert_allclose(unpacked(data["change"][gauge][name]), change[name], rtol=1e-4)
     assert data["sites"]["site"] == [site.name for site in found.soundings[0].sites]
-
-
-def test_the_axis_holds_every_frame_and_its_bars() -> None:
-    found = history()
-    low, high = film_data(found, "net")["extent"]["affinity"]
-    means = np.array([sounding.mean("affinity") for sounding in found.soundings])
-    errors = np.array([sounding.std("affinity") for sounding in found.soundings])
-    assert low == pytest.approx((means - errors).min(), rel=1e-4)
-    assert high == pytest.approx((means + errors).max(), rel=1e-4)
-
-
-def test_a_gauge_without_values_has_no_axis() -> None:
-    found = history()
-    empty = tuple(
-        replace(sounding, records=sounding.records.assign(stable_rank_x=np.nan))
-        for sounding in found.soundings
-    )
-    data = film_data(replace(found, soundings=empty), "net")
-    assert data["extent"]["stable_rank_x"] is None
 
 
 def test_metrics_by_name_and_at_the_steps_of_the_film() -> None:
@@ -100,18 +83,6 @@ def test_a_long_film_keeps_its_ends() -> None:
     assert (kept[0], kept[-1]) == (0, 99)
     assert max(np.diff(kept)) - min(np.diff(kept)) <= 1
     assert frames_kept(found, most=1) == [0, 99]
-
-
-def test_every_chart_compiles() -> None:
-    row: dict[str, Any] = {"order": 0, "value": 1, "low": 0, "high": 2, "operator": "relu", "step": 3}
-    row |= {"tip": {}, "begin": 0, "end": 1, "top": 0, "bottom": 1, "odd": 0.1, "block": "a"}
-    for spec in film_charts().values():
-        names = {layer["data"]["name"] for layer in spec.get("layer", [spec])}
-        vega = vl_convert.vegalite_to_vega({**spec, "datasets": {name: [row] for name in names}})
-        told = {param["name"] for param in spec["params"]}
-        for scale in vega["scales"]:
-            if scale["name"] == "x":  # told once: it does not depend on the rows of a step
-                assert scale["domain"]["signal"] in told
 
 
 def test_the_page_says_what_measuring_cost_and_what_failed() -> None:

@@ -61,16 +61,6 @@ def numbers(values: Any) -> Any:
     return np.array([math.nan if value is None else value for value in values], float)
 
 
-def test_every_chart_compiles() -> None:
-    row = dict.fromkeys(("x", "y", "p", "value", "number"), 1) | {"series": "others"}
-    for name, spec in run_charts().items():
-        used = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer} or {spec["data"]["name"]}
-        assert used <= {"rows", "bands", "marks", "ends"}, name
-        assert spec["description"]
-        vega = compiled(spec, {key: [{**row, "begin": 0, "end": 1, "name": "k*"}] for key in used})
-        assert any(scale["name"] == "y" for scale in vega["scales"])
-
-
 def spectra(shown: Any) -> Any:
     return np.array([unpacked(values) for values in shown["values"]])
 

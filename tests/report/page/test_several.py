@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,12 @@ import pytest
 
 from fathometer import InputError, Sounding
 from fathometer.compare import best_predictors, cluster, distances, statistics
-from fathometer.report.page.charts import category_colours, overlay_charts
+from fathometer.report.page.charts import category_colours
 from fathometer.report.page.document import packed
 from fathometer.report.page.items import Chart, Page, Paragraph, Section, Table, View
-from fathometer.report.page.networks import comparison_page, facts_table, families_of, network_data
+from fathometer.report.page.networks import comparison_page, facts_table, network_data
+from fathometer.report.page.sounding import sounding_page
+from fathometer.report.tables import families_of
 from tests.compare.soundings import sounding
 
 vl_convert = pytest.importorskip("vl_convert")
@@ -113,8 +114,6 @@ def test_every_chart_compiles() -> None:
     for chart in charts:
         assert compiled(chart.spec, dict(chart.data))["marks"]
         assert chart.spec["description"]
-    for spec in overlay_charts().values():
-        assert compiled(spec, {})["marks"]
     few = comparison_page(networks(3))
     assert compiled(only(section(few, "Distances"), Chart).spec, {})["marks"]
 
@@ -131,10 +130,6 @@ def test_what_cannot_be_compared_is_refused_unless_asked_for() -> None:
     )
     with pytest.raises(InputError, match="at least two"):
         comparison_page(networks(1))
-    bare = networks(1)["net0"]
-    without = replace(bare, records=bare.records.drop(columns="affinity"))
-    with pytest.raises(InputError, match="choose one of these"):
-        comparison_page({"bare": without, "other": without})
 
 
 def test_a_site_without_a_value_leaves_the_overlay() -> None:
@@ -161,7 +156,15 @@ def test_values_come_back_out_of_the_page() -> None:
     assert np.isnan(unpacked(packed([1e300, -np.inf, np.nan, 2.0]))).tolist() == [True, True, True, False]
 
 
-def test_facts_stand_beside_every_network() -> None:
+def test_two_modes_are_those_of_the_distribution() -> None:
+    values = np.r_[np.linspace(0.5, 0.54, 10), np.linspace(0.9, 0.94, 10)]
+    (view,) = sounding_page(sounding("two", values, one=np.linspace(0, 1, 20))).sections[0].items
+    assert isinstance(view, View)
+    assert view.data["modes"]["affinity"] == pytest.approx([0.52, 0.92], abs=0.01)
+    assert view.data["modes"]["one"] == []
+
+
+def test_facts_have_a_row_for_each_network() -> None:
     named = networks(4)
     found = facts_table(named, facts_for(named).assign(depth=np.nan))
     assert found["family"].to_list() == ["even", "odd", "even", "odd"]

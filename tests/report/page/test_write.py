@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from fathometer import InputError, write_report
 from fathometer.errors import MissingExtraError
 from fathometer.report import page
 from fathometer.report.numbers import number
+from fathometer.report.page.charts import atlas_charts, film_charts
 from fathometer.report.page.document import html, packed
 from fathometer.report.page.items import Page, Paragraph, Section, Table
+from fathometer.report.page.leaky_charts import run_charts
 from tests.compare.soundings import sounding
-from tests.report.page.test_several import unpacked
+from tests.report.page.test_several import compiled, unpacked
 
 
 @pytest.mark.parametrize("wrong", [3, None, "net.npz"])
@@ -32,7 +35,7 @@ def test_half_a_surrogate_pair_in_a_name_is_replaced(tmp_path: Path) -> None:
     assert "<h1>half ?</h1>" in found.read_text("utf-8")
 
 
-def test_a_missing_extra_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise MissingExtraError("altair", "report", "an HTML report")
 
@@ -71,3 +74,10 @@ def test_a_packed_number_is_shown_as_the_full_value(scale: float) -> None:
     found = [float(value) for value in unpacked(packed(values))]
     assert [number(value) for value in found] == [number(value) for value in values]
     assert found == pytest.approx(values.tolist(), rel=2e-7)
+
+
+@pytest.mark.parametrize("charts", [atlas_charts, film_charts, run_charts])
+def test_every_chart_of_a_view_compiles(charts: Callable[[], dict[str, Any]]) -> None:
+    for spec in charts().values():
+        assert compiled(spec, {})["marks"]
+        assert spec["description"]

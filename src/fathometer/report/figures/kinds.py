@@ -17,7 +17,7 @@ from fathometer.report.figures import leaky, leaky_schemes, networks
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
 from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import Columns, require_matplotlib
-from fathometer.report.tables import Along
+from fathometer.report.tables import Along, families_of
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class PlotOptions:
     @property
     def families(self) -> dict[str, str]:
         """Network → family, where it is known."""
-        if "family" not in self.facts:
-            return {}
-        return {str(name): str(family) for name, family in self.facts["family"].dropna().items()}
+        return families_of(self.facts)
 
 
 class Kind(NamedTuple):

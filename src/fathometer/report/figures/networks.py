@@ -179,8 +179,9 @@ def plot_years(
         style = look(number) | {"linestyle": "", "markersize": 4.5}
         axes.plot(places[own], table["median"][own], **style)
     _mark_years(axes, [int(year) for year in table["year"]], room)
-    medians = table.groupby("year")["median"].transform("median").to_numpy()
-    axes.stairs(medians, np.arange(count + 1) - 0.5, baseline=None, color=GREY, linewidth=1.2, zorder=1)
+    axes.stairs(
+        table["year_median"], np.arange(count + 1) - 0.5, baseline=None, color=GREY, linewidth=1.2, zorder=1
+    )
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_ylabel(axis_label(gauge))
     axes.tick_params("x", length=0)

@@ -37,15 +37,13 @@ from fathometer.report.figures.style import (
     plain_text,
     title_left,
 )
-from fathometer.report.tables import alignment_table, step_edges
+from fathometer.report.tables import RESIDUAL_GAUGES, alignment_table, residual_path_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PATH = {"stable_rank": "stable rank", "cost_of_identity": "cost of identity", "speed": "speed"}
 _MAX_NAMES = 40  # names that fit beside a vertical axis
 
 
@@ -138,16 +136,21 @@ def plot_path(
                 f"expected what residual_path returns, got a sounding of {', '.join(path.gauges)}"
             )
     labels = labels or [str(path.provenance.model.get("name", "")) for path in paths]
-    panels = [gauge for gauge in _PATH if any(gauge in path.gauges for path in paths)]
+    table = residual_path_table(paths)
+    panels = list(dict.fromkeys(table["gauge"]))
     names = [[site.name for site in path.sites] for path in paths]
     alike = all(other == names[0] for other in names)
     figure = column_figure(columns, (1.15 if columns == 1 else 1.5) * len(panels) + 0.7)
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, gauge in zip(every, panels, strict=True):
-        for number, path in enumerate(paths):
-            if gauge in path.gauges:
-                _path_line(axes, path, gauge, number, relative=not alike)
-        axes.set_ylabel(_PATH[gauge])
+        for number, own in table[table["gauge"] == gauge].groupby("number"):
+            x, style = own["order" if alike else "depth"], look(int(number))
+            axes.errorbar(x, own["mean"], yerr=own["std"], elinewidth=0.6, **style)
+            if gauge == "stable_rank":
+                lowest = own["mean"].iloc[1:].idxmin()  # 0 is the input
+                ring: Any = {"markersize": 8, "fillstyle": "none", "color": style["color"]}
+                axes.plot(x[lowest], own["mean"][lowest], "o", **ring)
+        axes.set_ylabel(RESIDUAL_GAUGES[gauge])
         axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
     if not alike:
         every[-1].set_xlabel("relative depth")
@@ -211,20 +214,3 @@ def _in_steps(blocks: Sequence[Block], places: pd.Series[int]) -> list[Block]:
     """Return the same blocks, counted in steps of an alignment."""
     edge = places.to_numpy().searchsorted
     return [Block(b.name, b.label, int(edge(b.start)), int(edge(b.stop))) for b in blocks]
-
-
-def _path_line(axes: Axes, path: Sounding, gauge: str, number: int, *, relative: bool) -> None:
-    mean, std = path.mean(gauge).to_numpy(), path.std(gauge).fillna(0).to_numpy()
-    depth = np.arange(1, len(mean) + 1, dtype=float)  # 0 is the input of the first block
-    if gauge == "stable_rank":
-        start = path.sites[0].name
-        mean = np.r_[path.mean("stable_rank_in")[start], mean]
-        std = np.r_[path.std("stable_rank_in").fillna(0)[start], std]
-        depth = np.r_[0, depth]
-    if relative:
-        depth /= len(path.sites)
-    axes.errorbar(depth, mean, yerr=std, elinewidth=0.6, **look(number))
-    if gauge == "stable_rank":
-        lowest = 1 + int(np.argmin(mean[1:]))
-        colour = look(number)["color"]
-        axes.plot(depth[lowest], mean[lowest], "o", markersize=8, fillstyle="none", color=colour)

@@ -78,18 +78,13 @@ def page_of(
         from fathometer.report.page.leaky import leaky_page
 
         return leaky_page(results, title)
-    _refuse_others(results)
-    from fathometer.report.page.networks import atlas_page, comparison_page
-
-    if atlas:
-        return atlas_page(results, facts=facts, title=title)
-    return comparison_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)
-
-
-def _refuse_others(results: object) -> None:
-    """Refuse what is neither a result nor several of them."""
     if isinstance(results, str | bytes) or not isinstance(results, Iterable):
         raise InputError(
             "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep or a history; "
             f"got {type(results).__name__}"
         )
+    from fathometer.report.page.networks import atlas_page, comparison_page
+
+    if atlas:
+        return atlas_page(results, facts=facts, title=title)
+    return comparison_page(results, facts=facts, allow_mismatch=allow_mismatch, title=title)

@@ -32,7 +32,7 @@ from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Item, Page, Paragraph, Section, Table, View
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
 from fathometer.report.page.sounding import PROVENANCE, data_name, provenance_facts, sounding_data
-from fathometer.report.tables import predictor_table, year_table
+from fathometer.report.tables import families_of, predictor_table, year_table
 from fathometer.results.sounding import Sounding
 
 _GAUGE = "affinity"
@@ -159,11 +159,6 @@ def facts_table(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None
     members = {str(name): str(family) for name, family in own.dropna().items()}
     table.insert(0, "family", pd.Series({name: members.get(name) for name in named}, dtype=object))
     return table.rename_axis("network")
-
-
-def families_of(facts: pd.DataFrame) -> dict[str, str]:
-    """Return network → family, of those that have one."""
-    return {str(name): str(family) for name, family in facts["family"].items() if family is not None}
 
 
 def _counted(named: Mapping[str, Sounding]) -> str:
