@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fathometer.data import Inputs, open_data
-from fathometer.data.files import contents_hash
+from fathometer.data.opening import contents_hash
 from fathometer.errors import FathometerError, InputError
 from tests.data_sources.making import IMAGES, RAW, TENSOR, class_folders, labels, save_image, tensors, values
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fathometer.data.files import File, is_hidden
-from fathometer.data.source import Inputs, Sample, Samples, Unreadable, own_name
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, is_hidden, own_name
 from fathometer.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ class ImageFolder(Samples):
     lie directly in `root` have none.
     """
 
-    def __init__(self, root: Path, inputs: Inputs, files: Sequence[File]) -> None:
+    def __init__(self, root: Path, inputs: Inputs, files: Sequence[str]) -> None:
         self._root, self._inputs = root, inputs
-        images = [PurePosixPath(file.name) for file in files if file.name.lower().endswith(IMAGE_SUFFIXES)]
+        images = [PurePosixPath(file) for file in files if file.lower().endswith(IMAGE_SUFFIXES)]
         self._files = sorted(images, key=lambda file: file.parts)
         if not self._files:
             raise InputError(

@@ -1,17 +1,19 @@
-"""Opens data by name or path."""
+"""Opens data by name or path: finds out their kind, lists and hashes their files."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from fathometer.data.arrays import open_arrays
 from fathometer.data.cifar import Cifar, is_cifar
-from fathometer.data.files import File, hash_files, list_files
 from fathometer.data.images import IMAGE_SUFFIXES, ImageFolder, require_images
 from fathometer.data.noise import Noise
-from fathometer.data.source import DataSource, Inputs, Samples
+from fathometer.data.source import DataSource, Inputs, Samples, is_hidden
 from fathometer.data.text import open_text
 from fathometer.errors import InputError, check_whole
 
@@ -21,6 +23,24 @@ KNOWN_DATA = (
 )
 
 _NOISE_COUNT = 50_000  # samples of `random`
+_READ_COMPLETELY = 2**28  # bytes; a larger folder is hashed by names and sizes, which takes no reading
+_CHUNK = 2**20
+
+
+class File(NamedTuple):
+    """One file of a folder.
+
+    Attributes:
+        name: its path relative to the folder; empty for a file that was given itself.
+        path: its path.
+        size: its size in bytes; -1 for a broken link.
+        changed: the time of its last change, in nanoseconds.
+    """
+
+    name: str
+    path: str
+    size: int
+    changed: int
 
 
 def open_data(
@@ -70,7 +90,7 @@ def open_data(
         if path.is_dir() or path.suffix.lower() == ".bin":
             require_images(inputs, path)  # before a large folder is listed
         files = list_files(path)
-        samples = _samples(path, files, inputs, length)
+        samples = _samples(path, [file.name for file in files], inputs, length)
         samples.description["sha256"] = hash_files(files)
     return DataSource(
         samples,
@@ -124,6 +144,39 @@ def noise_count(source: str) -> int:
     return int(text)
 
 
+def list_files(path: str | Path) -> tuple[File, ...]:
+    """Return a file, or every file below a folder, sorted by name.
+
+    Hidden files are left out. Links are followed, but not in circles. A broken link is listed, so that
+    whoever opens it can report it.
+    """
+    path = Path(path)
+    try:
+        if path.is_file():
+            facts = path.stat()
+            return (File("", str(path), facts.st_size, facts.st_mtime_ns),)
+        return tuple(sorted(_below(path, PurePosixPath(), frozenset())))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def contents_hash(path: str | Path) -> str:
+    """Return the SHA-256 of a file, or of the names, sizes and contents of all files in a folder.
+
+    Where the path lies and what it is called is not part of it. Of a folder that holds more than 256 MB the
+    names and sizes are hashed, but not the contents; likewise of files that may not be read.
+    """
+    return hash_files(list_files(path))
+
+
+def hash_files(files: Sequence[File]) -> str:
+    """Return the hash of files that were listed; see `contents_hash`."""
+    try:
+        return _hash(tuple(files))
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror or error})") from error
+
+
 def _path(source: str | Path) -> Path:
     path = Path(os.path.expanduser(source))
     if not str(source) or not os.path.exists(path):
@@ -131,10 +184,10 @@ def _path(source: str | Path) -> Path:
     return path
 
 
-def _samples(path: Path, files: Sequence[File], inputs: Inputs, length: int | None) -> Samples:
+def _samples(path: Path, names: Sequence[str], inputs: Inputs, length: int | None) -> Samples:
     suffix = path.suffix.lower()
     if path.is_dir():
-        return Cifar(path, inputs) if is_cifar(path) else ImageFolder(path, inputs, files)
+        return Cifar(path, inputs) if is_cifar(path) else ImageFolder(path, inputs, names)
     if suffix in (".npz", ".npy"):
         return open_arrays(path, inputs, length)
     if suffix == ".bin":
@@ -144,3 +197,38 @@ def _samples(path: Path, files: Sequence[File], inputs: Inputs, length: int | No
     taken = f"{'images' if inputs.kind == 'image' else 'tensors'} of shape {list(inputs.shape)}"
     given = f"of kind {suffix}" if suffix else "without a known ending"
     raise InputError(f"{path}: this network takes {taken}; expected {KNOWN_DATA}, got a file {given}")
+
+
+def _below(root: Path, folder: PurePosixPath, above: frozenset[str]) -> Iterator[File]:
+    here = os.path.realpath(root / folder)
+    if here in above:
+        return
+    with os.scandir(root / folder) as entries:
+        for entry in entries:
+            if is_hidden(entry.name):
+                continue
+            if entry.is_dir():
+                yield from _below(root, folder / entry.name, above | {here})
+            elif entry.is_file():
+                facts = entry.stat()
+                yield File(str(folder / entry.name), entry.path, facts.st_size, facts.st_mtime_ns)
+            elif entry.is_symlink():
+                yield File(str(folder / entry.name), entry.path, -1, 0)
+
+
+@lru_cache(maxsize=4096)  # files that have not changed since are not read again
+def _hash(files: tuple[File, ...]) -> str:
+    single = len(files) == 1 and not files[0].name
+    completely = single or sum(file.size for file in files) <= _READ_COMPLETELY
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.name}\0{file.size}\0".encode("utf-8", "surrogateescape"))
+        if completely and file.size >= 0:
+            try:
+                with open(file.path, "rb") as opened:
+                    while chunk := opened.read(_CHUNK):
+                        digest.update(chunk)
+            except PermissionError:
+                if single:
+                    raise
+    return digest.hexdigest()

@@ -144,7 +144,7 @@ class DataSource:
     Attributes:
         description: what the data are, as JSON: `kind`, `name`, `count`, `labels`, `shuffle`, `seed` and
             more. Files and folders also have `sha256`, a hash of their content (`contents_hash` in
-            `fathometer.data.files` says what it covers); data are the same if `name`, `sha256` and `count`
+            `fathometer.data.opening` says what it covers); data are the same if `name`, `sha256` and `count`
             agree. Noise has none: it follows from its seed and shape.
     """
 
@@ -296,3 +296,8 @@ def _differing(name: str, shape: tuple[int, ...], other: str, expected: tuple[in
 def own_name(path: Path) -> str:
     """Return the last part of a path, without where it lies; bytes that are not text become ?."""
     return path.resolve().name.encode("utf-8", "replace").decode()
+
+
+def is_hidden(name: str) -> bool:
+    """Say whether a file is hidden, or left by macOS when it unpacked an archive."""
+    return name.startswith(".") or name == "__MACOSX"

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fathometer.data.files import contents_hash
-from fathometer.data.opening import inspect_data
+from fathometer.data.opening import contents_hash, inspect_data
 from fathometer.errors import InputError
 from fathometer.measuring.identity import code_hash
 from fathometer.models.from_torchvision import default_weights, inputs_of_file
