@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from fathometer.leaky import Design, Phase, Recipe, Teacher, sweep
 from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of
 from fathometer.leaky.theory import solved_path
-
-
-def drawn(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+from papers.leaky.instances import drawn
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import path_of
 from fathometer.leaky.steps import irregular
 from fathometer.leaky.theory import balancedness, bias_balance, norm_growth, solved_path
-from tests.leaky.theory.conftest import drawn
+from papers.leaky.instances import drawn
 
 
 @pytest.mark.parametrize("steps", [40, irregular(100, 0.8)])

@@ -18,7 +18,7 @@ from fathometer.leaky.theory import (
     three_terms,
     weights_from_momenta,
 )
-from tests.leaky.theory.conftest import drawn
+from papers.leaky.instances import drawn
 
 
 def test_the_identity_is_exact_at_a_critical_point_however_few_the_layers() -> None:

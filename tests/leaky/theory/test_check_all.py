@@ -10,7 +10,7 @@ from fathometer.leaky.model import LeakyResNet
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
 from fathometer.leaky.theory import check_all, solved_path
 from fathometer.leaky.theory.statement import at_least, equal
-from tests.leaky.theory.conftest import drawn
+from papers.leaky.instances import drawn
 
 
 def test_everything_holds_of_a_trained_network(trained: RepresentationPath) -> None:

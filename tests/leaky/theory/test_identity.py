@@ -13,7 +13,7 @@ from fathometer.errors import InputError
 from fathometer.leaky.measures import measure_path
 from fathometer.leaky.path import path_through
 from fathometer.leaky.theory import added_neuron, constant_cost_path, path_to_a_saddle, stable_rank_bound
-from tests.leaky.theory.conftest import drawn
+from papers.leaky.instances import drawn
 
 SEEDS = st.integers(0, 10_000)
 

@@ -14,8 +14,7 @@ from fathometer.leaky.model import nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory import integration_range, linear_flow, middle_term, output_scaling, solved_path
 from fathometer.leaky.theory.symmetries import through_layer
-from papers.leaky.instances import SmoothCurve
-from tests.leaky.theory.conftest import drawn
+from papers.leaky.instances import SmoothCurve, drawn
 
 
 @pytest.mark.parametrize("stretch", [0.3, 100.0])
