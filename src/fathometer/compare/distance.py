@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -133,26 +133,18 @@ def _wasserstein(arrays: list[Array]) -> Array:
     return matrix
 
 
-@dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(NamedTuple):
     """Pairs of corresponding sites of two soundings, in order of depth.
 
     Attributes:
         pairs: `[pairs, 2]`, indices in the first and in the second sounding.
-        values: `[pairs, 2]`, the gauge there.
         distance: sqrt( Σ (xᵢ − yⱼ)² ) over the pairs: that of DTW, or the Euclidean one for equal sites.
         how: `sites`, one to one by name, or `dtw`.
     """
 
     pairs: np.ndarray[tuple[int, int], np.dtype[np.int64]]
-    values: Array
     distance: float
     how: Literal["sites", "dtw"]
-
-    @property
-    def difference(self) -> Array:
-        """The second minus the first, along the pairs."""
-        return np.asarray(self.values[:, 1] - self.values[:, 0])
 
 
 def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Align = "auto") -> Alignment:
@@ -183,12 +175,11 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
         )
     if by == "sites" or (by == "auto" and same):
         pairs = np.repeat(np.arange(len(x))[:, None], 2, axis=1)
-        return Alignment(pairs, np.c_[x, y], float(np.linalg.norm(x - y)), "sites")
+        return Alignment(pairs, float(np.linalg.norm(x - y)), "sites")
     if by not in ("auto", "dtw"):
         raise InputError(f"expected auto, sites or dtw, got {by!r}", parameter="align")
     path, distance = dtw_path(x, y)
-    pairs = np.array(path)
-    return Alignment(pairs, np.c_[x[pairs[:, 0]], y[pairs[:, 1]]], distance, "dtw")
+    return Alignment(np.array(path), distance, "dtw")
 
 
 def dtw(x: Numbers, y: Numbers) -> float:

@@ -101,7 +101,7 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
         sites = signature_table({name: named[name]}, gauge).iloc[alignment.pairs[:, place]]
         for column in ("order", "depth", "mean", "std"):
             table[f"{side}_{column}"] = sites[column].to_numpy()
-    table["difference"] = alignment.difference
+    table["difference"] = table["second_mean"] - table["first_mean"]
     table["std"] = np.hypot(table["first_std"], table["second_std"])
     table.attrs = {"names": list(named), "how": alignment.how, "distance": alignment.distance}
     return table
