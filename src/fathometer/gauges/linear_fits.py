@@ -29,7 +29,7 @@ _VANISHING = 1e-60  # of ‖X‖: a fit to less than this would overflow float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
 _Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From the rows held out to what a fit to the others misses there, and the inflation of its rounding."""
+"""From the rows held out to the errors of a fit to the others there, and the inflation of its rounding."""
 
 
 @torch.no_grad()
@@ -144,8 +144,9 @@ def residual_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: fl
 
 
 def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
-    """With few features, y − ŷ = (I − H_hh)⁻¹ (Y − HY)_h, where H = TᵀT projects on X and a constant.
+    """Compute errors where features are few.
 
+    y − ŷ = (I − H_hh)⁻¹ (Y − HY)_h, where H = TᵀT projects on X and a constant.
     Where more rows than features are held out, by (I − TᵀT)⁻¹ = I + Tᵀ (I − TTᵀ)⁻¹ T.
     """
     basis, inflation = _orthonormal(x)
@@ -165,8 +166,9 @@ def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
 
 
 def _errors_by_samples(x: Tensor, y: Tensor) -> _Errors:
-    """With few samples, y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983).
+    """Compute errors where samples are few.
 
+    y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983).
     Where that costs digits, as it does with about as many features as samples, fold by fold.
     """
     n, d = x.shape[-2:]
@@ -188,7 +190,7 @@ def _errors_by_samples(x: Tensor, y: Tensor) -> _Errors:
 
 
 def _errors_of_fold(kernel: Tensor, y: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
-    """ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, where K is the kernel centred on the other samples, k."""
+    """Compute the errors of a fold: ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, with K centred on the other samples, k."""
     known = _others(held, y)
     (mean, seen), rows = centre(y[:, known]), kernel[:, known]
     block, across = rows[:, :, known], rows[:, :, held]
@@ -202,14 +204,14 @@ def _errors_of_fold(kernel: Tensor, y: Tensor, held: Tensor) -> tuple[Tensor, Te
 
 
 def _orthonormal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """T `[items, d, n]` with orthonormal rows that span the columns of X, and the inflation."""
+    """Return T `[items, d, n]`, whose orthonormal rows span the columns of X, and the inflation."""
     gram = x.mT @ x
     root, inflation = _inverse_root(gram, _diagonal(gram))
     return root @ x.mT, inflation
 
 
 def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """L⁻¹ and inflation of a centred kernel plus a constant, which lifts its eigenvalue 0; the constant."""
+    """Return L⁻¹ and inflation of a centred kernel, the eigenvalue 0 lifted by a level; the level."""
     n, diagonal = kernel.shape[-1], _diagonal(kernel)
     level = diagonal.sum(-1)[:, None, None] / (n * (n - 1))
     reference = diagonal if reference is None else torch.maximum(diagonal, reference)
@@ -217,7 +219,7 @@ def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tenso
 
 
 def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-    """L⁻¹, where L Lᵀ = G, and what rounding of G is at most multiplied by in G⁻¹; inf to give up.
+    """Return L⁻¹, where L Lᵀ = G, and what rounding of G is at most multiplied by in G⁻¹; inf to give up.
 
     The rounding is relative to `reference`, the diagonal of what G was computed from, so that this is
     Tr C⁻¹ for the correlations C. A feature that does not vary is left out: it is given a variance. G is
@@ -236,7 +238,7 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _residual_by_svd(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """Compute the same as `residual_in_sample`, for any rank."""
+    """Compute what `residual_in_sample` does, for any rank."""
     if epsilon > _COARSE:
         return squares(y - _damped_fit(x, y, epsilon)(x))
     left, values, _ = svd(x)
@@ -259,7 +261,7 @@ def _errors_by_svd(x: Tensor, y: Tensor, held: Tensor, epsilon: float) -> Tensor
 
 
 def _damped_fit(x: Tensor, y: Tensor, epsilon: float) -> Callable[[Tensor], Tensor]:
-    """The fit to samples that were rounded to `epsilon`: what rounding added to X is damped away.
+    """Return the fit to samples that were rounded to `epsilon`: what rounding added to X is damped away.
 
     Directions in which X has less than some `epsilon` of its norm are none of its features. A ridge at that
     level suppresses them and leaves the others as they are.
@@ -276,12 +278,12 @@ def _damped_fit(x: Tensor, y: Tensor, epsilon: float) -> Callable[[Tensor], Tens
 
 
 def _negligible(x: Tensor, values: Tensor) -> Tensor:
-    """Below this a singular value is rounding."""
+    """Return the size below which a singular value is rounding."""
     return values[..., :1] * max(x.shape[-2:]) * torch.finfo(x.dtype).eps
 
 
 def _others(held: Tensor, x: Tensor) -> Tensor:
-    """The rows that are not held out."""
+    """Return the rows that are not held out."""
     return torch.ones(x.shape[-2], device=x.device).index_fill(0, held, 0).nonzero().flatten()
 
 

@@ -19,7 +19,7 @@ from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
 from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide
 
-_AHEAD = 3  # batches that a GPU may begin before the first is finished
+_BATCHES_AHEAD = 3  # that a GPU may begin before the first is finished
 _ROUNDING = 1e-13  # of the bound: what is left of W₂ between equal samples
 _CHUNK = {"cpu": 2**24, "cuda": 2**28}  # entries of the largest matrix that is held at a time
 _NARROWEST = 256  # on a GPU a batch of narrower pairs takes no less time
@@ -74,9 +74,9 @@ def _prepared(x: Tensor, y: Tensor, epsilon: float, start: int, covariance: Cova
     check_finite(y, "y")
     n, d = x.shape[-2:]
     (_, x), (mean, y) = centre(x), centre(y)
-    still = largest_entry(x, "x") == 0
+    x_is_constant = largest_entry(x, "x") == 0
     varies = (largest_entry(y, "y") > 0) & exceeds_rounding(mean, y, epsilon)
-    if bool((still & varies).any()):
+    if bool((x_is_constant & varies).any()):
         raise InputError(
             "x is constant but y varies: no function of x gives that; "
             "expected y = f(x), so check that both sides come from the same call"
@@ -97,7 +97,7 @@ def _results(
     begun: deque[tuple[Tensor, Callable[[], _Result]]] = deque()
     for batch in batches:
         begun.append((batch.items, _begin(batch, covariance, ridge)))
-        if len(begun) > (_AHEAD if batch.y.is_cuda else 0):
+        if len(begun) > (_BATCHES_AHEAD if batch.y.is_cuda else 0):
             items, finish = begun.popleft()
             yield items, finish()
     for items, finish in begun:
