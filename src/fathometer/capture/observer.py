@@ -168,9 +168,8 @@ class Observer(TorchFunctionMode):
         if frame.guard is not None:
             frame.guard.__exit__(None, None, None)
         state.quiet -= frame.is_quiet
-        result = next(tensors_in(output), None)
-        if frame.measured is not None and result is not None and has_entries(result):
-            self._close(state, module, *frame.measured, result)
+        if frame.measured is not None:
+            self._close(state, module, *frame.measured, next(tensors_in(output), None))
         if module is self._model:
             self._end(state)
 
@@ -222,7 +221,9 @@ class Observer(TorchFunctionMode):
         frame.is_quiet = composite
         state.quiet += composite
 
-    def _close(self, state: _Pass, module: nn.Module, site: Site, x: Reduced, result: Tensor) -> None:
+    def _close(self, state: _Pass, module: nn.Module, site: Site, x: Reduced, result: Tensor | None) -> None:
+        if result is None or not has_entries(result):
+            return
         if not self._reduction.pool_first:
             y = self._reduced(state, result, site)
         elif module in self._composites:

@@ -49,18 +49,11 @@ class Watch:
         unequal: modules that were asked for but whose input and output differ in shape.
     """
 
-    def __init__(
-        self,
-        choice: Choice,
-        capacity: int | None = None,
-        widths: Widths = "equal",
-        *,
-        gradients: bool = False,
-    ) -> None:
+    def __init__(self, choice: Choice, capacity: int | None, widths: Widths, *, gradients: bool) -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
-        self._choice, self._capacity, self._widths = choice, capacity, widths
         self.gradients = gradients
+        self._choice, self._capacity, self._widths = choice, capacity, widths
         self._passes = 0
         self._known: dict[tuple[str, str, int, bool], Site] = {}
         self._staged: list[Site] = []  # of the pass under way
@@ -136,25 +129,31 @@ class Watch:
 
     def discard(self) -> None:
         """Forget what was staged by a pass that failed."""
+        for site in self._staged:
+            self._buffers[site].staged = None
         self._staged.clear()
 
 
 class _Buffer:
-    """Holds as many samples as come, or the first `capacity`; they may be part of a graph."""
+    """Holds as many samples as come, or the first `capacity`; they may be part of a graph.
+
+    Attributes:
+        staged: samples of a pass under way, which count once it has ended.
+    """
 
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
         self._parts: list[Pair] = []
-        self._staged: Pair | None = None
+        self.staged: Pair | None = None
 
     def stage(self, part: Pair) -> None:
         """Take the samples of a pass under way, as far as there is room."""
         room = None if self._capacity is None else self._capacity - len(self)
-        self._staged = part.with_sides(part.x[:room], part.y[:room])
+        self.staged = part.with_sides(part.x[:room], part.y[:room])
 
     def commit(self) -> Pair | None:
-        """Count what was staged; return it, or None if there was no room."""
-        part, self._staged = self._staged, None
+        """Count what was staged; return it, or None if there was nothing, or no room."""
+        part, self.staged = self.staged, None
         if part is None or not len(part.x):
             return None
         self._parts.append(part)
@@ -169,7 +168,7 @@ class _Buffer:
     def clear(self) -> None:
         """Forget the samples."""
         self._parts.clear()
-        self._staged = None
+        self.staged = None
 
     def __len__(self) -> int:
         return sum(len(part.x) for part in self._parts)
@@ -197,8 +196,8 @@ class _FixedBuffer(_Buffer):
             if memory.shape[1] != side.shape[1]:
                 raise InputError(f"its width changed from {memory.shape[1]} to {side.shape[1]}")
         super().stage(part.with_sides(*(memory[filled : filled + len(part.x)] for memory in self._memory)))
-        assert self._staged is not None
-        for here, side in zip(self._staged, part, strict=True):
+        assert self.staged is not None
+        for here, side in zip(self.staged, part, strict=True):
             here.copy_(side[: len(here)])
 
     @property
