@@ -64,5 +64,6 @@ def test_without_matplotlib_the_extra_is_named(command: Command, monkeypatch: py
     assert (code, "fathometer[plot]" in err) == (2, True)
 
 
-def test_version(command: Command) -> None:
+def test_version_and_help(command: Command) -> None:
     assert __version__ in command("--version")[1]
+    assert "how non-linear, how many dimensions, how fast" in command("--help")[1]

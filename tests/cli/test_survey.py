@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fathometer.cli.survey_view import View
+from fathometer.cli.survey_view import SurveyProgress
 from fathometer.survey import Event, Failure, Store, tasks_of
 from fathometer.survey.tasks import measure_task
 from tests.cli.conftest import Command
@@ -113,7 +113,7 @@ def test_bad_requests_write_nothing(survey: Command, tmp_path: Path) -> None:
 def test_the_live_table() -> None:
     console = Console(width=100, force_terminal=True, file=StringIO())
     first, second, third = tasks_of(plan("small", "other", "bad"))
-    view = View([first, second, third], console)
+    view = SurveyProgress([first, second, third], console)
     for event, head in (
         (Event(first, "in progress", share=0.25), "0 of 3 soundings, time left not known yet"),
         (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fathometer import InputError
-from fathometer.measuring.options import OpenOptions, options_of, plain_options
+from fathometer.measuring.options import LoadOptions, options_of, plain_options
 from fathometer.survey import paper_plan, parse_plan, read_plan, run_survey, tasks_of
 
 HEAD = 'weights = "none"\n'
@@ -82,7 +82,7 @@ def test_settings_are_the_options_of_measure() -> None:
     options = settings.options(seed=3)
     assert (options.samples, options.seed, options.reduction.seed) == (512, 3, 3)
     assert list(options.chosen_gauges)[-1] == "gap"
-    names = (plain_options().keys() - {"seed"}) | options_of(OpenOptions).keys()
+    names = (plain_options().keys() - {"seed"}) | options_of(LoadOptions).keys()
     assert settings.as_dict().keys() == names
 
 

@@ -45,6 +45,7 @@ class AtlasSettings:
         check_whole("means", self.means, 1)
         check_whole("features", self.features, 1)
         check_whole("samples", self.samples, 2)
+        check_whole("seed", self.seed)
         if not self.stds or not all(0 < std < math.inf for std in self.stds):
             raise InputError(
                 f"expected one or more finite numbers above 0, got {self.stds}", parameter="stds"

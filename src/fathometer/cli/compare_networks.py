@@ -36,16 +36,7 @@ def compare_networks(
     draws: int,
     results: ResultFolder,
 ) -> None:
-    """Show statistics in the order of the tree, families, stability, correlations and predictors.
-
-    Args:
-        named: soundings that can be compared.
-        tree: the clustering of their distances.
-        facts: network × family, accuracy and the like, as far as known.
-        clusters: number of clusters; by default as many as families.
-        draws: number of draws of the bootstrap over batches; 0 for none.
-        results: shows and collects tables and pictures.
-    """
+    """Show statistics in the order of the tree, families, stability, correlations and predictors."""
     gauge, metric = tree.distances.gauge, tree.distances.metric
     members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
     count = clusters or min(max(2, len(set(members.values()))), len(named))
@@ -92,11 +83,7 @@ def _print_agreement(
 
 
 def _stability(
-    named: dict[str, Sounding],
-    tree: Clustering,
-    count: int,
-    draws: int,
-    results: ResultFolder,
+    named: dict[str, Sounding], tree: Clustering, count: int, draws: int, results: ResultFolder
 ) -> list[float]:
     """Return the share of draws in which each merge returns."""
     found = stability(tree, named, clusters=count, draws=draws)
@@ -112,12 +99,7 @@ def _stability(
     return [float(share) for share in returns]
 
 
-def _relate(
-    named: dict[str, Sounding],
-    gauge: str,
-    members: dict[str, str],
-    results: ResultFolder,
-) -> None:
+def _relate(named: dict[str, Sounding], gauge: str, members: dict[str, str], results: ResultFolder) -> None:
     try:
         table = correlations(named, gauge)
     except InputError:
@@ -135,11 +117,7 @@ def _relate(
 
 
 def _predict(
-    numbers: pd.DataFrame,
-    facts: pd.DataFrame,
-    members: dict[str, str],
-    gauge: str,
-    results: ResultFolder,
+    numbers: pd.DataFrame, facts: pd.DataFrame, members: dict[str, str], gauge: str, results: ResultFolder
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():
         results.say(

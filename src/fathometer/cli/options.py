@@ -12,9 +12,8 @@ import typer
 from fathometer.cli import FLAGS
 from fathometer.errors import InputError
 from fathometer.measuring.options import (
-    MAX_SEED,
+    LoadOptions,
     MeasureOptions,
-    OpenOptions,
     Option,
     options_of,
     plain_options,
@@ -33,7 +32,6 @@ _HELP = {
 def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     """Return an app for one command, or for several with a summary."""
     defaults = {
-        "help": summary,
         "no_args_is_help": summary is not None,
         "add_completion": False,
         "rich_markup_mode": "markdown",  # paragraphs fill the width of the terminal
@@ -42,7 +40,7 @@ def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     }
     app = typer.Typer(**(defaults | settings))
     if summary is not None:
-        app.callback()(lambda: None)  # a group, even with one command
+        app.callback(help=summary)(lambda: None)  # a group, even with one command
     return app
 
 
@@ -93,7 +91,7 @@ def fields_of(options: type, without: str = "") -> list[inspect.Parameter]:
 
 def measure_options(*names: str) -> list[inspect.Parameter]:
     """Return options of `measure` as parameters, with their defaults and help."""
-    known = {**plain_options(), **options_of(OpenOptions)}
+    known = {**plain_options(), **options_of(LoadOptions)}
     return [_parameter(option) for name, option in known.items() if name in names]
 
 
@@ -157,7 +155,7 @@ DeviceOption: TypeAlias = Annotated[
     ),
 ]
 SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
-SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0, max=MAX_SEED)]
+SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0)]
 SigmaOption: TypeAlias = Annotated[str | None, option("σ", "Activation function σ, such as relu.")]
 GammaOption: TypeAlias = Annotated[float, option("γ₀", "Ridge γ = γ₀‖K‖ in the cost of identity.")]
 

@@ -88,6 +88,7 @@ def plot(
         check_writable(path, force, PICTURES)
     width = cast("Columns", columns)
     results = read_results(files, strict=strict)
+    options: dict[str, tuple[str, ...]]  # that a kind uses, by its name
     if isinstance(results, History):
         options, default = {"history": ("gauge",)}, "history"
     elif isinstance(results, dict):

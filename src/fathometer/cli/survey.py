@@ -100,7 +100,7 @@ def run(
     """
     from rich.live import Live
 
-    from fathometer.cli.survey_view import View, print_outcome
+    from fathometer.cli.survey_view import SurveyProgress, print_outcome
     from fathometer.progress import Terminal
     from fathometer.survey import run_survey
 
@@ -112,7 +112,7 @@ def run(
             f"--out {out}: is in memory, and lost when this command ends; give a folder", stacklevel=2
         )
     screen = Terminal(stderr=True)
-    view = View(tasks, screen)
+    view = SurveyProgress(tasks, screen)
     with Live(get_renderable=view.table, console=screen, refresh_per_second=2, transient=True):
         try:
             outcome = run_survey(

@@ -20,7 +20,7 @@ _COLUMNS = ("model", "weights", "data", "settings", "seed")
 _OPTIONAL = ("settings", "seed")  # shown where there are several
 
 
-class View:
+class SurveyProgress:
     """Shows the progress of a survey: how many soundings are done, the time left, and the latest ones."""
 
     def __init__(self, tasks: list[Task], console: Console) -> None:

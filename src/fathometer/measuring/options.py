@@ -255,7 +255,7 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenOptions:
+class LoadOptions:
     """What decides the values where a network and data are given by name, apart from these names."""
 
     dtype: str | None = option(

@@ -11,7 +11,7 @@ import torch
 
 from fathometer.errors import InputError, did_you_mean
 from fathometer.gauges.registry import choose_gauges
-from fathometer.measuring.options import MeasureOptions, OpenOptions, options_of, plain_options
+from fathometer.measuring.options import LoadOptions, MeasureOptions, options_of, plain_options
 
 _T = TypeVar("_T")
 
@@ -19,8 +19,8 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=2**63 - 1)]  # no infinity either
 
-_OPENING = options_of(OpenOptions)
-_OPTIONS = {name: option for name, option in plain_options().items() if name != "seed"} | _OPENING
+_LOADING = options_of(LoadOptions)
+_OPTIONS = {name: option for name, option in plain_options().items() if name != "seed"} | _LOADING
 
 
 @dataclass(frozen=True, init=False)
@@ -57,13 +57,13 @@ class Settings:
 
     def options(self, seed: int) -> MeasureOptions:
         """Return the options of `measure`; the user's functions are imported."""
-        values = {name: value for name, value in self.entries if name not in _OPENING and value is not None}
+        values = {name: value for name, value in self.entries if name not in _LOADING and value is not None}
         return MeasureOptions.from_plain({**values, "seed": seed})
 
     @property
-    def opening(self) -> OpenOptions:
+    def loading(self) -> LoadOptions:
         """Return how the network and the data are opened."""
-        return OpenOptions(**{name: value for name, value in self.entries if name in _OPENING})
+        return LoadOptions(**{name: value for name, value in self.entries if name in _LOADING})
 
 
 def _gauges(names: tuple[str, ...]) -> list[str]:

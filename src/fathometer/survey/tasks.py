@@ -187,7 +187,7 @@ def measure_task(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Sounding:
     """Take the sounding of a task; with a journal, resume where it was interrupted."""
-    settings, opening, run = task.settings, task.settings.opening, task.run
+    settings, loading, run = task.settings, task.settings.loading, task.run
     networks = networks or Networks()
     device = check_device(run.device)
     require_data(task.data)
@@ -197,11 +197,11 @@ def measure_task(
             task.data,
             model.inputs,
             batch_size=run.batch_size,
-            shuffle=opening.shuffle,
+            shuffle=loading.shuffle,
             seed=task.seed,
             workers=run.workers,
-            strict=opening.strict,
-            length=opening.length,
+            strict=loading.strict,
+            length=loading.length,
         )
         sounding = measure(
             model,
