@@ -10,7 +10,7 @@ from typing import get_args
 
 from fathometer.errors import InputError
 from fathometer.results import complete_file
-from papers.catalogue import ITEMS
+from papers import ITEMS
 from papers.item import Answer, Claim, Item, Paper, Scale, time_in_words
 from papers.running import verdict_file
 from papers.verdict import Outcome, Verdict, read_verdict

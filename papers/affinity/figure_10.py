@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from papers.affinity.census import Census, judged, needs, network_item, take_census
-from papers.affinity.raw_signatures import keep_signatures
+from papers.affinity.census import Census, judged, keep_signatures, needs, network_item, take_census
 from papers.item import Answer, Answers, Claim, RunContext
 from papers.roles import block_roles
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.affinity.census import EARLY, LATER, Census, judged, needs, network_item, take_census
-from papers.affinity.raw_signatures import keep_signatures
+from papers.affinity.census import (
+    EARLY,
+    LATER,
+    Census,
+    judged,
+    keep_signatures,
+    needs,
+    network_item,
+    take_census,
+)
 from papers.item import Answer, Answers, Claim, RunContext
 from papers.ranks import rank_trend
 

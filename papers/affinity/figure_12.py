@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fathometer.compare import signatures
 from fathometer.report import plot_overlay, relative_depth
-from papers.affinity.census import Census, judged, keep_figure, needs, network_item, take_census
-from papers.affinity.raw_signatures import site_rows
+from papers.affinity.census import Census, judged, keep_figure, needs, network_item, site_rows, take_census
 from papers.item import Answer, Answers, Claim, RunContext
 
 SAME = 0.05  # mean difference between two signatures that are called one

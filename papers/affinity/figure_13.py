@@ -19,7 +19,7 @@ from papers.images.ensembles import (
     train_ensembles,
     trained_item,
 )
-from papers.images.published import published_files, published_network
+from papers.images.networks import published_files, published_network
 from papers.images.trained import measured
 from papers.intervals import mean_interval, pm
 from papers.item import Answer, Answers, Claim, RunContext, Seconds

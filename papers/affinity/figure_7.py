@@ -15,8 +15,8 @@ from fathometer.errors import InputError
 from fathometer.gauges import affinity_score
 from fathometer.progress import progress_bar
 from fathometer.report import column_figure, for_print, legend_above, look, note_below
+from papers.images.networks import published_files, published_network
 from papers.images.pictures import pictures
-from papers.images.published import published_files, published_network
 from papers.images.trained import trained
 from papers.intervals import mean_interval, pm
 from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds

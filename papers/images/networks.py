@@ -1,16 +1,22 @@
-"""Networks for 32 × 32 images: ResNets with and without their shortcuts, and VGG-16."""
+"""Networks for 32 × 32 images: ResNets with and without their shortcuts, and VGG-16.
+
+Published ResNets are those of github akamaster/pytorch_resnet_cifar10.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from fathometer.errors import InputError
+from fathometer.models import load_weights
+from papers.item import RunContext
 
 
 class OptionAShortcut(nn.Module):
@@ -145,3 +151,19 @@ def build(kind: str, seed: int, width: float = 1.0, size: int = 32) -> nn.Module
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
     return network
+
+
+def published_files(context: RunContext) -> dict[int, Path]:
+    """Find the files `resnet20-….th` in `--resnets`, by depth; the first of each."""
+    found: dict[int, Path] = {}
+    for file in sorted(context.source("resnets").glob("resnet*")):
+        if (match := re.match(r"resnet(\d+)\D", file.name)) and file.is_file():
+            found.setdefault(int(match[1]), file)
+    return dict(sorted(found.items()))
+
+
+def published_network(depth: int, file: Path) -> CifarResNet:
+    """Build a network with the weights of its file."""
+    module = CifarResNet(depth)
+    load_weights(module, file)
+    return module
