@@ -93,7 +93,7 @@ def test_blocks_by_pattern(path: Command) -> None:
 
 def test_a_few_samples_that_carry_the_norm_are_pointed_out(path: Command) -> None:
     assert "a few samples carry the norm of 2 blocks (3.1% of them at " in path("sinks")[1]
-    assert load("sinks-random-path.json").mean("carriers").to_numpy() == pytest.approx(1 / 32)
+    assert load("sinks-random-path.json").mean("participation").to_numpy() == pytest.approx(1 / 32)
 
 
 def test_each_block_has_its_own_activation_unless_one_is_given(path: Command) -> None:

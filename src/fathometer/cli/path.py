@@ -24,7 +24,7 @@ _COLUMNS = {
     "nonnegativity_energy": "energy ≥ 0",
     "rms": "rms",
 }
-_FEW_CARRIERS = 0.1
+_FEW_SAMPLES = 0.1
 
 
 @app.command()
@@ -130,12 +130,12 @@ def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
     speed = path.mean("speed")
     missing = [str(site) for site in speed.index if math.isnan(speed[site])]
     few = path.records[path.records["n"] < path.records["d"]]
-    carriers = path.mean("carriers")
+    share = path.mean("participation")
     lines = []
-    if carriers.min() < _FEW_CARRIERS:
+    if share.min() < _FEW_SAMPLES:
         lines.append(
-            f"a few samples carry the norm of {int((carriers < _FEW_CARRIERS).sum())} blocks "
-            f"({carriers.min():.1%} of them at {carriers.idxmin()}): the values there describe these few"
+            f"a few samples carry the norm of {int((share < _FEW_SAMPLES).sum())} blocks "
+            f"({share.min():.1%} of them at {share.idxmin()}): the values there describe these few"
         )
     if missing:
         lines.append(f"no speed where the width changes: {', '.join(missing)}")

@@ -22,7 +22,7 @@ def path_gauges(sigma: Activation | None, gamma: float) -> list[GaugeFunction]:
         gamma: γ₀ of the cost of identity.
     """
     if sigma is None:
-        return [stable_rank, speed, _nonnegativity, rms, carriers]
+        return [stable_rank, speed, _nonnegativity, rms, participation]
 
     def cost_of_identity(_: Tensor, after: Tensor) -> Tensor:
         return gauges.cost_of_identity(after, _image(sigma, after), gamma=gamma)
@@ -30,7 +30,7 @@ def path_gauges(sigma: Activation | None, gamma: float) -> list[GaugeFunction]:
     def affinity(_: Tensor, after: Tensor) -> float:
         return float(gauges.affinity_score(after, _image(sigma, after)))
 
-    return [stable_rank, cost_of_identity, speed, affinity, _nonnegativity, rms, carriers]
+    return [stable_rank, cost_of_identity, speed, affinity, _nonnegativity, rms, participation]
 
 
 def _image(sigma: Activation, after: Tensor) -> Tensor:
@@ -64,15 +64,15 @@ def rms(_: Tensor, after: Tensor) -> Tensor:
     return after.double().square().mean().sqrt()
 
 
-def carriers(_: Tensor, after: Tensor) -> Tensor:
+def participation(_: Tensor, after: Tensor) -> Tensor:
     """Return (Σ eᵢ)² / (n Σ eᵢ²) with eᵢ = ‖aᵢ‖² of sample i: the share of samples that carry ‖A_l‖².
 
     It is 1 if all samples have the same length. Near 0, as with the massive activations of language models,
     ranks and speed are those of a few samples.
     """
     energy = after.double().square().sum(-1)
-    most = energy.max()
-    energy = energy / torch.where(most > 0, most, 1.0)
+    largest = energy.max()
+    energy = energy / torch.where(largest > 0, largest, 1.0)
     total = energy.square().sum()
     return torch.where(total > 0, energy.sum().square() / (len(energy) * total), 1.0)
 

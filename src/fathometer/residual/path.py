@@ -52,7 +52,7 @@ def residual_path(
     and output A_l, both `[samples, features]`: `stable_rank` ‖A_l‖*² / ‖A_l‖² (`_in`: of A_{l−1}, `_centred`:
     of A_l minus its mean), `cost_of_identity` Tr Aᵀ(K + γI)⁻¹A of A = A_l with K = σ(A_l)σ(A_l)ᵀ, `speed`
     ‖A_l − A_{l−1}‖ / ‖A_{l−1}‖ (NaN where the width changes), the `affinity` of σ on A_l, `nonnegativity` of
-    A_l, `rms`, the size of its entries, and `carriers`, the share of samples that carry its norm.
+    A_l, `rms`, the size of its entries, and `participation`, the share of samples that carry its norm.
 
     Args:
         model: as for `measure`.
