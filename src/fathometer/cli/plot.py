@@ -108,7 +108,7 @@ def plot(
         figure = plot_history(results, gauge or "affinity", columns=width)
     elif isinstance(results, dict):
         gauge = gauge or default_gauge(results.values())
-        if kinds.KINDS[kind].alike and len(results) >= kinds.KINDS[kind].least:
+        if kinds.KINDS[kind].alike and len(results) >= kinds.KINDS[kind].min_count:
             results = comparable(results, gauge, allow_mismatch=allow_mismatch)
         drawing = kinds.PlotOptions(
             gauge=gauge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
 from fathometer.leaky.measures import BOTTLENECK
-from fathometer.leaky.plan import Scheme
 from fathometer.leaky.run import differs_in_depth
 from fathometer.leaky.schemes import Projection, check_alike, held_out_errors, project_paths
 from fathometer.leaky.theory import Statement, check_all
@@ -212,36 +211,30 @@ def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection
     return Projection(list(plane), (float(shares[0]), float(shares[1]) if count > 1 else 0.0))
 
 
-def comparable_schemes(sweep: LeakySweep) -> list[LeakyRun]:
-    """Return runs of one L and seed with different step schemes: the most layers, then the lowest seed."""
-    every = sweep.trained
+def scheme_paths(sweep: LeakySweep) -> tuple[pd.DataFrame, list[LeakyRun], tuple[float, float]]:
+    """Return paths of several step schemes in the plane of a joint PCA (Figure 2c).
+
+    Of the networks of one L and seed with several schemes, those with the most layers, then the lowest seed.
+
+    Returns:
+        a table with `scheme`, `p`, `x` and `y`; the runs; the shares of the variance that the axes explain.
+    """
     found: dict[tuple[int, int], dict[str, LeakyRun]] = {}
-    for run in every:
+    for run in sweep.trained:
         found.setdefault((-run.design.layers, run.design.seed), {})[run.design.scheme] = run
-    enough = {key: runs for key, runs in found.items() if len(runs) >= 2}
+    enough = [key for key, runs in found.items() if len(runs) >= 2]
     if not enough:
         raise InputError(
             "paths: expected two schemes with the same L and seed, got none; "
             "train such networks: grid(design, scheme=[…])"
         )
-    check_alike(every, "layers", "scheme")
-    runs = enough[min(enough)]
-    return [runs[scheme] for scheme in get_args(Scheme) if scheme in runs]
-
-
-def scheme_paths(sweep: LeakySweep) -> tuple[pd.DataFrame, list[LeakyRun], tuple[float, float]]:
-    """Return the paths of `comparable_schemes` in the plane of a joint PCA (Figure 2c).
-
-    Returns:
-        a table with `scheme`, `p`, `x` and `y`; the runs; the shares of the variance that the axes explain.
-    """
-    runs = comparable_schemes(sweep)
+    check_alike(sweep.trained, "layers", "scheme")
+    chosen = found[min(enough)]
+    runs = [chosen[scheme] for scheme in SCHEME_LOOKS if scheme in chosen]
     plane = project_paths(runs)
     parts = [
-        pd.DataFrame(
-            {"scheme": run.design.scheme, "p": run.path.places.numpy(), "x": path[:, 0], "y": path[:, 1]}
-        )
-        for run, path in zip(runs, plane.paths, strict=True)
+        pd.DataFrame({"scheme": run.design.scheme, "p": run.path.places.numpy(), "x": x, "y": y})
+        for run, (x, y) in zip(runs, (path.T for path in plane.paths), strict=True)
     ]
     return pd.concat(parts, ignore_index=True), runs, plane.explained
 

@@ -44,7 +44,7 @@ PATHS = {
 def test_every_kind_fits_its_columns(kind: str, columns: Any) -> None:
     for named in (FEW, MANY, PATHS):
         options = PlotOptions(columns=columns, facts=FACTS, strip=True, distribution=True)
-        given = dict(list(named.items())[: KINDS[kind].most])
+        given = dict(list(named.items())[: KINDS[kind].max_count])
         if kind == "path" and named is not PATHS:
             continue
         if kind in ("years", "predictors") and named is not MANY:

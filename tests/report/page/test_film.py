@@ -78,11 +78,11 @@ def test_metrics_by_name_and_at_the_steps_of_the_film() -> None:
 def test_a_long_film_keeps_its_ends() -> None:
     found = history(tuple(range(0, 200, 2)), sites=5, batches=1)
     assert frames_kept(found) == list(range(100))
-    kept = frames_kept(found, most=200)  # 5 sites × 2 gauges × 20 steps
+    kept = frames_kept(found, limit=200)  # 5 sites × 2 gauges × 20 steps
     assert len(kept) == 20
     assert (kept[0], kept[-1]) == (0, 99)
     assert max(np.diff(kept)) - min(np.diff(kept)) <= 1
-    assert frames_kept(found, most=1) == [0, 99]
+    assert frames_kept(found, limit=1) == [0, 99]
 
 
 def test_the_page_says_what_measuring_cost_and_what_failed() -> None:

@@ -63,15 +63,15 @@ class Kind(NamedTuple):
 
     Attributes:
         draw: makes it from soundings by name.
-        least: how many soundings it takes.
-        most: and how many at most; None for any.
+        min_count: the smallest number of soundings.
+        max_count: the largest; None for any.
         alike: whether they must be measured alike to be compared.
         options: what it uses besides columns, by the names of the command's options.
     """
 
     draw: Callable[[Named, PlotOptions], Figure]
-    least: int = 1
-    most: int | None = None
+    min_count: int = 1
+    max_count: int | None = None
     alike: bool = False
     options: tuple[str, ...] = ("gauge",)
 
@@ -92,14 +92,14 @@ def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
     count = len(soundings)
     if not _fits(KINDS[kind], count):
         fitting = ", ".join(name for name, each in KINDS.items() if _fits(each, count) and name != "path")
-        least, most = KINDS[kind].least, KINDS[kind].most
-        expected = ("one sounding" if least == 1 else "two") if most == least else f"at least {least}"
+        low, high = KINDS[kind].min_count, KINDS[kind].max_count
+        expected = f"at least {low}" if high != low else "one sounding" if low == 1 else "two"
         raise InputError(f"{kind}: expected {expected}, got {count}, which can be shown as {fitting}")
     return KINDS[kind].draw(soundings, options)
 
 
 def _fits(kind: Kind, count: int) -> bool:
-    return kind.least <= count <= (kind.most or count)
+    return kind.min_count <= count <= (kind.max_count or count)
 
 
 def _signature(soundings: Named, o: PlotOptions) -> Figure:
@@ -132,23 +132,23 @@ def _predictors(soundings: Named, o: PlotOptions) -> Figure:
 _FACTS = ("gauge", "families", "family", "allow_mismatch")
 
 KINDS = {
-    "signature": Kind(_signature, most=1, options=("gauge", "strip", "distribution")),
+    "signature": Kind(_signature, max_count=1, options=("gauge", "strip", "distribution")),
     "strip": Kind(lambda named, o: plot_strip(named, o.gauge, columns=o.columns)),
     "distribution": Kind(_distribution),
     "overlay": Kind(
         lambda named, o: plot_overlay(named, o.gauge, along=o.along, columns=o.columns),
-        least=2,
+        min_count=2,
         options=("gauge", "along"),
     ),
-    "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), least=2, most=2),
-    "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), least=2, most=2),
+    "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), 2, 2),
+    "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), 2, 2),
     "years": Kind(
         lambda named, o: networks.plot_years(named, o.facts, o.gauge, columns=o.columns),
         alike=True,
         options=_FACTS,
     ),
-    "distances": Kind(_distances, least=2, alike=True, options=(*_FACTS, "metric", "linkage")),
-    "predictors": Kind(_predictors, least=3, alike=True, options=_FACTS),
+    "distances": Kind(_distances, min_count=2, alike=True, options=(*_FACTS, "metric", "linkage")),
+    "predictors": Kind(_predictors, min_count=3, alike=True, options=_FACTS),
     "path": Kind(
         lambda named, o: plot_path(list(named.values()), list(named), columns=o.columns), options=()
     ),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
-from fathometer.leaky.plan import Scheme
 from fathometer.leaky.schemes import (
     BASELINE,
     CONFIDENCE,
@@ -86,7 +85,7 @@ def plot_steps(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
 def plot_plane(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     """Plot the paths A_p of the schemes in the plane of a joint PCA, a dot at each layer (Figure 2c).
 
-    Of networks that differ in scheme, L and seed alone, those that `comparable_schemes` returns are shown.
+    Shown are networks of one L and seed: the most layers, then the lowest seed.
     """
     table, runs, explained = scheme_paths(sweep)
     paths = [part[["x", "y"]].to_numpy() for _, part in table.groupby("scheme", sort=False)]
@@ -165,7 +164,7 @@ def _draw_differences(axes: Axes, sweep: LeakySweep) -> None:
 def _offsets(schemes: Iterable[str], layers: Iterable[int], wide: float = 1.0) -> dict[str, float]:
     """Return a small shift for each scheme, so that bars do not cover each other."""
     present = set(schemes)
-    known = [scheme for scheme in get_args(Scheme) if scheme in present]
+    known = [scheme for scheme in SCHEME_LOOKS if scheme in present]
     closest = min(np.diff(sorted(set(layers))), default=1.0)
     middle = (len(known) - 1) / 2
     return {scheme: 0.05 * wide * float(closest) * (i - middle) for i, scheme in enumerate(known)}

@@ -140,6 +140,9 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
         figure = column_figure(columns, 2.0)
         axes = figure.subplots()
         _one_strip(axes, sounding, table, WIDTHS[columns] - 0.15, scale)
+        operators = list(dict.fromkeys(table["operator"]))
+        if len(operators) > 1:
+            name_series(figure, operators, linewidth=3, marker="", linestyle="-")
         title_left(axes, name, WIDTHS[columns] - 0.1)
     else:
         figure = column_figure(columns, 1.0 + 0.2 * len(named))
@@ -172,7 +175,6 @@ def _one_strip(
     if len(operators) > 1:
         colours = [PALETTE[operators.index(operator) % len(PALETTE)] for operator in table["operator"]]
         axes.bar(table["order"], -0.14, 1, bottom=-0.06, color=colours)
-        name_series(axes.figure, operators, linewidth=3, marker="", linestyle="-")
     name_blocks(axes, blocks, room)
     axes.set_xlim(-0.5, len(table) - 0.5)
 

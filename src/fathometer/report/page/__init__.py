@@ -78,10 +78,11 @@ def page_of(
         from fathometer.report.page.leaky import leaky_page
 
         return leaky_page(results, title)
-    if isinstance(results, str | bytes) or not isinstance(results, Iterable):
+    given: object = results  # a caller without a type checker may give anything
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(
             "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep or a history; "
-            f"got {type(results).__name__}"
+            f"got {type(given).__name__}"
         )
     from fathometer.report.page.networks import atlas_page, comparison_page
 

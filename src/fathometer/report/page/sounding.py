@@ -13,7 +13,7 @@ from fathometer.compare.soundings import plan_label
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
-from fathometer.report.page.items import Facts, Page, Paragraph, Section, View
+from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, View
 from fathometer.report.tables import clear_modes, site_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
@@ -89,8 +89,7 @@ def history_page(history: History, title: str | None = None) -> Page:
         f"{last.provenance.data.get('name', 'data')}"
     )
     view = View("film", film_data(history, name), film_charts())
-    cost = [Paragraph(text) for text in _cost(history)]
-    origin = (*cost, provenance_facts(last.provenance))
+    origin: tuple[Item, ...] = (*map(Paragraph, _cost(history)), provenance_facts(last.provenance))
     return Page(name, lead, (Section("", (view,)), Section(PROVENANCE, origin)))
 
 
@@ -129,10 +128,10 @@ def film_data(history: History, name: str) -> dict[str, Any]:
     return data
 
 
-def frames_kept(history: History, most: int = MAX_VALUES) -> list[int]:
+def frames_kept(history: History, limit: int = MAX_VALUES) -> list[int]:
     """Return which steps are shown: all, or as many as fit, evenly, with the first and the last."""
     count = len(history.steps)
-    fitting = max(2, most // max(len(history.soundings[0].sites) * len(history.gauges), 1))
+    fitting = max(2, limit // max(len(history.soundings[0].sites) * len(history.gauges), 1))
     if count <= fitting:
         return list(range(count))
     return sorted({round(place) for place in np.linspace(0, count - 1, fitting).tolist()})
@@ -158,7 +157,7 @@ def _metric(group: pd.DataFrame, steps: list[int]) -> dict[str, Any]:
 
 def _modes(sounding: Sounding, gauge: str) -> list[float]:
     """Return the two modes of the distribution over sites, if it has two."""
-    values = sounding.mean(gauge).to_numpy(float)
+    values = np.asarray(sounding.mean(gauge), np.float64)
     modes = clear_modes(values[np.isfinite(values)])
     return [] if modes is None else [modes.low, modes.high]
 
