@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pandas as pd
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_whole
 from fathometer.results import sounding as sounding_format
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json
 from fathometer.results.sounding import Sounding
@@ -106,12 +105,9 @@ class History:
                 "history: expected a step for each sounding, and at least one, "
                 f"got {len(self.steps)} steps and {len(self.soundings)} soundings"
             )
-        try:
-            object.__setattr__(self, "steps", tuple(map(operator.index, self.steps)))
-            missed = tuple((operator.index(step), str(reason)) for step, reason in self.missed)
-            object.__setattr__(self, "missed", missed)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"history: expected steps that are whole numbers ({error})") from error
+        object.__setattr__(self, "steps", tuple(check_whole("steps", step) for step in self.steps))
+        missed = tuple((check_whole("missed", step), str(reason)) for step, reason in self.missed)
+        object.__setattr__(self, "missed", missed)
         if any(after <= before for before, after in pairwise(self.steps)):
             raise InputError(f"history: expected increasing steps, got {list(self.steps)}")
         first = self.soundings[0]
@@ -126,9 +122,6 @@ class History:
                 f"history: expected metrics with the columns {', '.join(METRICS)}, "
                 f"got {', '.join(map(str, self.metrics.columns))}"
             )
-        for name in self.metrics["name"].unique():
-            if not isinstance(name, str):
-                raise InputError(f"history: expected text as names of metrics, got {name!r}")
 
     @property
     def gauges(self) -> list[str]:
