@@ -217,7 +217,7 @@ def test_the_bottleneck_has_the_smallest_rank(data: Tensor) -> None:
 
     model = nn.Sequential(Project(4), Project(2), Project(2), Mix(0), Mix(0))
     least = bottleneck(residual_path(model, data, samples=64))
-    assert (least.number, least.blocks, least.most, least.is_inside) == (2, 5, 5, True)
+    assert (least.number, least.blocks, least.max_rank, least.is_inside) == (2, 5, 5, True)
     assert least.stable_rank == pytest.approx(2, abs=0.1)
     assert str(least) == "1 (stable rank 2.0 of 5)"
     last = bottleneck(residual_path(nn.Sequential(Project(4), Project(2)), data, samples=64))

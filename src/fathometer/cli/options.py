@@ -99,7 +99,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     words = _HELP.get(option.name, option.help)
     default = option.default
     kind: Any = option.kind
-    settings: dict[str, Any] = {"metavar": "N" if kind is int else "TEXT", "min": option.least}
+    settings: dict[str, Any] = {"metavar": "N" if kind is int else "TEXT", "min": option.minimum}
     if option.choices:
         kind = Literal[option.choices]
         settings["metavar"] = "WORD"

@@ -28,7 +28,7 @@ from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 from fathometer.results.sounding import Sounding
 
-_MANY = 2**16  # samples; more than the data have need no memory
+_MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
 
 def measure(
@@ -180,7 +180,7 @@ def _total(data: Any, options: MeasureOptions) -> int | None:
 
 def _capacity(samples: int, total: int | None) -> int:
     """Return the number of rows to make room for: a huge `samples` stands for all that there are."""
-    return samples if total is None else min(samples, max(total, _MANY))
+    return samples if total is None else min(samples, max(total, _MIN_CAPACITY))
 
 
 def _too_few(options: MeasureOptions, inputs: int) -> TooFewSamplesError:

@@ -40,7 +40,7 @@ class Option(NamedTuple):
         help: one sentence.
         many: whether it takes several values, as a tuple.
         choices: the words that are allowed; empty if any is.
-        least: the smallest number that is allowed.
+        minimum: the smallest number that is allowed.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Option(NamedTuple):
     help: str
     many: bool = False
     choices: tuple[str, ...] = ()
-    least: int | None = None
+    minimum: int | None = None
 
     def check(self, value: Any) -> Any:
         """Return a value that the option allows, several texts as a tuple; refuse any other."""
@@ -65,7 +65,7 @@ class Option(NamedTuple):
             expected = " or ".join(map(repr, self.choices))
             raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=self.name)
         if self.kind is int:
-            return check_whole(self.name, value, -MAX_SEED if self.least is None else self.least)
+            return check_whole(self.name, value, -MAX_SEED if self.minimum is None else self.minimum)
         if self.kind is bool and not isinstance(value, bool):
             raise InputError(f"expected true or false, got {value!r}", parameter=self.name)
         return value
@@ -78,10 +78,10 @@ def option(
     *,
     many: bool = False,
     choices: tuple[str, ...] = (),
-    least: int | None = None,
+    minimum: int | None = None,
 ) -> Any:
     """Return a dataclass field with its help; without a `kind` only Python code can express its values."""
-    limits = {"many": many, "choices": choices, "least": least}
+    limits = {"many": many, "choices": choices, "minimum": minimum}
     return field(default=default, metadata={"help": help, "kind": kind, **limits})
 
 
@@ -103,9 +103,9 @@ class MeasureOptions:
         (('affinity', 'cka'), 'mean')
     """
 
-    samples: int = option(512, "Number of samples in each measured batch.", int, least=2)
+    samples: int = option(512, "Number of samples in each measured batch.", int, minimum=2)
     batches: int | None = option(
-        None, "Number of batches to measure. Default: as many as the data fill.", int, least=1
+        None, "Number of batches to measure. Default: as many as the data fill.", int, minimum=1
     )
     gauges: GaugeChoice | Iterable[GaugeChoice] = option(
         ("standard",),
@@ -142,7 +142,7 @@ class MeasureOptions:
         str,
         choices=("drop", "keep"),
     )
-    seed: int = option(0, "Seed for the order of the data and for random positions.", int, least=0)
+    seed: int = option(0, "Seed for the order of the data and for random positions.", int, minimum=0)
     call: Call | None = option(
         None, "How to run the network on an item of the data, call(model, item), where the usual ways fail."
     )
@@ -264,7 +264,7 @@ class LoadOptions:
         str,
         choices=("float32", "float64", "bfloat16", "float16"),
     )
-    length: int | None = option(None, "Number of tokens in a block of text.", int, least=2)
+    length: int | None = option(None, "Number of tokens in a block of text.", int, minimum=2)
     shuffle: bool = option(True, "Take the data in random order, since folders are sorted by class.", bool)
     strict: bool = option(False, "Stop at an unreadable image instead of skipping it.", bool)
 

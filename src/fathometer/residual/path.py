@@ -29,7 +29,7 @@ from fathometer.results.sounding import Sounding
 
 Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"
 
-_FEW = 2  # samples are enough to see what is added to what
+_TRACE_SAMPLES = 2  # samples are enough to see what is added to what
 
 
 def residual_path(
@@ -144,7 +144,7 @@ class Bottleneck(NamedTuple):
         number: the number of that block, from 1.
         blocks: the number of blocks.
         stable_rank: the stable rank there, the mean over batches.
-        most: the largest possible one, the smaller of the numbers of features and of samples.
+        max_rank: the largest possible one, the smaller of the numbers of features and of samples.
         start: the stable rank of the input of the first block.
     """
 
@@ -152,7 +152,7 @@ class Bottleneck(NamedTuple):
     number: int
     blocks: int
     stable_rank: float
-    most: int
+    max_rank: int
     start: float
 
     @property
@@ -164,7 +164,7 @@ class Bottleneck(NamedTuple):
         where = ", the last block" if self.number == self.blocks else ""
         if self.stable_rank >= self.start:
             where = f", but the path begins with {self.start:.1f}"
-        return f"{self.site} (stable rank {self.stable_rank:.1f} of {self.most}{where})"
+        return f"{self.site} (stable rank {self.stable_rank:.1f} of {self.max_rank}{where})"
 
 
 def bottleneck(path: Sounding) -> Bottleneck:
@@ -180,9 +180,9 @@ def bottleneck(path: Sounding) -> Bottleneck:
     ranks = path.mean("stable_rank")
     site = str(ranks.idxmin())
     rows = path.records[path.records["site"] == site]
-    most = int(rows[["n", "d"]].min(axis=1).max())
+    max_rank = int(rows[["n", "d"]].min(axis=1).max())
     number, start = list(ranks.index).index(site) + 1, float(path.mean("stable_rank_in").iloc[0])
-    return Bottleneck(site, number, len(ranks), float(ranks[site]), most, start)
+    return Bottleneck(site, number, len(ranks), float(ranks[site]), max_rank, start)
 
 
 def _module_calls(network: nn.Module, few: Any, call: Call | None) -> list[ModuleCall]:
@@ -194,7 +194,7 @@ def _module_calls(network: nn.Module, few: Any, call: Call | None) -> list[Modul
             torch.random.fork_rng(forked),  # the measurement begins as if nothing had been drawn
             evaluating(network),
             torch.no_grad(),
-            traced(network, _FEW) as calls,
+            traced(network, _TRACE_SAMPLES) as calls,
         ):
             run(network, few, device, call)
     except FathometerError:
@@ -232,7 +232,7 @@ def _first_samples(data: Any, batch_size: int | None, seed: int) -> tuple[Any, A
         first = next(items, None)
     if first is None:
         raise InputError("expected samples to measure, got none", parameter="data")
-    few = next(pieces([first], _FEW, _FEW, tokens=False)).value
+    few = next(pieces([first], _TRACE_SAMPLES, _TRACE_SAMPLES, tokens=False)).value
     return few, chain([first], items) if once else data
 
 

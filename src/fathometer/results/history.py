@@ -32,7 +32,7 @@ METRICS = ("step", "name", "value")
 SCHEMA = "fathometer.history"
 VERSION = 1
 
-_SHOWN = 60  # sites in a notebook
+_MAX_SHOWN = 60  # sites in a notebook
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ class History:
         change = self.change(gauge)
         rows = [
             f"<tr><td>{escape(str(site))}</td><td>{first:.3f}</td><td>{last:.3f}</td><td>{by:+.3f}</td></tr>"
-            for site, first, last, by in change.head(_SHOWN).itertuples()
+            for site, first, last, by in change.head(_MAX_SHOWN).itertuples()
         ]
-        more = "" if len(change) <= _SHOWN else f"<p>and {len(change) - _SHOWN} more sites</p>"
+        more = "" if len(change) <= _MAX_SHOWN else f"<p>and {len(change) - _MAX_SHOWN} more sites</p>"
         heads = ("site", f"{gauge}, step {self.steps[0]}", f"step {self.steps[-1]}", "change")
         return (
             f"<p>{escape(repr(self))}</p><table><thead><tr>"

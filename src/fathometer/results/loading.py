@@ -17,7 +17,7 @@ from fathometer.results.store import Place, Store, local_copy
 SWEEP = "sweep.json"
 """The file by which a folder of Leaky ResNets is known."""
 
-_NAMED = 5  # skipped files that a warning names
+_MAX_NAMED = 5  # skipped files that a warning names
 
 
 def load(path: Place) -> Any:
@@ -108,8 +108,8 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
 
 def _listed(skipped: dict[str, str]) -> str:
     """Return the skipped files with their reasons, as the end of a message."""
-    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_NAMED]]
-    more = [f"and {len(skipped) - _NAMED} more"] if len(skipped) > _NAMED else []
+    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_MAX_NAMED]]
+    more = [f"and {len(skipped) - _MAX_NAMED} more"] if len(skipped) > _MAX_NAMED else []
     return f": {'; '.join([*named, *more])}" if skipped else ""
 
 
