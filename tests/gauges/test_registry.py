@@ -103,7 +103,9 @@ def test_gauges_are_chosen_by_name_set_and_function() -> None:
     assert list(choose_gauges([in_place, "all"])) == ["in_place", *GAUGES]
     assert list(choose_gauges("standard,affinity_sample")) == [*standard, "affinity_sample"]
     assert next(iter(choose_gauges(["cka", "all"]))) == "cka"
-    assert list(choose_gauges([GAUGES["cka"], cka, "cka"])) == ["cka"]
+    assert list(choose_gauges([GAUGES["cka"], cka, "cka", pickle.loads(pickle.dumps(GAUGES["cka"]))])) == [
+        "cka"
+    ]
     with pytest.raises(InputError, match="two are called 'in_place'"):
         choose_gauges([in_place, in_place])
     with pytest.raises(InputError, match=r"gauges: unknown gauge 'standart'; did you mean standard\?"):

@@ -132,7 +132,7 @@ def _own(choice: Gauge | GaugeFunction) -> Gauge:
             f"expected names or functions of x and y, got {type(choice).__name__}", parameter="gauges"
         )
     for known in GAUGES.values():
-        if choice is known or choice is known.function:
+        if choice is known or getattr(choice, "function", choice) is known.function:
             return known
     gauge = choice if isinstance(choice, Gauge) else Gauge.from_function(choice)
     home = str(getattr(choice, "__module__", ""))
