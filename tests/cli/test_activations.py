@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -26,7 +27,10 @@ def test_atlas_prints_a_table_and_writes_a_picture_and_a_csv(command: Command, t
 def test_figure_2(mode: str, suffix: str, command: Command) -> None:
     assert command("activations", mode, "--samples", "50", "--out", f"figure{suffix}")[0] == 0
     assert Path(f"figure{suffix}").read_bytes()[:4] in (b"\x89PNG", b"%PDF")
-    assert pd.read_csv("figure.csv")["score"].between(0, 1).all()
+    table = pd.read_csv("figure.csv")
+    assert table["score"].between(0, 1).all()
+    rows = json.loads(command("activations", mode, "--samples", "50", "--json")[1])
+    assert [row["score"] for row in rows] == pytest.approx(table["score"].to_list())
 
 
 def test_a_file_is_replaced_only_with_force(command: Command, tmp_path: Path) -> None:

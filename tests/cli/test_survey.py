@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from io import StringIO
@@ -42,6 +43,8 @@ def test_a_survey_from_plan_to_status(survey: Command, tmp_path: Path) -> None:
     assert "results: 1 measured, 0 kept, 1 failed; --retry-failed" in out
     code, out, _ = survey("status", "plan.toml", "--out", "results")
     assert (code, row(out, "Tiny") == [2, 1, 0, 1, 0]) == (0, True)
+    _, text, _ = survey("status", "plan.toml", "--out", "results", "--json")
+    assert [task["state"] for task in json.loads(text)] == ["finished", "failed"]
     assert re.search(rf"{reason}.*\)\n  tests\.survey\.nets:bad · none · noise\n--retry-failed tries", out)
     small, bad = tasks_of(plan("small", "bad"))
     with Store("results").claimed(bad):  # as another process would
