@@ -54,7 +54,7 @@ class _Shared:
 @opt.with_options(*opt.fields_of(_Shared))
 def atlas(
     names: NamesArgument = None,
-    interval: Annotated[str, opt.option("LOW:HIGH", "Interval over which the means slide.")] = "-20:20",
+    interval: Annotated[str, opt.option("LOW:HIGH", "Interval of the means of the inputs.")] = "-20:20",
     means: Annotated[int, opt.option("N", "Number of means.")] = 20,
     stds: Annotated[
         str | None, opt.option("NUMBERS", "Standard deviations, with commas. Default: the paper's.")

@@ -52,10 +52,11 @@ def networks(
     linkage: opt.LinkageOption = "average",
     clusters: Annotated[
         int | None,
-        opt.option("N", "Cut the tree into so many clusters. Default: as many as families.", min=1),
+        opt.option("N", "Number of clusters to cut the tree into. Default: as many as families.", min=1),
     ] = None,
     draws: Annotated[
-        int, opt.option("N", "Resample the batches so many times and count which clusters return.", min=0)
+        int,
+        opt.option("N", "Number of times to resample the batches, to count which clusters return.", min=0),
     ] = 0,
     families: opt.FamiliesOption = None,
     family: opt.FamilyOption = None,

@@ -85,7 +85,7 @@ def measure(
         sounding = finished or _measured(out, loaded, chosen, options["batch_size"], force)
     console = print_result(sounding_json(sounding), sounding_view(sounding, sounding.gauges[0]), as_json)
     if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
-        console.say("a sample is the mean over a text; with --reduction tokens each token is one")
+        console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
         console.say(skipped_line(loaded.data.skipped))
     console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}")

@@ -182,7 +182,7 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     few = int(((samples < 32) | (8 * samples < width)).sum())
     if few:
         lines.append(
-            f"{few} of these sites have few samples for their width; more would give steadier values"
+            f"{few} of these sites have few samples for their width; use more samples for stable values"
         )
     return Group(TableView(frame.rename_axis("site"), title, caption, optional=others), *map(Text, lines))
 
