@@ -16,6 +16,7 @@ from fathometer.report import (
     leaky_path_table,
     matrix_table,
     predictor_table,
+    residual_path_table,
     signature_table,
     year_table,
 )
@@ -108,3 +109,18 @@ def test_a_path_has_the_measures_of_points_and_layers() -> None:
     assert_allclose(table["p"][:-1], run.measures.layers["p"])
     assert_allclose(table["hamiltonian"][:-1], run.measures.layers["hamiltonian"])
     assert np.isnan(table["hamiltonian"].iloc[-1])
+
+
+def test_a_residual_path_begins_with_its_input() -> None:
+    ranks = {"stable_rank": np.array([4.0, 3.0, 2.0]), "stable_rank_in": np.array([5.0, 4.0, 3.0])}
+    path = network("a", 3, speed=np.array([1.0, 2.0, 3.0]), **ranks)
+    table = residual_path_table([path, network("b", 3, **ranks)])
+    assert table.groupby(["number", "gauge"]).size().to_dict() == {
+        (0, "speed"): 3,
+        (0, "stable_rank"): 4,
+        (1, "stable_rank"): 4,
+    }
+    first = table[(table["number"] == 0) & (table["gauge"] == "stable_rank")]
+    assert first["mean"].to_list() == [5, 4, 3, 2]
+    assert first["order"].to_list() == [0, 1, 2, 3]
+    assert_allclose(first["depth"], [0, 1 / 3, 2 / 3, 1])

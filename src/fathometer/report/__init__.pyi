@@ -62,5 +62,6 @@ from .tables import branch_table as branch_table
 from .tables import matrix_table as matrix_table
 from .tables import predictor_table as predictor_table
 from .tables import relative_depth as relative_depth
+from .tables import residual_path_table as residual_path_table
 from .tables import signature_table as signature_table
 from .tables import year_table as year_table
