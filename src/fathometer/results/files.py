@@ -22,7 +22,7 @@ from fathometer.errors import FathometerError, InputError
 
 STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
 _DIGITS = 12  # of the random part of a temporary name, so that two writers have two files
-PROBE = 4096  # bytes
+PROBE = 4096  # bytes that are written to see whether there is space
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
 _HALF = r"\ud"  # how half a character begins in JSON; a whole one may, too
 _LOCK_TIMEOUT = 0.05  # seconds; another process may hold a lock for a moment, only to test it

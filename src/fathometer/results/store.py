@@ -21,6 +21,7 @@ from fathometer.results.files import (
     is_locked,
     leftovers,
     locked,
+    remove_leftovers,
     try_writing,
 )
 
@@ -110,7 +111,9 @@ class Store:
             self.remove(name)
         else:
             self._make_folder(name)
-            try_writing(self.local / name)
+            path = self.local / name
+            remove_leftovers(path.parent, path)
+            try_writing(path)
 
     def move(self, name: str, to: str) -> None:
         """Rename a file, if it exists."""
