@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import ot
 import pytest
@@ -90,13 +88,13 @@ def test_a_batch_also_with_a_constant_item_is_its_items(
 
 def test_impossible_maps_are_refused() -> None:
     x = correlated(9, 3)
-    fine: Any = moments(x)
+    fine = moments(x)
     for source, target, message in (
         (fine, moments(correlated(9, 4)), r"one space, got means of shape \[3\] and \[4\]"),
         (x, fine, r"expected moments\(x\), moments\(y\), got ndarray"),
         (moments(np.ones((9, 3))), fine, "expected a source that varies"),
     ):
         with pytest.raises(InputError, match=message):
-            affine_map(source, target)
+            affine_map(source, target)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected 3 features"):
         affine_map(fine, fine)(x[:, :2])
