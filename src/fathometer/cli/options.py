@@ -31,7 +31,7 @@ _HELP = {
 
 def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     """Return an app for one command, or for several with a summary."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "no_args_is_help": summary is not None,
         "add_completion": False,
         "rich_markup_mode": "markdown",  # paragraphs fill the width of the terminal

@@ -61,7 +61,7 @@ class TableView:
             columns = [column for column in columns if column.heading != left_out]
             caption = f"{self.caption}; a wider terminal shows more"
         is_matrix = list(self.frame.columns) == list(self.frame.index)
-        if is_matrix and names.width + sum(column.least_width for column in columns) > room:
+        if is_matrix and names.width + sum(column.min_width for column in columns) > room:
             names.cells = [Text(f"{place} {name}") for place, name in enumerate(names.cells, 1)]
             columns = [_Column(str(place), column.cells) for place, column in enumerate(columns, 1)]
         parts = _split(columns, room - min(names.width, _NAME + _BORDER))
@@ -71,7 +71,7 @@ class TableView:
                 caption=Text(caption) if caption and number == len(parts) - 1 else None,
                 show_lines=self.show_lines,
             )
-            left = room - sum(column.least_width for column in part)
+            left = room - sum(column.min_width for column in part)
             view.add_column(
                 Text(names.heading), overflow="fold", width=max(1, min(names.width, left) - _BORDER)
             )
@@ -80,7 +80,7 @@ class TableView:
                     Text(column.heading),
                     justify="right" if column.are_numbers else "left",
                     overflow="fold",
-                    min_width=column.least_width - _BORDER,
+                    min_width=column.min_width - _BORDER,
                 )
             for row in zip(names.cells, *(column.cells for column in part), strict=True):
                 view.add_row(*row)
@@ -97,7 +97,7 @@ class _Column:
         return max(map(cell_len, [self.heading, *self._lines()])) + _BORDER
 
     @property
-    def least_width(self) -> int:
+    def min_width(self) -> int:
         """The width of a column whose heading and text break at spaces; numbers do not."""
         words = (
             self._lines() if self.are_numbers else [word for line in self._lines() for word in line.split()]
@@ -119,11 +119,11 @@ def _split(columns: Sequence[_Column], room: int) -> list[list[_Column]]:
         parts: list[list[_Column]] = [[]]
         left = limit
         for column in columns:
-            if parts[-1] and column.least_width > left:
+            if parts[-1] and column.min_width > left:
                 parts.append([])
                 left = limit
             parts[-1].append(column)
-            left -= column.least_width
+            left -= column.min_width
         return parts
 
     parts = greedy(room)
