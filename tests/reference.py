@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import ot
 import scipy.linalg
 from sklearn.covariance import LedoitWolf
 
@@ -37,6 +36,8 @@ def dense_map(sigma_x: Matrix, sigma_y: Matrix) -> Matrix:
 
 def dense_w2(x: Matrix, y: Matrix) -> float:
     """POT's exact W₂ between two samples with uniform weights."""
+    import ot  # the only part that needs POT
+
     cost = ot.dist(x, y)
     uniform = np.full(len(x), 1 / len(x))
     return float(np.sqrt(ot.emd2(uniform, uniform, cost, numItermax=10_000_000)))
