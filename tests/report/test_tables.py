@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,7 +114,10 @@ def test_a_path_has_the_measures_of_points_and_layers() -> None:
 
 
 def test_a_residual_path_begins_with_its_input() -> None:
-    ranks = {"stable_rank": np.array([4.0, 3.0, 2.0]), "stable_rank_in": np.array([5.0, 4.0, 3.0])}
+    ranks: dict[str, Any] = {
+        "stable_rank": np.array([4.0, 3.0, 2.0]),
+        "stable_rank_in": np.array([5.0, 4.0, 3.0]),
+    }
     path = network("a", 3, speed=np.array([1.0, 2.0, 3.0]), **ranks)
     table = residual_path_table([path, network("b", 3, **ranks)])
     assert table.groupby(["number", "gauge"]).size().to_dict() == {
