@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.gauge import places_alike, prepare
+from fathometer.gauges.gauge import indices_of_equal, prepare
 from fathometer.gauges.scoring import Pair, score_groups
 from fathometer.transport.arrays import Array
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
@@ -149,7 +149,7 @@ def affinity_scores(
         1.0
     """
     checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
-    places = places_alike((x.values.shape, x.values.device, y.epsilon) for x, y in checked)
+    places = indices_of_equal((x.values.shape, x.values.device, y.epsilon) for x, y in checked)
     groups = []
     for alike in places:
         x, y = (torch.stack([checked[place][side].values for place in alike]) for side in (0, 1))

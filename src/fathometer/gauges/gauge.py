@@ -149,14 +149,14 @@ def values_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"": value}
 
 
-def places_alike(kinds: Iterable[Hashable]) -> list[list[int]]:
-    """Return the places of equal entries together.
+def indices_of_equal(kinds: Iterable[Hashable]) -> list[list[int]]:
+    """Group the indices of equal entries.
 
     Example:
-        >>> places_alike(["narrow", "wide", "narrow"])
+        >>> indices_of_equal(["narrow", "wide", "narrow"])
         [[0, 2], [1]]
     """
     found: dict[Hashable, list[int]] = {}
-    for place, kind in enumerate(kinds):
-        found.setdefault(kind, []).append(place)
+    for index, kind in enumerate(kinds):
+        found.setdefault(kind, []).append(index)
     return list(found.values())

@@ -29,7 +29,7 @@ from fathometer.gauges.gauge import (
     Range,
     Samples,
     column_name,
-    places_alike,
+    indices_of_equal,
     prepare,
     values_of,
 )
@@ -241,7 +241,7 @@ def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, f
     """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
     resolutions = [getattr(pair, "resolution", None) for pair in every]
-    alike = places_alike(
+    alike = indices_of_equal(
         (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, resolutions, strict=True)
     )
     columns: dict[str, dict[str, Tensor]] = {gauge.name: {} for gauge in gauges.values()}
