@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import fsspec
@@ -22,21 +21,6 @@ def sounding() -> fathometer.Sounding:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     return fathometer.measure(net, torch.randn(32, 4), samples=32, gauges="affinity", name="net")
-
-
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
-    """A bucket of an S3 server on this machine."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
-    server.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*server.get_host_and_port()))
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        name = f"s3://b{uuid.uuid4().hex[:8]}"
-        fsspec.filesystem("s3").mkdir(name)
-        yield name
-    server.stop()
 
 
 S3 = pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
 import torch
 from torch import nn
 
@@ -87,6 +88,7 @@ def test_timm(full: bool, row: Row) -> None:
     _check({name: lambda name=name: build(name) for name in names}, row)  # type: ignore[misc]
 
 
+@pytest.mark.filterwarnings("ignore")  # of torch, about how a network is written
 def test_transformers(full: bool, row: Row) -> None:
     transformers = import_optional("transformers", extra="language", purpose="this test")
 

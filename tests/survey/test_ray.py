@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,20 +50,14 @@ class Two(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, bucket: str) -> Iterator[Two]:
     """Two nodes on this machine, one CPU each, the second with a GPU by name; and an object store."""
-    moto = pytest.importorskip("moto.server")
     from ray.cluster_utils import Cluster
 
-    server = moto.ThreadedMotoServer(port=0)
-    server.start()
     mark = tmp_path_factory.mktemp("deadly") / "mark"
     kept = dict(os.environ)
     os.environ.update(
         PYTHONPATH=os.pathsep.join([str(ROOT), kept.get("PYTHONPATH", "")]),
-        AWS_ENDPOINT_URL="http://{}:{}".format(*server.get_host_and_port()),
-        AWS_ACCESS_KEY_ID="test",
-        AWS_SECRET_ACCESS_KEY="test",
         DEADLY=str(mark),
         RAY_USAGE_STATS_ENABLED="0",
         LOG=str(mark.with_name("log")),
@@ -72,16 +65,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     )
     nodes: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0})
     nodes.add_node(num_cpus=1, num_gpus=1)
-    import fsspec
-
-    bucket = f"s3://b{uuid.uuid4().hex[:8]}"
-    fsspec.filesystem("s3").mkdir(bucket)
     try:
         yield Two(nodes.address, mark, nodes, bucket)
     finally:
         ray.shutdown()
         nodes.shutdown()
-        server.stop()
         os.environ.clear()
         os.environ.update(kept)
 
