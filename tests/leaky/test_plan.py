@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from fathometer.errors import InputError
-from fathometer.leaky import Phase, Recipe, Teacher, grid
+from fathometer.leaky import LeakyResNet, Phase, Recipe, Teacher, grid
 from tests.leaky.networks import SMALL
 
 
@@ -17,7 +19,7 @@ from tests.leaky.networks import SMALL
         ({"width": 8.5}, "width: expected a whole number from 1, got 8.5"),
         ({"effective_depth": -1.0}, "effective_depth: expected a finite number from 0, got -1.0"),
         ({"decay": 0.0}, "decay: expected a finite number > 0, got 0"),
-        ({"irregularity": float("nan")}, r"a in \[0, 1\), got nan"),
+        ({"irregularity": float("nan")}, r"irregularity: expected a number in \[0, 1\), got nan"),
         ({"maps": "free"}, "maps: expected one of learned, fixed, identity, got 'free'"),
         ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
         ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
@@ -44,14 +46,28 @@ def test_sequences_are_kept_as_tuples() -> None:
     assert Recipe([Phase()]) == Recipe((Phase(),))  # type: ignore[arg-type]
 
 
+def test_numpy_numbers_are_taken_and_can_be_written() -> None:
+    changes = {name: np.float32(0.5) for name in ("effective_depth", "decay", "irregularity")}
+    design = replace(SMALL, **changes)  # type: ignore[arg-type]
+    assert design == replace(SMALL, effective_depth=0.5, decay=0.5, irregularity=0.5)
+    recipe = Recipe((Phase(learning_rate=np.float32(0.5)),), np.float32(0.5))  # type: ignore[arg-type]
+    json.dumps([asdict(design), asdict(recipe)])
+    designs = grid(SMALL, effective_depth=np.arange(1, 4), seeds=np.int64(2))  # type: ignore[arg-type]
+    assert designs == grid(SMALL, effective_depth=[1, 2, 3], seeds=2)
+    net = LeakyResNet(3, 2, width=4, effective_depth=np.float32(2), steps=np.int64(5))  # type: ignore[arg-type]
+    twin = LeakyResNet(3, 2, width=4, effective_depth=2.0, steps=5)
+    assert net.effective_depth == 2.0
+    assert all(torch.equal(value, twin.state_dict()[name]) for name, value in net.state_dict().items())
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
         (Phase, {"epochs": 10.5}, "epochs: expected a whole number from 1, got 10.5"),
         (Phase, {"method": "newton"}, "method"),
         (Phase, {"learning_rate": 0.0}, "learning_rate: expected a finite number > 0, got 0"),
-        (Phase, {"by_depth": "no"}, "by_depth: expected True or False, got 'no'"),
-        (Recipe, {"phases": ["adam"]}, "expected phases"),
+        (Recipe, {"phases": ["adam"]}, r"phases: expected at least one Phase, got \['adam'\]"),
+        (Recipe, {"tolerance": -1.0}, "tolerance: expected a finite number from 0, got -1.0"),
         (Recipe, {"precision": "half"}, "precision: expected one of float32, float64, got 'half'"),
     ],
 )

@@ -18,7 +18,7 @@ from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.energy import hamiltonian, require_depth
 from fathometer.leaky.model import Nonlinearity, next_layer, nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import custom_steps, equidistant, places
+from fathometer.leaky.steps import as_steps, places
 
 DIVERGED = 1e12  # times the size of the start: H, of fourth order, has no digits left
 MAX_EVALUATIONS = 200_000
@@ -85,7 +85,7 @@ def flow(
         >>> found.path.representations.shape, found.drift < 1e-8
         (torch.Size([6, 4, 6]), True)
     """
-    function, rho = nonlinearity(sigma), _steps(steps)
+    function, rho = nonlinearity(sigma), as_steps(steps)
     depth, start = require_depth(effective_depth), torch.stack(_start(a, b))
     size = start.norm().item() / math.sqrt(start.numel()) or 1.0
     count = 0
@@ -161,7 +161,7 @@ def solved_path(
         >>> criticality(solved_path(a, b / 10, 1.0, 20)).max().item() < 1e-12
         True
     """
-    function, rho, depth = nonlinearity(sigma), _steps(steps), require_depth(effective_depth)
+    function, rho, depth = nonlinearity(sigma), as_steps(steps), require_depth(effective_depth)
     a, b = _start(a, b)
     representations, momenta, weights = [a], [b], []
     for step in rho.tolist():
@@ -185,10 +185,6 @@ def solved_path(
     return RepresentationPath(
         torch.stack(representations), rho, depth, function, torch.stack(momenta), torch.stack(weights)
     )
-
-
-def _steps(steps: Tensor | int) -> Tensor:
-    return equidistant(steps) if isinstance(steps, int) else custom_steps(steps)
 
 
 def _start(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

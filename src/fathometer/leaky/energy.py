@@ -90,8 +90,7 @@ def gamma_of(images: Tensor, gamma0: float = GAMMA) -> Tensor:
         >>> gamma_of(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 0.5).item()
         4.5
     """
-    check_positive("gamma0", gamma0)
-    return gamma0 * largest_eigenvalue(smaller_gram(images))
+    return check_positive("gamma0", gamma0) * largest_eigenvalue(smaller_gram(images))
 
 
 def hamiltonian(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: float) -> Tensor:

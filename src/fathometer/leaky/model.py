@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError, check_whole
-from fathometer.leaky.steps import check_choice, check_positive, custom_steps, equidistant, warn_of_long_steps
+from fathometer.leaky.steps import as_steps, check_choice, check_positive, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
@@ -131,10 +131,10 @@ class LeakyResNet(nn.Module):
     ) -> None:
         super().__init__()
         check_shape(inputs, outputs, width, effective_depth, maps)
-        rho = equidistant(steps) if isinstance(steps, int) else custom_steps(steps)
+        effective_depth, rho = float(effective_depth), as_steps(steps)
         if warn:
             warn_of_long_steps(rho, effective_depth)
-        self.effective_depth, self.sigma, self.maps = float(effective_depth), nonlinearity(sigma), maps
+        self.effective_depth, self.sigma, self.maps = effective_depth, nonlinearity(sigma), maps
         generator = stream(seed, "weights")
 
         def normal(*shape: int) -> Tensor:

@@ -81,7 +81,7 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
         y: outputs, `[samples, outputs]`.
         decay: λ.
     """
-    check_positive("decay", decay)
+    decay = check_positive("decay", decay)
     weights, input_map, output_map = (
         t.detach().double() for t in (net.weights, net.input_map, net.output_map)
     )
@@ -104,7 +104,7 @@ def path_through(
     sigma: str = "relu",
 ) -> RepresentationPath:
     """Make a path through any two or more representations, `[points, width, samples]`."""
-    check_positive("effective_depth", effective_depth, or_zero=True)
+    effective_depth = check_positive("effective_depth", effective_depth, or_zero=True)
     if representations.ndim != 3 or len(representations) < 2:
         raise InputError(
             f"expected [points, width, samples] with two points or more, got {list(representations.shape)}",
@@ -118,7 +118,7 @@ def path_through(
     return RepresentationPath(
         representations.detach().double(),
         rho.to(representations.device),
-        float(effective_depth),
+        effective_depth,
         nonlinearity(sigma),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 
 from fathometer.errors import InputError, check_whole, did_you_mean
@@ -57,10 +58,13 @@ class Design:
     def __post_init__(self) -> None:
         for name, minimum in (("layers", 1), ("width", 1), ("seed", 0), ("samples", 2), ("test_samples", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), minimum))
-        check_positive("decay", self.decay)
+        depth = check_positive("effective_depth", self.effective_depth, or_zero=True)
+        object.__setattr__(self, "effective_depth", depth)
+        object.__setattr__(self, "decay", check_positive("decay", self.decay))
         check_choice("scheme", self.scheme, Scheme)
         nonlinearity(self.sigma)
-        irregular(self.layers, self.irregularity)
+        irregular(self.layers, self.irregularity)  # refuses a bad one
+        object.__setattr__(self, "irregularity", float(self.irregularity))
         if self.teacher is None:
             self.check_fits(1, 1)
         elif isinstance(self.teacher, Teacher):
@@ -138,10 +142,7 @@ class Phase:
     def __post_init__(self) -> None:
         check_choice("method", self.method, Method)
         object.__setattr__(self, "epochs", check_whole("epochs", self.epochs, 1))
-        check_positive("learning_rate", self.learning_rate)
-        for name in ("by_depth", "decreasing"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise InputError(f"expected True or False, got {value!r}", parameter=name)
+        object.__setattr__(self, "learning_rate", check_positive("learning_rate", self.learning_rate))
 
     def rate(self, design: Design) -> float:
         """Compute the learning rate of a network."""
@@ -164,9 +165,10 @@ class Recipe:
 
     def __post_init__(self) -> None:
         phases = tuple(self.phases) if isinstance(self.phases, Sequence) else ()
-        if not phases or not all(isinstance(phase, Phase) for phase in phases) or not self.tolerance >= 0:
-            raise InputError(f"a recipe: expected phases and a tolerance from 0, got {self}")
+        if not phases or not all(isinstance(phase, Phase) for phase in phases):
+            raise InputError(f"expected at least one Phase, got {self.phases!r}", parameter="phases")
         object.__setattr__(self, "phases", phases)
+        object.__setattr__(self, "tolerance", check_positive("tolerance", self.tolerance, or_zero=True))
         check_choice("precision", self.precision, Precision)
 
     @property
@@ -227,7 +229,7 @@ def grid(design: Design, *, seeds: int | Sequence[int] = (0,), **choices: Iterab
     known = {each.name for each in fields(Design)} - {"seed"} | {"rank"}
     if unknown := sorted(set(choices) - known):
         raise InputError(f"grid: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
-    numbers = range(check_whole("seeds", seeds, 1)) if isinstance(seeds, int) else seeds
+    numbers = range(check_whole("seeds", seeds, 1)) if isinstance(seeds, int | np.integer) else seeds
     for name, values in (*choices.items(), ("seeds", numbers)):
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise InputError(f"expected several values, as [{values!r}], got {values!r}", parameter=name)

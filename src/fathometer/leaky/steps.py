@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,10 +46,11 @@ def irregular(layers: int, a: float = 0.5) -> Tensor:
         [0.25, 0.3, 0.25, 0.2]
     """
     layers = check_whole("layers", layers, 1)
-    if isinstance(a, bool) or not isinstance(a, int | float) or not 0 <= a < 1:
-        raise InputError(f"irregular steps: expected a in [0, 1), got {a!r}")
+    number = _as_float(a)
+    if not 0 <= number < 1:
+        raise InputError(f"expected a number in [0, 1), got {a!r}", parameter="irregularity")
     place = torch.arange(1, layers + 1, dtype=torch.float64) / layers
-    steps = (1 + a * (0.25 - (place - 0.5).abs())) / layers
+    steps = (1 + number * (0.25 - (place - 0.5).abs())) / layers
     return steps / steps.sum()
 
 
@@ -61,13 +64,29 @@ def custom_steps(steps: Sequence[float] | Tensor) -> Tensor:
     try:
         found = torch.as_tensor(steps, dtype=torch.float64, device="cpu").detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"steps: expected positive numbers, one for each layer, got {steps!r}") from error
+        raise InputError(
+            f"expected positive numbers, one for each layer, got {steps!r}", parameter="steps"
+        ) from error
     if found.ndim != 1 or not len(found) or not bool((found > 0).all()):
-        raise InputError(f"steps: expected positive numbers, one for each layer, got {found.tolist()}")
+        raise InputError(
+            f"expected positive numbers, one for each layer, got {found.tolist()}", parameter="steps"
+        )
     total = found.sum().item()
     if not abs(total - 1) <= 1e-6:
-        raise InputError(f"steps: expected the sum 1, got {total:.6g}; divide by it")
+        raise InputError(f"expected the sum 1, got {total:.6g}; divide by it", parameter="steps")
     return found if abs(total - 1) <= _ROUNDING else found / total
+
+
+def as_steps(steps: Sequence[float] | Tensor | int) -> Tensor:
+    """Take your own steps, or a number of equidistant ones.
+
+    Example:
+        >>> as_steps(2).tolist(), as_steps([0.2, 0.8]).tolist()
+        ([0.5, 0.5], [0.2, 0.8])
+    """
+    if isinstance(steps, int | np.integer):
+        return equidistant(check_whole("steps", steps, 1))
+    return custom_steps(steps)
 
 
 def rebalanced(steps: Tensor, moves: Tensor, damping: float = DAMPING) -> Tensor:
@@ -107,12 +126,18 @@ def warn_of_long_steps(steps: Tensor, effective_depth: float) -> None:
         )
 
 
-def check_positive(parameter: str, value: object, *, or_zero: bool = False) -> None:
-    """Refuse anything but a finite number > 0, or from 0 on."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+def check_positive(parameter: str, value: object, *, or_zero: bool = False) -> float:
+    """Return a finite number > 0, or from 0 on, as a `float`, also from NumPy's numbers; refuse others."""
+    number = _as_float(value)
     if not (0 < number < math.inf or (or_zero and number == 0)):
         expected = "from 0" if or_zero else "> 0"
         raise InputError(f"expected a finite number {expected}, got {value!r}", parameter=parameter)
+    return number
+
+
+def _as_float(value: object) -> float:
+    """Return a number of Python or NumPy as a `float`, and NaN for anything else."""
+    return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
 
 
 def check_choice(parameter: str, value: object, choices: object) -> None:

@@ -167,7 +167,7 @@ def theorem_4(path: RepresentationPath, gamma0: float = GAMMA, gamma: float | No
         gamma: one γ > 0 for all p instead, as the theorem has it.
     """
     if gamma is not None:
-        check_positive("gamma", gamma)
+        gamma = check_positive("gamma", gamma)
     terms, (momenta, _) = _terms(path, gamma0, gamma), path.require_momenta()
     depth, cost = path.effective_depth, terms.cost
     energy = in_dimensions(hamiltonians(path).staggered, depth)[terms.kept]

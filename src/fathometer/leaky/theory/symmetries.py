@@ -45,9 +45,9 @@ def integration_range(path: RepresentationPath, stretch: float = 3.0) -> list[St
         path: a path with weights; both networks start at its A_0.
         stretch: c, finite and > 0.
     """
-    check_positive("stretch", stretch)
+    c = check_positive("stretch", stretch)
     _, weights = path.require_momenta()
-    rho, depth, start, c = path.steps, path.effective_depth, path.representations[0], stretch
+    rho, depth, start = path.steps, path.effective_depth, path.representations[0]
     few = start[:, :FLOW_SAMPLES]
     norm, stretched_norm = _norm(weights, rho) / c, _norm(weights / c, rho * c)
     claim = "W'_q = W_{q/c}/c and L̃' = L̃/c on [0, c]: the activations are the same"
