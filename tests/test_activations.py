@@ -54,6 +54,13 @@ def test_polynomials_are_those_of_the_paper() -> None:
     assert affinity_score(x, x**2, covariance="sample").coupling == "assignment"
 
 
+def test_a_plain_number_as_ridge_is_relative() -> None:
+    settings = AtlasSettings(means=2, stds=(1.0,), samples=20, features=2, ridge=1e-6)  # type: ignore[arg-type]
+    records = activation_atlas(["ReLU"], settings).records()
+    assert set(records["ridge"]) == {1e-6}
+    assert records["ridge_relative"].all()
+
+
 def test_the_range_decides_how_affine_relu_is() -> None:
     table = range_scores(["relu", "ReLU"], ranges=[(-1, 1), (-8, 8), (0, 1), (-0.1, 1)])
     assert set(table["activation"]) == {"ReLU"}
@@ -69,7 +76,7 @@ def test_the_range_decides_how_affine_relu_is() -> None:
         (partial(activation, "Rellu"), "did you mean ReLU"),
         (partial(activation, "GLU"), "expected an activation .* got torch.nn.GLU: its output has another"),
         (partial(activation, "MultiheadAttention"), "expected an activation that needs no arguments"),
-        (partial(polynomial_scores, [0]), "degrees"),
+        *((partial(polynomial_scores, wrong), "degrees: expected") for wrong in ([0], [2.5], [], 5)),
         (partial(range_scores, ["ReLU"], ranges=[(1, 0)]), "low < high, got 1:0"),
         (partial(range_scores, ["ReLU"], ranges=[]), "ranges"),
         (partial(range_scores, []), "one or more names of activations"),

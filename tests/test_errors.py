@@ -13,7 +13,7 @@ import torch
 
 import fathometer
 from fathometer import FathometerError, InputError
-from fathometer.errors import MissingExtraError, check_device, check_whole, did_you_mean
+from fathometer.errors import MissingExtraError, check_device, check_positive, check_whole, did_you_mean
 
 
 def all_errors() -> list[type[FathometerError]]:
@@ -45,6 +45,17 @@ def test_whole_numbers_of_every_library_are_accepted_and_nothing_else() -> None:
     for other in (1, True, 64.0, "64", None, np.float64(64), np.inf):
         with pytest.raises(InputError, match="samples: expected a whole number from 2"):
             check_whole("samples", other, minimum=2)
+
+
+def test_positive_numbers_of_every_library_are_accepted_and_nothing_else() -> None:
+    for value in (2, 2.0, np.float32(2), np.int64(2)):
+        number = check_positive("gamma", value)
+        assert type(number) is float
+        assert number == 2
+    assert check_positive("depth", np.float32(0), or_zero=True) == 0
+    for other in (0, -1, True, np.inf, np.nan, np.float32(np.nan), "2", None, 2j):
+        with pytest.raises(InputError, match="gamma: expected a finite number > 0"):
+            check_positive("gamma", other)
 
 
 def test_similar_names_are_suggested() -> None:

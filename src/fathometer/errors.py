@@ -5,9 +5,12 @@ Every message says what was expected, what was given, and what to do. Nothing he
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Real
+from typing import get_args
 
 
 class FathometerError(Exception):
@@ -105,6 +108,32 @@ def check_whole(parameter: str, value: object, minimum: int = 0, *, maximum: int
         pass
     limit = f" to {maximum}" if maximum < 2**63 - 1 else ""
     raise InputError(f"expected a whole number from {minimum}{limit}, got {value!r}", parameter=parameter)
+
+
+def check_positive(parameter: str, value: object, *, or_zero: bool = False) -> float:
+    """Return a finite number > 0, or from 0, as a `float`, also from NumPy's numbers; refuse anything else.
+
+    Example:
+        >>> check_positive("gamma", 0.5)
+        0.5
+    """
+    number = as_float(value)
+    if 0 < number < math.inf or (or_zero and number == 0):
+        return number
+    expected = "from 0" if or_zero else "> 0"
+    raise InputError(f"expected a finite number {expected}, got {value!r}", parameter=parameter)
+
+
+def as_float(value: object) -> float:
+    """Return a number of Python or NumPy as a `float`, and NaN for anything else, also True."""
+    return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
+
+
+def check_choice(parameter: str, value: object, choices: object) -> None:
+    """Refuse a value that is not one of a `Literal`."""
+    known = get_args(choices)
+    if value not in known:
+        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=parameter)
 
 
 def check_device(device: object, parameter: str = "device") -> str:

@@ -224,7 +224,7 @@ def test_a_pair_knows_the_resolution_of_the_network(dtype: torch.dtype) -> None:
             dense(torch.randn(3, 4, dtype=dtype))
             images(torch.randn(3, 4, 2, 2, dtype=dtype))
         (pair,), (mean,) = record.pairs.values(), pooled.pairs.values()
-        assert pair.resolution == (eps, eps)
+        assert pair.resolution == pair._replace(x=pair.x + 1).resolution == (eps, eps)
         assert mean.resolution == (max(eps / 2, torch.finfo(mean.y.dtype).eps),) * 2  # of 2 × 2 positions
 
 
@@ -317,6 +317,10 @@ class FullyShardedDataParallel(nn.Module):
         (F.relu, {}, r"expected a torch\.nn\.Module, got function"),
         (nn.ReLU(), {"activations": [3]}, "the class itself"),
         (nn.ReLU(), {"reduction": Reduction(sample_axis=3)}, "another sample_axis"),
+        (nn.ReLU(), {"sites": nn.ReLU()}, "sites: .* got ReLU; give the path of the module"),
+        (nn.ReLU(), {"sites": nn.Sequential(nn.ReLU())}, "sites: .* got ReLU; give the path of the module"),
+        (nn.ReLU(), {"widths": "foo"}, "widths: expected one of equal, any, got 'foo'"),
+        *((nn.ReLU(), {"capacity": size}, "capacity: expected a whole number from 1") for size in (0, -3)),
         *((nn.ReLU(), {"sites": sites}, "sites: ") for sites in (3, [None], [], "module:nothing", nn.Conv2d)),
     ],
 )

@@ -105,8 +105,9 @@ def test_cka_of_what_does_not_vary() -> None:
 def test_folds() -> None:
     few = correlated(3, 2)
     assert r2_heldout(few, relu(few)) == r2_heldout(few, relu(few), folds=3)
+    assert r2_heldout(few, relu(few)) == r2_heldout(few, relu(few), folds=np.int64(3))  # type: ignore[arg-type]
     for folds in (7, 1, 2.5):
-        with pytest.raises(InputError, match="folds: expected 2 to 6"):
+        with pytest.raises(InputError, match="folds: expected a whole number from 2 to 6"):
             r2_heldout(correlated(6, 2), correlated(6, 2), folds=folds)  # type: ignore[arg-type]
     wide = np.random.default_rng(0).normal(size=(10, 100_000))  # features × features would be 80 GB
     assert r2_heldout(wide, relu(wide)).item() < 0.5

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -110,10 +112,18 @@ def test_gauges_are_chosen_by_name_set_and_function() -> None:
         choose_gauges([in_place, in_place])
     with pytest.raises(InputError, match=r"gauges: unknown gauge 'standart'; did you mean standard\?"):
         choose_gauges(["standart", in_place])
+
+
+@pytest.mark.parametrize("make", [lambda function: function, Gauge.from_function])
+@pytest.mark.parametrize("name", ["cka", "sparsity", "sparsity_before", "stable_rank_x"])
+def test_gauges_of_ones_own_have_names_of_their_own(make: Callable[..., Any], name: str) -> None:
     own = lambda x, y: (x - y).mean()  # noqa: E731
-    own.__name__ = "cka"
-    with pytest.raises(InputError, match="'cka' is a gauge of fathometer; give your function another name"):
-        choose_gauges(own)
+    own.__name__ = name
+    message = f"'{name}' is a (gauge|column) of fathometer; give your function another name"
+    with pytest.raises(InputError, match=message):
+        choose_gauges(make(own))
+    for known in (GAUGES["affinity_sample"], pickle.loads(pickle.dumps(GAUGES["affinity_sample"]))):
+        assert list(choose_gauges(known)) == ["affinity_sample"]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -172,6 +172,7 @@ def test_the_reference_lists_every_check() -> None:
     ("wrong", "message"),
     [
         (lambda: gauge_checks("ckaa"), "did you mean cka"),
+        (lambda: check_gauge("standard"), "gauge: expected one gauge, got 'standard'"),
         (lambda: check_gauge(gap, skip=["nan"]), r"skip: expected some of usual, .*; got nan"),
         (lambda: Promises(scale="x"), "scale: expected one of neither, both, each, got 'x'"),  # type: ignore[arg-type]
     ],

@@ -86,6 +86,11 @@ def test_a_batch_also_with_a_constant_item_is_its_items(
             torch.testing.assert_close(affine_map(*together)(x)[i], affine_map(*alone)(x[i]))
 
 
+def test_constant_samples_have_no_gap() -> None:
+    still, fine = moments(np.ones((9, 3))), moments(correlated(9, 3))
+    assert normal_gap_bound(still, still) == normal_gap_bound(still, fine) == 0
+
+
 def test_impossible_maps_are_refused() -> None:
     x = correlated(9, 3)
     fine = moments(x)

@@ -28,7 +28,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AtlasSettings:
-    """How an activation atlas is measured; the defaults are those of the paper's appendix D."""
+    """How an activation atlas is measured; the defaults are those of the paper's appendix D.
+
+    A plain number as `ridge` is a relative one.
+    """
 
     interval: tuple[float, float] = (-20.0, 20.0)
     means: int = 20
@@ -50,6 +53,7 @@ class AtlasSettings:
             raise InputError(
                 f"expected one or more finite numbers above 0, got {self.stds}", parameter="stds"
             )
+        object.__setattr__(self, "ridge", as_ridge(self.ridge))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +159,7 @@ def _scores(functions: dict[str, Activation], x: Tensor, settings: AtlasSettings
         x.expand(len(functions), -1, -1),
         torch.stack([f(x) for f in functions.values()]),
         covariance=settings.covariance,
-        ridge=as_ridge(settings.ridge),
+        ridge=settings.ridge,
     )
     return pd.DataFrame(
         {

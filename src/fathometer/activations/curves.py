@@ -5,7 +5,7 @@ The covariance is the plain one of the sample: in one dimension it needs no shri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 import torch
@@ -27,11 +27,9 @@ def polynomial_scores(degrees: Sequence[int] = PAPER_DEGREES, *, samples: int = 
         >>> polynomial_scores([1, 3]).round(3)["score"].tolist()
         [1.0, 0.711]
     """
-    degrees = list(degrees)
-    if not degrees or not all(1 <= degree <= _MAX_DEGREE for degree in degrees):
-        raise InputError(
-            f"expected one or more integers from 1 to {_MAX_DEGREE}, got {degrees}", parameter="degrees"
-        )
+    if not isinstance(degrees, Iterable) or not (degrees := list(degrees)):
+        raise InputError(f"expected one or more whole numbers, got {degrees!r}", parameter="degrees")
+    degrees = [check_whole("degrees", degree, 1, maximum=_MAX_DEGREE) for degree in degrees]
     x = _even(-1.0, 1.0, samples)
     return pd.DataFrame([{"degree": k, "score": _score(x, x**k)} for k in degrees])
 

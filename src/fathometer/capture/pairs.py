@@ -39,6 +39,9 @@ class Pair(_Sides):
         """Return another pair of the same resolution."""
         return Pair(x, y, self.resolution)
 
+    def _replace(self, **sides: Tensor) -> Pair:
+        return self.with_sides(**{**self._asdict(), **sides})
+
 
 class Watch:
     """What has been seen: `sites` in order of first call, and `pairs`, which add up over forward passes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._C import _functorch
 
 from fathometer.capture.axes import Facts, tensors_in
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice
 
 Pooling: TypeAlias = Literal["mean", "sum", "flatten", "position", "tokens", "authors"]
 
@@ -42,10 +42,7 @@ class Reduction:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.pooling not in get_args(Pooling):
-            raise InputError(
-                f"expected one of {', '.join(get_args(Pooling))}, got {self.pooling!r}", parameter="reduction"
-            )
+        check_choice("reduction", self.pooling, Pooling)
 
 
 @dataclass(frozen=True)

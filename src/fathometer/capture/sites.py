@@ -201,10 +201,12 @@ def _listed(sites: SiteFilter | Iterable[SiteFilter] | None) -> list[SiteFilter]
     several = isinstance(sites, Iterable) and not isinstance(sites, str | type)
     listed = list(cast("Iterable[SiteFilter]", sites)) if several else [cast("SiteFilter", sites)]
     for item in listed:
-        if not isinstance(item, str) and not callable(item):
+        is_module = isinstance(item, nn.Module)
+        if is_module or not (isinstance(item, str) or callable(item)):
+            hint = "; give the path of the module" if is_module else ""
             raise InputError(
                 "expected patterns, operators, module classes or functions of a Site, "
-                f"got {type(item).__name__}",
+                f"got {type(item).__name__}{hint}",
                 parameter="sites",
             )
     if not listed:

@@ -14,6 +14,7 @@ from fathometer.capture.observer import Observer
 from fathometer.capture.pairs import Watch, Widths
 from fathometer.capture.reduce import Pooling, Reduction
 from fathometer.capture.sites import SiteFilter, choose, unwrapped
+from fathometer.errors import check_choice, check_whole
 
 
 @contextmanager
@@ -49,6 +50,8 @@ def watch(
         >>> [(site.name, list(pair.x.shape)) for site, pair in record.pairs.items()]
         [('1', [16, 8])]
     """
+    check_choice("widths", widths, Widths)
+    capacity = None if capacity is None else check_whole("capacity", capacity, 1)
     plain = unwrapped(model)
     choice = choose(plain, sites, activations)
     record = Watch(choice, capacity, widths, gradients=gradients)

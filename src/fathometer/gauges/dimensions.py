@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, NumericalError
+from fathometer.errors import NumericalError, check_positive
 from fathometer.gauges.gauge import prepare
 from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
 from fathometer.transport.arrays import Array, as_samples
@@ -65,8 +65,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
         >>> round(cost_of_identity(x - 0.5, (x - 0.5).relu()).item(), 2)
         8.99
     """
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < float("inf"):
-        raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
+    gamma = check_positive("gamma", gamma)
     (a, size_a), (b, size_b) = (to_unit(side.values) for side in prepare(x, y))
     gram = smaller_gram(b)
     largest = largest_eigenvalue(gram)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, NumericalError
+from fathometer.errors import NumericalError, check_whole
 from fathometer.gauges.gauge import prepare
 from fathometer.gauges.spectrum import smaller_gram, squares
 from fathometer.transport.arrays import Array
@@ -68,9 +68,7 @@ def r2_heldout(x: Array, y: Array, *, folds: int | None = None, seed: int = 0) -
     """
     before, after = prepare(x, y)
     n = before.values.shape[-2]
-    folds = min(_FOLDS, n) if folds is None else folds
-    if not isinstance(folds, int) or not 2 <= folds <= n:
-        raise InputError(f"expected 2 to {n}, the number of samples, got {folds!r}", parameter="folds")
+    folds = min(_FOLDS, n) if folds is None else check_whole("folds", folds, 2, maximum=n)
     a, _ = before.centred
     b, varies = after.centred
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)

@@ -135,15 +135,18 @@ def _own(choice: Gauge | GaugeFunction) -> Gauge:
         if choice is known or getattr(choice, "function", choice) is known.function:
             return known
     gauge = choice if isinstance(choice, Gauge) else Gauge.from_function(choice)
-    home = str(getattr(choice, "__module__", ""))
-    if gauge.name in _RESERVED:
-        raise InputError(
-            f"{gauge.name!r} is a column of every table; give the function another name", parameter="gauges"
-        )
-    if gauge.name in GAUGES and not home.startswith("fathometer."):
-        raise InputError(
-            f"{gauge.name!r} is a gauge of fathometer; give your function another name", parameter="gauges"
-        )
+    function = gauge.function.func if isinstance(gauge.function, partial) else gauge.function
+    home = str(getattr(function, "__module__", ""))
+    for name in (gauge.name, *gauge.ranges):
+        if name in _RESERVED:
+            raise InputError(
+                f"{name!r} is a column of every table; give the function another name", parameter="gauges"
+            )
+        if (name in GAUGES or name in _BY_COLUMN) and not home.startswith("fathometer."):
+            kind = "gauge" if name in GAUGES else "column"
+            raise InputError(
+                f"{name!r} is a {kind} of fathometer; give your function another name", parameter="gauges"
+            )
     return gauge
 
 

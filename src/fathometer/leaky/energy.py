@@ -18,12 +18,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_positive
 from fathometer.gauges.dimensions import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
 from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import check_positive
 
 GAMMA = 1e-3  # γ₀
 _ROUNDING = 1e-10  # share of ‖A‖ outside the image of σ(A)ᵀ that counts as rounding

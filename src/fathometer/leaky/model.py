@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError, check_whole
-from fathometer.leaky.steps import as_steps, check_choice, check_positive, warn_of_long_steps
+from fathometer.errors import InputError, check_choice, check_positive, check_whole
+from fathometer.leaky.steps import as_steps, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 

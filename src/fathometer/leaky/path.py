@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_positive
 from fathometer.leaky.model import LeakyResNet, Nonlinearity, nonlinearity, through_layers
-from fathometer.leaky.steps import check_positive, custom_steps, equidistant, places
+from fathometer.leaky.steps import custom_steps, equidistant, places
 
 
 @dataclass(frozen=True, eq=False, repr=False)

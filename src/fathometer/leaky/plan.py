@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import torch
 
-from fathometer.errors import InputError, check_whole, did_you_mean
+from fathometer.errors import InputError, check_choice, check_positive, check_whole, did_you_mean
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
-from fathometer.leaky.steps import check_choice, check_positive, custom_steps, irregular
+from fathometer.leaky.steps import custom_steps, irregular
 from fathometer.leaky.teacher import Teacher
 
 Scheme: TypeAlias = Literal["equidistant", "irregular", "adaptive", "given"]

@@ -5,17 +5,14 @@ Steps are `[layers]`, float64.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from numbers import Real
-from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, check_whole
+from fathometer.errors import InputError, as_float, check_whole
 
 DAMPING = 0.2  # the exponent of an adaptive update; a full one oscillates
 _ROUNDING = 1e-12  # a sum this close to 1 is rounding, and the steps stay as they are
@@ -46,7 +43,7 @@ def irregular(layers: int, a: float = 0.5) -> Tensor:
         [0.25, 0.3, 0.25, 0.2]
     """
     layers = check_whole("layers", layers, 1)
-    number = _as_float(a)
+    number = as_float(a)
     if not 0 <= number < 1:
         raise InputError(f"expected a number in [0, 1), got {a!r}", parameter="irregularity")
     place = torch.arange(1, layers + 1, dtype=torch.float64) / layers
@@ -124,24 +121,3 @@ def warn_of_long_steps(steps: Tensor, effective_depth: float) -> None:
             f"{int(effective_depth) + 1} equidistant layers",
             stacklevel=3,
         )
-
-
-def check_positive(parameter: str, value: object, *, or_zero: bool = False) -> float:
-    """Return a finite number > 0, or from 0 on, as a `float`, also from NumPy's numbers; refuse others."""
-    number = _as_float(value)
-    if not (0 < number < math.inf or (or_zero and number == 0)):
-        expected = "from 0" if or_zero else "> 0"
-        raise InputError(f"expected a finite number {expected}, got {value!r}", parameter=parameter)
-    return number
-
-
-def _as_float(value: object) -> float:
-    """Return a number of Python or NumPy as a `float`, and NaN for anything else."""
-    return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
-
-
-def check_choice(parameter: str, value: object, choices: object) -> None:
-    """Refuse a value that is not one of a `Literal`."""
-    known = get_args(choices)
-    if value not in known:
-        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=parameter)

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, check_whole
+from fathometer.errors import InputError, check_choice, check_whole
 from fathometer.leaky.model import stream
-from fathometer.leaky.steps import check_choice
 
 TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
 Latents: TypeAlias = Literal["relu", "centred"]

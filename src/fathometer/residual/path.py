@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ import torch.nn.functional
 from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, unwrapped
-from fathometer.errors import FathometerError, ForwardError, InputError, first_line
+from fathometer.errors import FathometerError, ForwardError, InputError, check_positive, first_line
 from fathometer.gauges.registry import Pairs, choose_gauges, read_gauges
 from fathometer.measuring.batches import batches_of, pieces, run
 from fathometer.measuring.loop import Progress, evaluating
@@ -88,8 +87,7 @@ def residual_path(
         if option in changes:
             raise InputError("has no effect here: a path has its own; use measure", parameter=option)
     options = with_changes(options, changes)
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < math.inf:
-        raise InputError(f"expected a finite number > 0, got {gamma!r}", parameter="gamma")
+    gamma = check_positive("gamma", gamma)
     given_sigma = None if sigma is None else _activation(sigma)
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
     few, data = _first_samples(data, batch_size, options.seed)

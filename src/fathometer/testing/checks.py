@@ -55,7 +55,9 @@ def gauge_checks(
         device: where the pairs are.
     """
     if isinstance(gauge, str):
-        (record,) = choose_gauges(gauge).values()
+        record, *others = choose_gauges(gauge).values()
+        if others:
+            raise InputError(f"expected one gauge, got {gauge!r}", parameter="gauge")
     else:
         record = gauge if isinstance(gauge, Gauge) else Gauge.from_function(gauge)
     promises = promises or Promises()

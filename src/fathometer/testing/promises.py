@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, check_choice
 from fathometer.gauges.gauge import Gauge, bounds_of, values_of
 
 Sides: TypeAlias = Literal["neither", "both", "each"]
@@ -52,11 +52,7 @@ class Promises:
 
     def __post_init__(self) -> None:
         for change in ("shift", "translate", "scale", "rotate"):
-            given = getattr(self, change)
-            if given not in get_args(Sides):
-                raise InputError(
-                    f"expected one of {', '.join(get_args(Sides))}, got {given!r}", parameter=change
-                )
+            check_choice(change, getattr(self, change), Sides)
 
 
 @dataclass(frozen=True)

@@ -132,9 +132,10 @@ def gelbrich_bound(source: Moments, target: Moments) -> Tensor:
 def normal_gap_bound(source: Moments, target: Moments) -> Tensor:
     """Compute an upper bound on |W₂(N_X, N_Y) − W₂(X, Y)| (Proposition 3.5, 1).
 
-    2 Tr (Σ_X Σ_Y)^½ / sqrt(Tr Σ_X + Tr Σ_Y).
+    2 Tr (Σ_X Σ_Y)^½ / sqrt(Tr Σ_X + Tr Σ_Y); 0 where both are constant.
     """
-    return 2 * fidelity(source, target) / (source.trace + target.trace).sqrt()
+    total = source.trace + target.trace
+    return 2 * fidelity(source, target) / torch.where(total > 0, total, 1.0).sqrt()
 
 
 def affine_residual_bound(target: Moments) -> Tensor:

@@ -7,12 +7,12 @@ R are the centred samples: both estimators and both ridges have this form.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice, check_positive
 from fathometer.transport.arrays import Array, as_samples, largest_entry
 
 CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
@@ -30,8 +30,7 @@ class Ridge:
     relative: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, int | float) or not 0 <= self.value < float("inf"):
-            raise InputError(f"expected a finite number ≥ 0, got {self.value!r}", parameter="ridge")
+        object.__setattr__(self, "value", check_positive("ridge", self.value, or_zero=True))
 
     def amount(self, mean_variance: Tensor) -> Tensor:
         """Return what is added to the diagonal, given Tr Σ / d."""
@@ -55,10 +54,7 @@ def as_ridge(ridge: Ridge | float) -> Ridge:
 
 def check_covariance(kind: str) -> None:
     """Refuse an unknown estimator."""
-    if kind not in get_args(CovarianceKind):
-        raise InputError(
-            f"expected one of {', '.join(get_args(CovarianceKind))}, got {kind!r}", parameter="covariance"
-        )
+    check_choice("covariance", kind, CovarianceKind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +118,7 @@ def moments(
     """Estimate mean and covariance of a sample `[n, d]`, or of each of a batch `[batch, n, d]`.
 
     `"sample"`: S = RᵀR / n. `"ledoit-wolf"`: (1 − s) S + s (Tr S / d) I, with the shrinkage s of
-    Ledoit and Wolf (2004). To either, a ridge is added.
+    Ledoit and Wolf (2004). A ridge is added to both.
 
     Args:
         x: the sample.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_positive
 from fathometer.leaky.energy import (
     GAMMA,
     criticality,
@@ -28,7 +28,6 @@ from fathometer.leaky.energy import (
 from fathometer.leaky.measures import CRITICAL, measure_path
 from fathometer.leaky.model import with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import check_positive
 from fathometer.leaky.theory.statement import TRAINED, Statement, at_least, equal, relative
 
 ALGEBRA = 1e-8

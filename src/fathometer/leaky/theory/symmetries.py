@@ -18,10 +18,9 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from torch import Tensor
 
-from fathometer.errors import InputError, NumericalError
+from fathometer.errors import InputError, NumericalError, check_positive
 from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, through_layers, with_ones
 from fathometer.leaky.path import RepresentationPath
-from fathometer.leaky.steps import check_positive
 from fathometer.leaky.theory.statement import Statement, equal, relative
 
 EXACT = 1e-10
