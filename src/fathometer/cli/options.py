@@ -167,7 +167,10 @@ ResultsArgument: TypeAlias = Annotated[
 StrictOption: TypeAlias = Annotated[bool, flag("--strict", _HELP["strict"])]
 GaugeOption: TypeAlias = Annotated[
     str | None,
-    option("NAME", "Gauge to show; `fathometer show FILE` lists them. Default: affinity, or the first one."),
+    option(
+        "NAME",
+        "Gauge to use, by its column, such as stable_rank_x. Default: affinity, or the first one.",
+    ),
 ]
 MetricOption: TypeAlias = Annotated[
     Literal["dtw", "euclidean", "wasserstein"] | None,

@@ -29,7 +29,7 @@ def measure(
     """Measure trained networks: cost of identity, energies, Hamiltonian, affinity score, bottleneck rank.
 
     One network is shown along its path, a sweep with a row for each design. The Hamiltonian is given as
-    −2H/L̃, in units of dimensions: near the bottleneck rank where the network is critical. `--out` writes a
+    −2H/L̃, in units of dimensions: near the bottleneck rank if training has converged. `--out` writes a
     .csv with every column.
 
     For example:

@@ -68,13 +68,15 @@ class TrainingOptions:
     learning_rate: Annotated[
         float | None,
         opt.option(
-            "η", "Learning rate of the first phase, in units of the weights, L̃. Default: the preset's."
+            "η", "Learning rate of the first phase, multiplied by the depth L̃. Default: the preset's."
         ),
     ] = None
     second_order: Annotated[
         int, opt.option("N", "Number of evaluations of L-BFGS in float64 at the end; 0 for none.", min=0)
     ] = 0
-    tolerance: Annotated[float, opt.option("CRIT", "Stop when crit is below this; 0 for never.", min=0)] = 0.0
+    tolerance: Annotated[
+        float, opt.option("CRIT", "Stop when crit, the relative gradient, is below this; 0 for never.", min=0)
+    ] = 0.0
     device: opt.DeviceOption = "auto"
     resume: opt.ResumeOption = False
     as_json: opt.JsonOption = False
