@@ -22,7 +22,7 @@ from torch import Tensor
 from fathometer.leaky import Phase, Recipe, Task, grid, preset, sweep
 from fathometer.leaky.adam import Adam, cosine
 from fathometer.leaky.plan import Design
-from fathometer.leaky.stack import Stack, captured
+from fathometer.leaky.stack import Stack, capture_cuda_graph
 from fathometer.leaky.training import WARM_UP
 
 DESIGN = preset("paper").design
@@ -90,8 +90,8 @@ def on_gpu() -> list[dict[str, float]]:
             row["eager"] = best(adam.step)
             for _ in range(WARM_UP):
                 adam.step()
-            row["fathometer"] = best(captured(adam.step), 50)
-            row["products"] = best(captured(products(stack)))
+            row["fathometer"] = best(capture_cuda_graph(adam.step), 50)
+            row["products"] = best(capture_cuda_graph(products(stack)))
             row["autograd"] = (
                 networks * best(autograd_step(DESIGN, task, device)) if not tf32 else float("nan")
             )

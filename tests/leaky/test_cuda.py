@@ -10,7 +10,7 @@ import torch
 
 from fathometer.leaky import Phase, Recipe, grid, load_sweep, preset, sweep
 from fathometer.leaky.adam import Adam, cosine
-from fathometer.leaky.stack import Stack, captured
+from fathometer.leaky.stack import Stack, capture_cuda_graph
 from fathometer.leaky.training import WARM_UP
 from tests.leaky.networks import SHORT, SMALL, nets_and_tasks
 
@@ -43,7 +43,7 @@ def test_a_replayed_graph_trains_as_single_steps_do() -> None:
         eager.step()
     for _ in range(WARM_UP):
         graphed.step()
-    replay = captured(graphed.step)
+    replay = capture_cuda_graph(graphed.step)
     for _ in range(40 - WARM_UP):
         replay()
     torch.cuda.synchronize()

@@ -47,8 +47,8 @@ def test_layers_hold_energies_in_units_of_dimensions() -> None:
     for name, energy in zip(HAMILTONIANS, hamiltonians(path), strict=True):
         np.testing.assert_allclose(found[name], -2 / depth * energy, rtol=1e-12)
     products = kernel_products(path, gamma_of(path.images[:-1], 1e-2))
-    np.testing.assert_allclose(found["kinetic"], products.moving / depth**2, rtol=1e-12)
-    np.testing.assert_allclose(found["potential"], products.standing, rtol=1e-12)
+    np.testing.assert_allclose(found["kinetic"], products.velocity_norm2 / depth**2, rtol=1e-12)
+    np.testing.assert_allclose(found["potential"], products.position_norm2, rtol=1e-12)
     np.testing.assert_allclose(found["hamiltonian_stable"], found["potential"] - found["kinetic"], rtol=1e-9)
     _, weights = path.require_momenta()
     a = path.representations

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from fathometer.leaky.stack import Parameters, Stack, fused
+from fathometer.leaky.stack import Parameters, Stack, compile_on_gpu
 
 FLAT = 0.3  # share of the epochs with a constant rate, then it follows a cosine
 FLOOR = 1e-4  # down to this share of the rate
@@ -85,7 +85,7 @@ class Adam(Descent):
         super().__init__(stack, learning_rates, schedule * corrections)
         self.first = Parameters(*map(torch.zeros_like, stack.parameters))
         self.second = Parameters(*map(torch.zeros_like, stack.parameters))
-        self._update = fused(_update, stack.decays.device)
+        self._update = compile_on_gpu(_update, stack.decays.device)
 
     def _move(self, number: int, size: Tensor) -> None:
         parts = (self._stack.parameters, self._stack.gradients, self.first, self.second)

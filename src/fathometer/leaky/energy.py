@@ -39,9 +39,9 @@ class Hamiltonians(NamedTuple):
 class KernelProducts(NamedTuple):
     """Of each layer, `[layers]`, in the norm of K_p + γ_p I at its start."""
 
-    moving: Tensor  # ‖∂A‖²; the kinetic energy is ‖∂A‖²/(2L̃)
+    velocity_norm2: Tensor  # ‖∂A‖²; the kinetic energy is ‖∂A‖²/(2L̃)
     cross: Tensor  # ⟨∂A, A⟩ = Tr[∂A (K + γI)⁻¹ Aᵀ]
-    standing: Tensor  # ‖A‖², the cost of identity with bias; the potential energy is −L̃/2 ‖A‖²
+    position_norm2: Tensor  # ‖A‖², the cost of identity with bias; the potential energy is −L̃/2 ‖A‖²
 
 
 def kernel_norm2(m: Tensor, s: Tensor, gamma: Tensor | float) -> Tensor:

@@ -182,7 +182,7 @@ def _layers(
     )
     columns |= {"p": path.places[:-1], "step": path.steps, "move": _norm(a.diff(dim=0)) / _norm(a[1:])}
     if depth > 0:
-        columns["kinetic"], columns["potential"] = products.moving / depth**2, products.standing
+        columns["kinetic"], columns["potential"] = products.velocity_norm2 / depth**2, products.position_norm2
         columns["hamiltonian_stable"] = columns["potential"] - columns["kinetic"]
     if path.weights is not None and weight_spectra is not None:
         columns["weight_norm"], columns["bias_norm"] = _norm(path.weights), path.weights[..., -1].norm(dim=-1)
@@ -223,7 +223,7 @@ def _summary(
         "crit": layers["crit"].median(),
         "length": length,
         "length_per_root_n": length / math.sqrt(path.representations.shape[-1]),
-        "length_kernel": (path.steps * products.moving.sqrt()).sum().item(),
+        "length_kernel": (path.steps * products.velocity_norm2.sqrt()).sum().item(),
         "momentum": points["momentum_norm"].median(),
         "momentum_max": points["momentum_norm"].max(),
         "affinity": points.loc[narrow, "affinity"].max(),

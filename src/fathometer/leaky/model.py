@@ -68,12 +68,12 @@ def through_layers(
     return torch.stack(path).mT.contiguous()
 
 
-def stream(seed: int, purpose: str) -> torch.Generator:
+def random_generator(seed: int, purpose: str) -> torch.Generator:
     """Make a generator of random numbers for one purpose, independent of those for others.
 
     Example:
-        >>> a, b = (torch.rand(1, generator=stream(0, purpose)).item() for purpose in ("weights", "inputs"))
-        >>> a == b
+        >>> weights, inputs = random_generator(0, "weights"), random_generator(0, "inputs")
+        >>> torch.equal(torch.rand(1, generator=weights), torch.rand(1, generator=inputs))
         False
     """
     number = check_whole("seed", seed)
@@ -135,7 +135,7 @@ class LeakyResNet(nn.Module):
         if warn:
             warn_of_long_steps(rho, effective_depth)
         self.effective_depth, self.sigma, self.maps = effective_depth, nonlinearity(sigma), maps
-        generator = stream(seed, "weights")
+        generator = random_generator(seed, "weights")
 
         def normal(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)

@@ -90,7 +90,7 @@ class TensorFile(NamedTuple):
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[None]:
+def locked_folder(path: Path) -> Iterator[None]:
     """Hold the folder of a sweep, so that no other process trains in it; it is made if it is missing.
 
     Incomplete files of a killed process are removed, and so is a new folder that stays empty.
@@ -247,7 +247,7 @@ def save_sweep(sweep: LeakySweep, path: Path) -> Path:
     if (path / SWEEP).exists():
         raise InputError(f"{path}: holds a sweep already; give another folder")
     designs, tasks = zip(*((run.design, run.task) for run in sweep.runs), strict=True)
-    with claimed(path):
+    with locked_folder(path):
         folder = SweepFolder.create(path, designs, tasks, sweep.recipe)
         for number, run in enumerate(sweep.runs):
             folder.write_network(number, run)
@@ -320,7 +320,7 @@ def read_tensors(path: Path, kind: Any) -> TensorFile:
         with safetensors.safe_open(path, framework="pt") as file:
             # Not by `strict_json`: shortly before a training diverges, `crit` may be NaN.
             facts = msgspec.convert(json.loads((file.metadata() or {})["facts"]), kind)
-            tensors = {_present_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {_current_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (KeyError, ValueError, RecursionError, safetensors.SafetensorError) as error:
@@ -328,7 +328,7 @@ def read_tensors(path: Path, kind: Any) -> TensorFile:
     return TensorFile(tensors, facts)
 
 
-def _present_name(name: str) -> str:
+def _current_name(name: str) -> str:
     """Return the name of a tensor; in older files, that of a map was another."""
     return name.replace("inward", "input_map").replace("outward", "output_map")
 

@@ -216,14 +216,14 @@ def flattened(parameters: Parameters) -> Tensor:
     )
 
 
-def fused(function: Function, device: torch.device) -> Function:
+def compile_on_gpu(function: Function, device: torch.device) -> Function:
     """Compile a function if it runs on a GPU and Triton is installed."""
     if device.type != "cuda" or find_spec("triton") is None:
         return function
     return torch.compile(function)  # type: ignore[return-value]
 
 
-def captured(step: Callable[[], None]) -> Callable[[], object]:
+def capture_cuda_graph(step: Callable[[], None]) -> Callable[[], object]:
     """Record a step as a CUDA graph: one launch instead of hundreds."""
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -241,6 +241,6 @@ def pointwise(sigma: Nonlinearity, device: torch.device) -> Pointwise:
             lambda t, s, g, c: back(t, s, 0, grad_input=t).addcmul_(g, c),
         )
     return Pointwise(
-        fused(lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c)), device),
-        fused(lambda t, s, g, c: t.copy_(sigma.slope(s) * t + c * g), device),
+        compile_on_gpu(lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c)), device),
+        compile_on_gpu(lambda t, s, g, c: t.copy_(sigma.slope(s) * t + c * g), device),
     )

@@ -16,7 +16,7 @@ import torch
 from fathometer.errors import InputError, NumericalError, check_device
 from fathometer.leaky.plan import PRESETS, Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table, in_threads
-from fathometer.leaky.run_files import SweepFolder, TensorFile, claimed
+from fathometer.leaky.run_files import SweepFolder, TensorFile, locked_folder
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.training import Training
@@ -70,7 +70,7 @@ def sweep(
             design.check_fits(task.x.shape[1], task.y.shape[1])
     with ExitStack() as stack:
         if out is not None:
-            stack.enter_context(claimed(Path(out)))
+            stack.enter_context(locked_folder(Path(out)))
         folder, tasks = _folder(designs, recipe, task, out, resume)
         trained = {} if folder is None else folder.networks()
         groups = _groups(designs, tasks, where, folder, trained)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, check_choice, check_whole
-from fathometer.leaky.model import stream
+from fathometer.leaky.model import random_generator
 
 TeacherKind: TypeAlias = Literal["fcnn", "resnet"]
 Latents: TypeAlias = Literal["relu", "centred"]
@@ -124,8 +124,8 @@ class Teacher:
             (torch.Size([100, 5]), torch.Size([20, 5]), 2)
         """
         self.check_samples(samples, test_samples)
-        x = _normal(stream(self.seed, "inputs"), samples + test_samples, self.dimensions[0])
-        generator = stream(self.seed, "teacher")
+        x = _normal(random_generator(self.seed, "inputs"), samples + test_samples, self.dimensions[0])
+        generator = random_generator(self.seed, "teacher")
         latent = x
         for number, (inputs, outputs) in enumerate(itertools.pairwise(self.dimensions)):
             latent = _random_network(generator, inputs, outputs, self.kind)(latent)

@@ -18,7 +18,7 @@ from fathometer.leaky.lbfgs import LBFGS
 from fathometer.leaky.plan import Design, Phase, Recipe
 from fathometer.leaky.run import history_table
 from fathometer.leaky.run_files import TensorFile
-from fathometer.leaky.stack import Stack, captured, flattened
+from fathometer.leaky.stack import Stack, capture_cuda_graph, flattened
 from fathometer.leaky.steps import rebalanced
 from fathometer.leaky.teacher import Task
 
@@ -56,7 +56,7 @@ class Training:
         self._adaptive, self._rebalances = torch.tensor(adaptive, device=device), any(adaptive)
         self._phase, self._epoch = 0, 0
         self._stack: Stack | None = None
-        self._method: _Steps | _Search | None = None
+        self._method: _FirstOrder | _SecondOrder | None = None
 
     @property
     def done(self) -> int:
@@ -81,15 +81,16 @@ class Training:
         if self._epoch >= phase.epochs:
             self._phase, self._epoch, self._stack, self._method = self._phase + 1, 0, None, None
 
-    def _prepared(self, phase: Phase) -> tuple[Stack, _Steps | _Search]:
+    def _prepared(self, phase: Phase) -> tuple[Stack, _FirstOrder | _SecondOrder]:
         if self._stack is None or self._method is None:
             dtype = torch.float64 if phase.method == "lbfgs" else getattr(torch, self.recipe.precision)
             decays = [design.weight_decay for design in self._designs]
             self._stack = Stack(self.nets, self._tasks, decays, self._device, dtype)
-            rates = [phase.rate(design) for design in self._designs]
-            self._method = (
-                _Search(self._stack) if phase.method == "lbfgs" else _Steps(self._stack, phase, rates)
-            )
+            if phase.method == "lbfgs":
+                self._method = _SecondOrder(self._stack)
+            else:
+                rates = [phase.rate(design) for design in self._designs]
+                self._method = _FirstOrder(self._stack, phase, rates)
         return self._stack, self._method
 
     def _rebalance(self, stack: Stack) -> None:
@@ -167,7 +168,7 @@ class Training:
             method.load(_with_prefix(tensors, "method."))
 
 
-class _Steps:
+class _FirstOrder:
     """Adam or gradient descent, one epoch at a time; on a GPU as a graph that is replayed."""
 
     def __init__(self, stack: Stack, phase: Phase, rates: list[float]) -> None:
@@ -181,7 +182,7 @@ class _Steps:
         """Train for one epoch."""
         del epoch, stop
         if self._graphed and self._replay is None and self._warm >= WARM_UP:
-            self._replay = captured(self._optimiser.step)
+            self._replay = capture_cuda_graph(self._optimiser.step)
         (self._replay or self._optimiser.step)()
         self._warm += 1
         return 1
@@ -193,7 +194,7 @@ class _Steps:
         self._optimiser.load(tensors)
 
 
-class _Search:
+class _SecondOrder:
     """L-BFGS, one segment at a time."""
 
     def __init__(self, stack: Stack) -> None:

@@ -54,8 +54,8 @@ def _terms(path: RepresentationPath, gamma0: float, gamma: float | None = None) 
         raise InputError(
             "σ(A) is 0 in every layer: there are no energies to compare; give gamma, or train again"
         )
-    moving, cross, standing = (product[kept] for product in kernel_products(path, ridge))
-    return _Terms(kept, ridge[kept], moving.sqrt(), cross, standing)
+    velocity, cross, position = (product[kept] for product in kernel_products(path, ridge))
+    return _Terms(kept, ridge[kept], velocity.sqrt(), cross, position)
 
 
 def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
