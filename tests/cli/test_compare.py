@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,9 +147,34 @@ def test_a_mismatch_is_allowed_as_the_message_says(
     sounding("a", [0.5, 0.6]).save(folder / "1.json")
     sounding("a", [0.5, 0.9], samples=7, **second).save(folder / "2.json")
     code, _, err = command("compare", question[0], "1.json", "2.json", *question[1:])
-    assert (code, "error: --allow-mismatch: needed to compare" in err) == (2, True)
+    assert (code, "error: --allow-mismatch: these soundings differ: " in err) == (2, True)
     code, _, err = command("compare", question[0], "1.json", "2.json", *question[1:], "--allow-mismatch")
     assert (code, err.count("compared although they differ: samples")) == (0, 1)
+
+
+def test_names_of_a_survey(command: Command, folder: Path) -> None:
+    (folder / "found").mkdir()
+    for number, (data, values) in enumerate({"z": [0.5, 0.6], "m": [0.5, 0.9], "a": [0.5, 0.7]}.items()):
+        made = sounding("net", values, data=f"{number}.npz")
+        settings = {**made.provenance.settings, "survey": {"data": data, "settings": ""}}
+        made = replace(made, provenance=replace(made.provenance, settings=settings))
+        made.save(folder / "found" / f"{number}.json")
+    for reference in ("z", "0.npz"):
+        code, _, _ = command("compare", "data", "found", "--reference", reference, "--out", reference)
+        assert code == 0
+        table = pd.read_csv(f"{reference}/deviation.csv", index_col="network")
+        assert list(table.columns) == ["a", "m"]
+        assert table.to_numpy()[0] == pytest.approx([0.1, 0.3])
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_sounding_without_the_gauge_is_named_once(command: Command, folder: Path) -> None:
+    for number in (1, 2, 3):
+        gauges: dict[str, Any] = {} if number == 3 else {"cka": [0.1 * number, 0.2]}
+        sounding("a", [0.5, 0.6], sha256=str(number), **gauges).save(folder / f"{number}.json")
+    arguments = ["1.json", "2.json", "3.json", "--over", "weights", "--gauge", "cka", "--allow-mismatch"]
+    code, _, err = command("compare", "conditions", *arguments)
+    assert (code, err.count("left out of the comparison")) == (0, 1)
 
 
 @pytest.mark.filterwarnings("default")

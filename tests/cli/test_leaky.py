@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +111,15 @@ def test_a_sweep_and_one_of_its_networks_are_measured(command: Command, trained:
     assert RANK.fullmatch(last_line(err))
     code, out, _ = command("leaky", "measure", depths, "--network", "3")
     assert "L̃ = 2, L = 4, width 8, k* = 1, seed 1: train" in out
+
+
+def test_a_run_is_read_by_url(command: Command, trained: Path, tmp_path: Path) -> None:
+    fsspec.filesystem("memory").put(str(trained / "one"), "/leaky-run", recursive=True)
+    for place in ((trained / "one").as_uri(), "memory://leaky-run"):
+        assert command("leaky", "measure", place) == command("leaky", "measure", str(trained / "one"))
+        assert command("leaky", "theory", place)[0] == 0
+    assert command("leaky", "figures", "memory://leaky-run")[0] == 0
+    assert (tmp_path / "figures/1b.png").exists()
 
 
 def test_figures_are_written_or_a_reason_is_given(command: Command, trained: Path, tmp_path: Path) -> None:
@@ -220,6 +230,10 @@ def test_divergence_is_reported_with_its_epoch(command: Command) -> None:
         ([*TRAIN, "--depth", "5"], "layers: equidistant steps need L ≥ L̃ = 5, got L = 4"),
         ([*TRAIN, "--device", "warp"], "--device: warp is not usable here"),
         ([*SWEEP, "--depths", "1,,2"], "--depths: expected numbers with commas, got '1,,2'"),
+        ([*SWEEP, "--ranks", "40"], "--ranks: expected inner dimensions below"),
+        ([*SWEEP, "--schemes", "foo"], "--schemes: expected one of equidistant, irregular, adaptive, got"),
+        ([*TRAIN, "--depth", "-1"], "--depth: expected a finite number from 0, got -1.0"),
+        ([*TRAIN, "--out", "s3://bucket/run"], "expected a path on this machine, got the URL s3://bucket/run"),
         ([*SWEEP, "--ranks", "6xx3"], "--ranks: expected whole numbers from 1 with commas, as 2,3 or 6x3"),
         ([*TRAIN, "--out", "full"], "full: expected a new or empty folder"),
         ([*OWN, "--task", "none.npz"], "error: none.npz: No such file or directory"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,8 @@ def test_several_formats_at_once_and_no_overwriting(folder: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*not at a critical point")
 def test_a_leaky_run_and_a_sweep(leaky_runs: Path, folder: Path) -> None:
     assert "wrote one-1c.pdf" in run(str(leaky_runs / "one"))
-    assert "wrote depths-1a.pdf" in run(str(leaky_runs / "depths"))
+    assert "wrote depths-1a.pdf" in run((leaky_runs / "depths").as_uri())
+    assert "wrote depths-1c.pdf" in run(str(leaky_runs / "depths"), "--network", "1")
     for path in folder.glob("*.pdf"):
         path.unlink()
     run(str(leaky_runs / "depths"), "--kind", "training", "--network", "1", "--columns", "1", "-o", "b.svg")
@@ -115,6 +117,9 @@ def test_a_history(folder: Path) -> None:
     assert "wrote h-history.pdf" in run("h.json")
     run("h.json", "--columns", "1", "--gauge", "rank", "-o", "h.png")
     assert width(folder / "h.png") == 1050
+    ranks = tuple(replace(each, records=each.records.drop(columns="affinity")) for each in soundings)
+    History((0, 5, 9), ranks).save(folder / "ranks.json")
+    assert "wrote ranks-history.pdf" in run("ranks.json")
     with pytest.raises(InputError, match="kind: expected one of history, got 'strip'"):
         run("h.json", "--kind", "strip")
 

@@ -83,6 +83,7 @@ def test_a_stray_file_in_a_folder_is_skipped_unless_strict(folder: Path) -> None
     (folder / "nets" / "config.json").write_text("{}")
     with pytest.warns(UserWarning, match=r"skipped 1 file: nets/config\.json: not a sounding"):
         assert "wrote" in run("nets", "-o", "a.html")
+    assert "wrote" in run("mine.json", "--strict")
     with pytest.raises(InputError, match=r"nets/config.json: not a sounding"):
         run("nets", "-o", "b.html", "--strict")
 

@@ -62,7 +62,7 @@ def test_a_mismatch_is_named(change: dict[str, object], words: str) -> None:
 
 def test_two_that_differ_are_both_named() -> None:
     pair = [sounding("a", [1, 2]), sounding("b", [1, 3], data="noise")]
-    with pytest.raises(InputError, match=r"which differ: data: a: photos, b: noise\."):
+    with pytest.raises(InputError, match=r"these soundings differ: data: a: photos; b: noise; measure"):
         distances(pair)
     with pytest.raises(InputError, match="alike: expected some of data, pooling, samples, seed, weights"):
         comparable(pair, alike=["colour"])
@@ -83,11 +83,11 @@ def photos(content: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [
-        (unnamed("aaaa"), unnamed("bbbb"), "data: a: Tensor aaaaaaaa, b: Tensor bbbbbbbb"),
-        (unnamed("aaaa"), unnamed("aaaa", 8), "data: a: Tensor 4, b: Tensor 8"),
-        (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8, b: Tensor 3×9×9"),
-        (text(128), text(64), "a: book.txt 128, b: book.txt 64"),
-        (photos("aaaa"), photos("bbbb"), "a: photos aaaaaaaa, b: photos bbbbbbbb"),
+        (unnamed("aaaa"), unnamed("bbbb"), "data: a: Tensor aaaaaaaa; b: Tensor bbbbbbbb"),
+        (unnamed("aaaa"), unnamed("aaaa", 8), "data: a: Tensor 4; b: Tensor 8"),
+        (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8; b: Tensor 3×9×9"),
+        (text(128), text(64), "a: book.txt 128; b: book.txt 64"),
+        (photos("aaaa"), photos("bbbb"), "a: photos aaaaaaaa; b: photos bbbbbbbb"),
     ],
 )
 def test_different_data_of_one_name_are_distinguished(
@@ -141,9 +141,9 @@ def test_paths_and_activations_are_not_compared() -> None:
         return found
 
     plain, relu, tanh = sounding("a", [0.5, 0.6]), path("b", "relu"), path("c", "tanh")
-    with pytest.raises(InputError, match="pairs: a: activations, b: residual path, σ relu"):
+    with pytest.raises(InputError, match="pairs: a: activations; b: residual path, σ relu"):
         comparable([plain, relu])
-    with pytest.raises(InputError, match="pairs: b: residual path, σ relu, c: residual path, σ tanh"):
+    with pytest.raises(InputError, match="pairs: b: residual path, σ relu; c: residual path, σ tanh"):
         comparable([relu, tanh])
     assert len(comparable([relu, path("d", "relu")])) == 2
     assert len(comparable([path("e", {"h.0": "gelu"}), path("f", {"h.0": "relu"})])) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -19,6 +20,16 @@ COMMANDS = (
 )
 
 
+_LAB_NAMES = {
+    "gamma": "gamma0",
+    "depth": "effective_depth",
+    "depths": "effective_depth",
+    "ranks": "rank",
+    "schemes": "scheme",
+}
+"""What the leaky lab calls options of the command line."""
+
+
 class LazyGroup(TyperGroup):
     """A group whose commands are the `app`s of the modules of the same name."""
 
@@ -33,12 +44,26 @@ class LazyGroup(TyperGroup):
             return None
         command = typer.main.get_command(import_module(f"fathometer.cli.{cmd_name}").app)
         command.name = cmd_name
-        FLAGS.clear()
-        FLAGS["gamma0"] = "--gamma"  # the leaky lab's name for it
         for each in getattr(command, "commands", {"": command}).values():
-            FLAGS.update({p.name: max(p.opts, key=len) for p in each.params if p.param_type_name == "option"})
+            each.callback = _with_flags(each)
             each.params += _shared_options()
         return command
+
+
+def _with_flags(command: Any) -> Callable[..., Any]:
+    """Return what the command calls, so that messages name the flags of this command."""
+    call = command.callback
+    flags = {p.name: max(p.opts, key=len) for p in command.params if p.param_type_name == "option"}
+    for option, name in _LAB_NAMES.items():
+        if option in flags:
+            flags[name] = flags[option]
+
+    def run(**arguments: Any) -> Any:
+        FLAGS.clear()
+        FLAGS.update(flags)
+        return call(**arguments)
+
+    return run
 
 
 def _set(option: typer.CallbackParam, value: bool) -> None:

@@ -143,18 +143,18 @@ def conditions(
     results.show(table, f"{gauge} over {over}", "std: over what was changed, mean of sites", ".4f")
     if len(table) == 1:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="compared although they differ")  # said before
+            warnings.simplefilter("ignore")  # `robustness` gave the same warnings
             sites = signatures_over(named, over, gauge, allow_mismatch=shared.allow_mismatch)
-            results.add("signatures", sites)
-            if over == "weights" and len(named) == 2:
-                first, second = sites.columns
-                change = sites.set_axis(["before", "after"], axis=1)
-                change["change"] = change["after"] - change["before"]
-                results.add("change", change)
-                note = f"before: {first}, after: {second}, in the order of the files"
-                results.show(change, f"{gauge} before and after training (Figure 9)", note)
-            else:
-                results.show(sites, f"{gauge} by {over}")
+        results.add("signatures", sites)
+        if over == "weights" and len(sites.columns) == 2:
+            first, second = sites.columns
+            change = sites.set_axis(["before", "after"], axis=1)
+            change["change"] = change["after"] - change["before"]
+            results.add("change", change)
+            note = f"before: {first}, after: {second}, in the order of the files"
+            results.show(change, f"{gauge} before and after training (Figure 9)", note)
+        else:
+            results.show(sites, f"{gauge} by {over}")
     results.finish()
 
 

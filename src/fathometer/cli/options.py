@@ -206,12 +206,19 @@ NetworkOption: TypeAlias = Annotated[
 
 
 # What is written.
-def out_option() -> Any:
+def out_option(**settings: Any) -> Any:
     """Return `-o`, `--out`; the description of each command says what is written, and its default."""
-    return typer.Option("--out", "-o", metavar="PATH", help="Where to write the result.")
+    return typer.Option("--out", "-o", metavar="PATH", help="Where to write the result.", **settings)
 
 
-OutOption: TypeAlias = Annotated[Path | None, out_option()]
+def local_path(text: str) -> Path:
+    """Return the path; refuse a URL, which as a path would be a folder such as `s3:`."""
+    if "://" in text:
+        raise typer.BadParameter(f"expected a path on this machine, got the URL {text}")
+    return Path(text)
+
+
+OutOption: TypeAlias = Annotated[Path | None, out_option(parser=local_path)]
 ForceOption: TypeAlias = Annotated[bool, flag("--force", "Replace existing files.")]
 ResumeOption: TypeAlias = Annotated[bool, flag("--resume", "Resume an interrupted run; keep a finished one.")]
 JsonOption: TypeAlias = Annotated[bool, flag("--json", "Print JSON instead of tables.")]

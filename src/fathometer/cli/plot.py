@@ -45,7 +45,7 @@ def plot(
     network: opt.NetworkOption = None,
     allow_mismatch: opt.MismatchOption = False,
     strict: opt.StrictOption = False,
-    out: Annotated[list[Path] | None, opt.out_option()] = None,
+    out: Annotated[list[Path] | None, opt.out_option(parser=opt.local_path)] = None,
     force: opt.ForceOption = False,
 ) -> None:
     """Draw a figure for print: one column or two, colour-blind-safe colours, embedded fonts.
@@ -95,7 +95,8 @@ def plot(
         options = {name: each.options for name, each in kinds.KINDS.items()}
         default = kinds.default_kind(results)
     else:
-        options, default = dict.fromkeys(kinds.PICTURES, ("network",)), kinds.default_picture(results)
+        shown = results if network is None else only_network(results, network)
+        options, default = dict.fromkeys(kinds.PICTURES, ("network",)), kinds.default_picture(shown)
     kind = kind or default
     if kind not in options:
         raise InputError(f"expected one of {', '.join(options)}, got {kind!r}", parameter="kind")
@@ -105,7 +106,7 @@ def plot(
         out = [Path(f"{slug(Path(files[0]).resolve().stem)}-{slug(kind)}{of}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, History):
-        figure = plot_history(results, gauge or "affinity", columns=width)
+        figure = plot_history(results, gauge or default_gauge(results.soundings), columns=width)
     elif isinstance(results, dict):
         gauge = gauge or default_gauge(results.values())
         if kinds.KINDS[kind].alike and len(results) >= kinds.KINDS[kind].min_count:
@@ -122,6 +123,5 @@ def plot(
         )
         figure = kinds.draw_soundings(results, kind, drawing)
     else:
-        shown = results if network is None else only_network(results, network)
         figure = kinds.draw_leaky(shown, kind, columns=width)
     write_files(dict.fromkeys(out, figure), Terminal())

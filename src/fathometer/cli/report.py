@@ -13,7 +13,7 @@ from fathometer.cli.outputs import check_writable, slug
 
 app = opt.new_app()
 
-_ALWAYS = ("files", "out", "title", "view", "force")
+_ALWAYS = ("files", "out", "title", "view", "force", "strict")
 
 
 @app.command()
@@ -62,7 +62,7 @@ def report(
     results = read_results(files, strict=strict)
     folder = len(files) == 1 and is_folder(files[0])
     if folder and isinstance(results, dict):
-        opt.refuse_unused(context, (*_ALWAYS, "families", "family", "strict"), "a report of an atlas")
+        opt.refuse_unused(context, (*_ALWAYS, "families", "family"), "a report of an atlas")
     elif not isinstance(results, dict) or len(results) == 1:
         what = "one sounding" if isinstance(results, dict) else "a history or a leaky sweep"
         opt.refuse_unused(context, _ALWAYS, f"a report of {what}")

@@ -41,7 +41,10 @@ def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
 
 def read_soundings(places: Sequence[str], *, strict: bool = False) -> dict[str, Sounding]:
     """Read soundings by name; those that nothing else distinguishes are named by their files."""
-    return _by_name(open_results(places, strict=strict).soundings)
+    named = _by_name(open_results(places, strict=strict).soundings)
+    if len(places) == 1 and all("survey" in sounding.provenance.settings for sounding in named.values()):
+        return dict(sorted(named.items()))  # a survey names its files by hashes, which are in no order
+    return named
 
 
 def _by_name(found: Mapping[str, Sounding]) -> dict[str, Sounding]:

@@ -20,6 +20,7 @@ from fathometer.compare.soundings import (
     by_name,
     comparable,
     labels_of,
+    plan_label,
     short_name,
     signatures,
 )
@@ -42,8 +43,9 @@ def data_deviation(
 
     Args:
         soundings: of networks with the same weights on several data sets.
-        reference: name of the data to compare the others with, also with their count (`random:192`); for
-            data without a name, such as tensors, the start of the hash of their first sample.
+        reference: name of the data to compare the others with, as in the plan of a survey, or also with
+            their count (`random:192`); for data without a name, such as tensors, the start of the hash of
+            their first sample.
         gauge: the gauge to compare.
         metric: `euclidean`, `dtw` or `wasserstein`.
         allow_mismatch: also compare soundings that differ in reduction or samples, with a warning.
@@ -53,13 +55,15 @@ def data_deviation(
         wanted = _find_reference(reference, by_data)
         if wanted not in by_data:
             raise InputError(
-                f"{network}: expected a sounding on {reference!r}, got {', '.join(by_data)}",
+                f"{network}: expected a sounding on {reference!r}, got {', '.join(_data_names(by_data))}",
                 parameter="reference",
             )
         found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
         row = found.matrix[found.names.index(wanted)]
         rows[network] = {
-            data: float(value) for data, value in zip(by_data, row, strict=True) if data != wanted
+            name: float(value)
+            for name, data, value in zip(_data_names(by_data), by_data, row, strict=True)
+            if data != wanted
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("network")
     if not len(table.columns):
@@ -168,15 +172,22 @@ def _networks(named: Mapping[str, Sounding], over: str) -> dict[str, dict[str, S
     return found
 
 
+def _data_names(by_data: Mapping[str, Sounding]) -> list[str]:
+    """Return the names of the data in the plan of a survey if they tell all apart, else the labels."""
+    names = [plan_label(sounding, "data") for sounding in by_data.values()]
+    return names if all(names) and len(set(names)) == len(names) else list(by_data)
+
+
 def _find_reference(reference: str, by_data: Mapping[str, Sounding]) -> str:
-    """Find the data meant by a name, the start of a hash, or a name with a count; else return the name."""
+    """Find the data by name, name in a plan, name with count, or start of a hash; else return the name."""
     if reference in by_data:
         return reference
     fits = []
     for label, sounding in by_data.items():
         data = sounding.provenance.data
+        counted = f"{data.get('name', '?')}:{data.get('count', '?')}"
         parts = label.split(" ")[0], label.split(" ")[-1], label.rpartition(":")[0]
-        if reference in parts or reference == f"{data.get('name', '?')}:{data.get('count', '?')}":
+        if reference in (*parts, counted, plan_label(sounding, "data")):
             fits.append(label)
     if len(fits) > 1:
         raise InputError(

@@ -99,8 +99,8 @@ def comparable(
     differences = [text for text in mismatches if text]
     if (missing or differences) and not allow_mismatch:
         raise InputError(
-            f"needed to compare these soundings, which differ: {'; '.join(missing + differences)}. Or "
-            "measure them alike, or leave some out",
+            f"these soundings differ: {'; '.join(missing + differences)}; measure them alike, leave some "
+            "out, or allow it",
             parameter="allow_mismatch",
         )
     for text in missing:
@@ -144,10 +144,10 @@ def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] |
     return _with_seeds(words, soundings) if aspect == "weights" else list(words)
 
 
-def listed(names: Sequence[str], limit: int = 8) -> str:
-    """Join names with commas; of more than `limit` the rest is counted."""
+def listed(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
+    """Join names; of more than `limit` the rest is counted."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+    return between.join(names[:limit]) + more
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
@@ -216,9 +216,10 @@ def _mismatch(aspect: str, values: Mapping[str, str]) -> str:
     if not others:
         return ""
     if others[0][1] == count:  # no majority
-        return f"{aspect}: {listed([f'{name}: {value}' for name, value in values.items()])}"
+        each = [f"{name}: {value}" for name, value in values.items()]
+        return f"{aspect}: {listed(each, between='; ')}"
     odd = [f"{name} ({value})" for name, value in values.items() if value != usual]
-    return f"{aspect}: {usual} in most, but not in {listed(odd)}"
+    return f"{aspect}: {usual} in most, but not in {listed(odd, between='; ')}"
 
 
 def _shape(sounding: Sounding) -> str:

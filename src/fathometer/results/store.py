@@ -209,10 +209,10 @@ def is_url(place: Place) -> bool:
 @contextmanager
 def local_copy(place: Place) -> Iterator[Path]:
     """Yield a local path of a file or folder: the path itself, or a temporary copy of what a URL names."""
-    if not is_url(place):
-        yield Path(place)
-        return
     store = Store(place)
+    if store.local is not None:
+        yield store.local if "://" in str(place) else Path(place).expanduser()
+        return
     if not store.exists():
         raise InputError(f"{place}: no such file or folder")
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fathometer.leaky import LeakyRun, LeakySweep
 
 RunArgument: TypeAlias = Annotated[
-    Path, opt.argument("RUN", "A folder that `fathometer leaky train` or `sweep` wrote.")
+    str, opt.argument("RUN", "A folder that `fathometer leaky train` or `sweep` wrote; a path or URL.")
 ]
 
 
@@ -37,9 +37,8 @@ def measure(
     - `fathometer leaky measure leaky-7-3-0 --out path.csv`
     """
     from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
-    from fathometer.leaky import load_sweep
 
-    found = load_sweep(run).with_gamma(gamma)
+    found = _read_run(run).with_gamma(gamma)
     one = only_network(found, network or 0) if network is not None or len(found.runs) == 1 else None
     check_writable(out, force, (".csv",))
     if one is None:
@@ -51,6 +50,14 @@ def measure(
     write_files({out: table} if out else {}, console)
     for line in rank_lines(found.runs if one is None else [one]):
         console.print(line)
+
+
+def _read_run(place: str) -> LeakySweep:
+    from fathometer.leaky import load_sweep
+    from fathometer.results.store import local_copy
+
+    with local_copy(place) as folder:
+        return load_sweep(folder)
 
 
 def only_network(found: LeakySweep, number: int) -> LeakyRun:
@@ -74,7 +81,7 @@ def figures(
     """Draw Figures 1a-c, 2a-c and 3, and the affinity score along the path, as far as the networks allow.
 
     Figures 1a and 3 need several depths, Figure 2 several schemes of steps: see
-    `fathometer leaky sweep --help`. They go into a folder (default: RUN/figures).
+    `fathometer leaky sweep --help`. They go into a folder (default: RUN/figures; of a URL: figures).
 
     For example:
 
@@ -84,10 +91,13 @@ def figures(
     from fathometer.progress import Terminal
     from fathometer.report import leaky_figures, require_matplotlib
     from fathometer.report.figures.kinds import FIGURES
+    from fathometer.results.store import is_url, local_copy
 
     require_matplotlib()
-    found = load_sweep(run)
-    files = {name: (out or run / "figures") / f"{name}.{form}" for name in FIGURES}
+    with local_copy(run) as folder:
+        found = load_sweep(folder)
+    out = out or (Path() if is_url(run) else folder) / "figures"
+    files = {name: out / f"{name}.{form}" for name in FIGURES}
     for path in files.values():
         check_writable(path, force)
     drawn, missing = leaky_figures(found)
@@ -118,10 +128,9 @@ def theory(
     import pandas as pd
 
     from fathometer.cli.leaky.tables import statements_view
-    from fathometer.leaky import load_sweep
     from fathometer.leaky.theory import check_all
 
-    found = load_sweep(run)
+    found = _read_run(run)
     if network is None:
         chosen = max(found.trained, key=lambda run: run.design.effective_depth)
     else:

@@ -16,6 +16,7 @@ PresetOption: TypeAlias = Annotated[
         "minutes. literal: the recipe as the paper words it, which does not converge.",
     ),
 ]
+SchemeName: TypeAlias = Literal["equidistant", "irregular", "adaptive"]
 _LAYERS = "Number of layers; in a sweep several, with commas. Default: the preset's."
 
 
@@ -91,7 +92,7 @@ def train(
     preset: PresetOption = "quick",
     layers: Annotated[int | None, opt.option("L", _LAYERS, min=1)] = None,
     scheme: Annotated[
-        Literal["equidistant", "irregular", "adaptive"],
+        SchemeName,
         opt.option("NAME", "Scheme of the steps ρ: equidistant, irregular or adaptive."),
     ] = "equidistant",
     steps: Annotated[
@@ -173,9 +174,13 @@ def sweep(
         train_and_print,
     )
     from fathometer.leaky import grid
+    from fathometer.leaky.steps import check_choice
 
     chosen = TrainingOptions(preset=preset, **options)
     check_task_options(chosen, ranks=ranks)
+    names = [name.strip() for name in schemes.split(",")]
+    for name in names:
+        check_choice("schemes", name, SchemeName)
     designs = []
     for inner in inner_dimensions(ranks or "3"):
         base = build_design(chosen, inner)
@@ -183,7 +188,7 @@ def sweep(
             base,
             effective_depth=opt.numbers(depths, float, "depths"),
             layers=opt.numbers(layers, int, "layers") if layers else [base.layers],
-            scheme=[name.strip() for name in schemes.split(",")],
+            scheme=names,
             seeds=seeds,
         )
     train_and_print(designs, chosen, out or Path("leaky-sweep"))

@@ -198,12 +198,13 @@ def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 
     return PICTURES[kind](results, columns=columns)
 
 
-def default_picture(sweep: LeakySweep) -> str:
+def default_picture(results: LeakySweep | LeakyRun) -> str:
     """Return what to look at first: 1a of several depths, 2a of several schemes, else the energies."""
-    depths = {run.design.effective_depth for run in sweep.runs}
+    runs = (results,) if isinstance(results, LeakyRun) else results.runs
+    depths = {run.design.effective_depth for run in runs}
     if len(depths - {0.0}) > 1:
         return "1a"
-    if len({run.design.scheme for run in sweep.runs}) > 1:
+    if len({run.design.scheme for run in runs}) > 1:
         return "2a"
     return "1c" if max(depths) > 0 else "1b"
 

@@ -94,7 +94,7 @@ def atlas_page(soundings: Soundings, facts: pd.DataFrame | None = None, *, title
 
 
 def atlas_data(named: Mapping[str, Sounding], facts: pd.DataFrame) -> dict[str, Any]:
-    """Return what the view shows: the networks, the colours of families, the `facts_table` them."""
+    """Return what the view shows: the networks, the colours of families, and the names of the facts."""
     members = families_of(facts)
     numbers = facts.drop(columns="family")
     networks = [
