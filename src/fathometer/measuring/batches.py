@@ -1,8 +1,9 @@
-"""From the user's data to forward passes that never cross the end of a sample batch."""
+"""Turn the user's data into inputs of forward passes, none of which crosses the end of a sample batch."""
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
@@ -58,7 +59,7 @@ def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
 
 
 def _whole_tensor(data: Any) -> Tensor:
-    tensor = _as_tensors(data)
+    tensor = as_tensors(data)
     if not is_dense(tensor) or not tensor.ndim:
         what = "a tensor without axes" if not tensor.ndim else f"a tensor of layout {tensor.layout}"
         hint = "; `.to_dense()` makes it dense" if tensor.ndim else ""
@@ -70,7 +71,7 @@ def _without_single_samples(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items; refuse those that are single samples, which would be taken for batches."""
     for item in items:
         parts = item if isinstance(item, tuple | list) else (item,)
-        main = _as_tensors(parts[0]) if parts else None
+        main = as_tensors(parts[0]) if parts else None
         is_vector = isinstance(main, Tensor) and main.ndim == 1 and main.is_floating_point()
         if is_vector or any(isinstance(part, int | float) for part in parts[1:]):
             what = "a vector" if is_vector else "a sample with its label"
@@ -90,7 +91,7 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
     """
     batch, filled = 0, 0
     for item in items:
-        value = _as_tensors(item)
+        value = as_tensors(item)
         count = _count(value)
         units = _tokens(value, count) if tokens else torch.ones(count, dtype=torch.long)
         start = 0
@@ -116,7 +117,7 @@ def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
 
 
 def _first_row(item: Any) -> Tensor | None:
-    tensor = next((t for t in tensors_in(_as_tensors(item)) if t.ndim and len(t)), None)
+    tensor = next((t for t in tensors_in(as_tensors(item)) if t.ndim and len(t)), None)
     return None if tensor is None else tensor[0]
 
 
@@ -153,14 +154,23 @@ def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry for name, entry in value.items() if name in parameters}
 
 
-def _as_tensors(value: Any) -> Any:
+def as_tensors(value: Any) -> Any:
     """Return a batch with tensors instead of NumPy's arrays, and dicts instead of other mappings."""
     return _mapped(value, _as_tensor)
 
 
 def _as_tensor(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    native = value.astype(value.dtype.newbyteorder("="), copy=False)
+    if any(stride < 0 for stride in native.strides):  # torch has no such tensors
+        native = native.copy()
     try:
-        return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        if native.flags.writeable:
+            return torch.from_numpy(native)
+        with warnings.catch_warnings():  # a read-only array may be too large to copy
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            return torch.from_numpy(native)
     except TypeError as error:
         raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
 

@@ -1,4 +1,4 @@
-"""What is measured: network, data and the user's code, known by their contents.
+"""Identify the network, the data and the user's code by their contents.
 
 Two soundings with the same identity have the same values; a journal or a finished file is used again only if
 its identity is the same.
@@ -6,13 +6,16 @@ its identity is the same.
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import Enum
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,13 +23,24 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler, Subset, TensorDataset
 
 from fathometer.capture import unwrapped
-from fathometer.capture.axes import is_dense
+from fathometer.capture.axes import is_dense, tensors_in
+from fathometer.measuring.batches import as_tensors
 from fathometer.models import LoadedModel
 from fathometer.results.provenance import describe_model, frozen_state, tensor_hash, weights_hash
 
 _LIBRARIES = ("torch", "torchvision", "timm", "transformers", "numpy", "scipy", "fathometer", "builtins")
-_PLAIN = (str, bytes, bool, int, float, complex, type(None))
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), range, torch.dtype)
+_CONTAINERS = (tuple, list, set, frozenset, Mapping)
+_HASHED = (
+    *(*_PLAIN, *_CONTAINERS, Tensor, np.ndarray, np.generic, nn.Module, Enum, types.SimpleNamespace),
+    *(types.FunctionType, types.BuiltinFunctionType, functools.partial),
+)
+_SET_BY_TORCH = frozenset(vars(nn.Module()))  # attributes of every module: its parts, hooks, training
+_READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _BLOCK = 2**20  # words in a block of a checksum: 8 MB
+
+_Seen: TypeAlias = dict[int, tuple[str, Any]]
+"""By id, a name for each object that is already described, and the object: then its id stays its own."""
 
 
 def describe_network(model: nn.Module | LoadedModel, name: str | None) -> tuple[nn.Module, dict[str, Any]]:
@@ -90,13 +104,16 @@ def hash_contents(network: nn.Module, data: Any) -> Callable[[], tuple[str, dict
     state = frozen_state(network)
     inner = data.dataset if isinstance(data, DataLoader) else data
     inner = inner.dataset if isinstance(inner, Subset) else inner
-    tensors = inner.tensors if isinstance(inner, TensorDataset) else (inner,)
+    tensors: list[Tensor] = []
+    if isinstance(inner, TensorDataset):
+        tensors = list(inner.tensors)
+    elif isinstance(inner, Tensor | np.ndarray) or type(inner) in (list, tuple):  # others may do more
+        tensors = list(tensors_in(as_tensors(inner)))
     return lambda: (weights_hash(state), _hash_tensors(tensors))
 
 
-def _hash_tensors(values: tuple[Any, ...]) -> dict[str, Any]:
-    tensors = [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
-    if not all(isinstance(tensor, Tensor) and tensor.ndim and is_dense(tensor) for tensor in tensors):
+def _hash_tensors(tensors: Sequence[Tensor]) -> dict[str, Any]:
+    if not tensors or not all(is_dense(tensor) for tensor in tensors):
         return {}
     return {"sha256": checksum(tensors)}
 
@@ -138,47 +155,79 @@ def code_hash(target: Callable[..., Any]) -> str:
     the same module that it uses are part of it; comments, line numbers and the code of libraries are not.
     """
     digest = hashlib.sha256()
-    for part in _parts(target, set()):
+    for part in _parts(target, {}):
         digest.update(f"{part}\n".encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 
 def structure_hash(network: nn.Module) -> str:
-    """Return the SHA-256 of a network's modules and options and of the user's own `forward` methods."""
-    shown = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(network))  # addresses differ from run to run
-    digest = hashlib.sha256(shown.encode())
-    classes = {type(module) for module in network.modules()}
-    own = [kind for kind in classes if _library(kind.__module__) is None]
-    for kind in sorted(own, key=lambda kind: (kind.__module__, kind.__qualname__)):
-        digest.update(code_hash(kind.forward).encode())
+    """Return the SHA-256 of a network's modules, and of the code and attributes of the user's own modules."""
+    digest = hashlib.sha256(_shown(network).encode("utf-8", "backslashreplace"))
+    for part in _own_module_parts(network, {}):
+        digest.update(f"{part}\n".encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Yield text for everything that a value depends on."""
+def _shown(network: nn.Module) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(network))  # addresses differ from run to run
+
+
+def _own_module_parts(network: nn.Module, seen: _Seen) -> Iterator[str]:
+    """Yield text for the code and attributes of the modules whose classes are not those of a library."""
+    modules = list(network.named_modules())
+    seen |= {
+        id(module): (f"module {path}", module) for path, module in modules
+    }  # attributes may refer to them
+    for path, module in modules:
+        if _library(type(module).__module__) is None:
+            state = {
+                name: entry
+                for name, entry in sorted(vars(module).items())
+                if name not in _SET_BY_TORCH and _is_hashed(entry)
+            }
+            yield path
+            yield from _parts((type(module), state), seen)
+
+
+def _parts(value: Any, seen: _Seen) -> Iterator[str]:
+    """Yield text for everything that a value depends on, the same in every process.
+
+    `seen` has what is already described, by id.
+    """
     if isinstance(value, _PLAIN):
         yield repr(value)
-    elif isinstance(value, set | frozenset):
-        yield from sorted("".join(_parts(entry, seen)) for entry in value)
-    elif isinstance(value, tuple | list):
-        yield type(value).__name__
-        for entry in value:
-            yield from _parts(entry, seen)
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
-            yield from _parts(entry, seen)
     elif isinstance(value, Tensor):
         yield tensor_hash(value)
+    elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        yield f"{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif id(value) in seen:
-        return
+        yield seen[id(value)][0]
+    elif isinstance(value, _CONTAINERS):
+        seen[id(value)] = "container around this", value
+        yield from _container_parts(value, seen)
+        del seen[id(value)]  # equal ones count as equal, the same or not
     else:
-        seen.add(id(value))
+        seen[id(value)] = f"object {len(seen)}", value
         yield from _object_parts(value, seen)
 
 
-def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
-    if isinstance(value, types.CodeType):
+def _container_parts(value: Any, seen: _Seen) -> Iterator[str]:
+    yield f"{type(value).__name__} {len(value)}"
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
+            yield from _parts(entry, seen)
+    elif isinstance(value, set | frozenset):  # their order differs from process to process
+        yield from sorted("\n".join(_parts(entry, dict(seen))) for entry in value)
+    else:
+        for entry in value:
+            yield from _parts(entry, seen)
+
+
+def _object_parts(value: Any, seen: _Seen) -> Iterator[str]:
+    if isinstance(value, np.ndarray | np.generic):
+        yield from _parts(value.tolist(), seen)
+    elif isinstance(value, types.CodeType):
         yield value.co_code.hex()
         yield " ".join((*value.co_names, *value.co_varnames))
         yield from _parts(value.co_consts, seen)
@@ -187,7 +236,8 @@ def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, types.MethodType):
         yield from _parts((value.__func__, value.__self__), seen)
     elif isinstance(value, nn.Module):
-        yield from (structure_hash(value), weights_hash(value.state_dict()))
+        yield from (_shown(value), weights_hash(value.state_dict()))
+        yield from _own_module_parts(value, seen)
     elif _is_of_a_library(value):
         yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
     elif isinstance(value, types.FunctionType):
@@ -205,31 +255,34 @@ def _object_parts(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _used_globals(function: types.FunctionType) -> dict[str, Any]:
-    """Return the constants that a function names, and the functions and classes of its own module."""
-    names = set(_names(function.__code__))
+    """Return the constants that a function reads, and the functions and classes of its own module."""
+    known = function.__globals__
     found = {}
-    for name, value in sorted(function.__globals__.items()):
+    for name in sorted(_global_names(function.__code__) & known.keys()):
+        value = known[name]
         if isinstance(value, types.FunctionType | type):
-            is_used = name in names and value.__module__ == function.__module__
+            is_counted = value.__module__ == function.__module__
         else:
-            is_used = name in names and (_is_hashed(value) or isinstance(value, Mapping))
-        if is_used:
+            is_counted = _is_hashed(value)
+        if is_counted:
             found[name] = value
     return found
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+@functools.lru_cache(maxsize=4096)
+def _global_names(code: types.CodeType) -> frozenset[str]:
+    """Return the global names that a function reads; `co_names` has those of attributes, too."""
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in _READS_GLOBAL}
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(found).union(*map(_global_names, inner))
 
 
 def _members(kind: type) -> dict[str, Any]:
     found = {}
     for name, entry in vars(kind).items():
         entry = inspect.unwrap(getattr(entry, "__func__", getattr(entry, "fget", None) or entry))
-        if isinstance(entry, (types.FunctionType, *_PLAIN)) and name not in ("__module__", "__doc__"):
+        is_special = name.startswith("__") and name.endswith("__")  # `__doc__`, `__annotations__`
+        if isinstance(entry, types.FunctionType) or (_is_hashed(entry) and not is_special):
             found[name] = entry
     return found
 
@@ -241,9 +294,8 @@ def _library(module: str | None) -> str | None:
 
 
 def _is_hashed(entry: Any) -> bool:
-    """Return whether an attribute of a callable object counts: objects of other classes do not."""
-    counted = (*_PLAIN, tuple, list, Tensor, nn.Module, types.FunctionType, functools.partial)
-    return isinstance(entry, counted)
+    """Return whether an attribute counts: loggers, locks and other objects do not."""
+    return isinstance(entry, _HASHED) or is_dataclass(entry)
 
 
 def _is_of_a_library(value: Any) -> bool:

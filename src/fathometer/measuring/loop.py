@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,6 +27,10 @@ from fathometer.measuring.options import MeasureOptions
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
+
+_LOCK = threading.Lock()
+_EVALUATING: dict[nn.Module, tuple[int, bool]] = {}  # measurements of a module now, and its flag before
+_PLACED: dict[nn.Module, tuple[int, torch.device]] = {}  # measurements of a network now, and its home
 
 
 class Loop:
@@ -159,35 +164,57 @@ def _refusing_single_images(network: nn.Module, piece: Piece, *, on: bool) -> It
 
 @contextmanager
 def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
-    """Move the network to the device, and back afterwards."""
-    tensors = (*network.parameters(), *network.buffers())
-    here = next((tensor.device for tensor in tensors if not tensor.is_meta), torch.device("cpu"))
-    try:
-        there = here if device is None else torch.device(device)
-        if there != here:
-            network.to(there)
-    except Exception as error:
-        network.to(here)
-        if is_out_of_memory(error):
-            raise OutOfMemoryError(f"out of memory: the network does not fit on {device}; try cpu") from error
-        raise InputError(f"{device} is not usable here ({first_line(error)})", parameter="device") from error
+    """Move the network to the device, and back afterwards: the last of several threads does that."""
+    with _LOCK:
+        tensors = (*network.parameters(), *network.buffers())
+        here = next((tensor.device for tensor in tensors if not tensor.is_meta), torch.device("cpu"))
+        users, home = _PLACED.get(network, (0, here))
+        try:
+            there = here if device is None else torch.device(device)
+            if there != here and users:
+                raise InputError("another thread measures this network elsewhere", parameter="device")
+            if there != here:
+                network.to(there)
+        except InputError:
+            raise
+        except Exception as error:
+            network.to(here)
+            if is_out_of_memory(error):
+                raise OutOfMemoryError(
+                    f"out of memory: the network does not fit on {device}; try cpu"
+                ) from error
+            raise InputError(
+                f"{device} is not usable here ({first_line(error)})", parameter="device"
+            ) from error
+        _PLACED[network] = users + 1, home
     try:
         yield there
     finally:
-        if there != here:
-            network.to(here)
+        with _LOCK:
+            users, home = _PLACED.pop(network)
+            if users > 1:
+                _PLACED[network] = users - 1, home
+            elif there != home:
+                network.to(home)
 
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Set eval mode, and every flag as it was afterwards."""
-    flags = {module: module.training for module in network.modules()}
+    """Set eval mode, and restore every training flag afterwards: the last of several threads does that."""
+    modules = list(network.modules())
+    with _LOCK:
+        for module in modules:
+            users, training = _EVALUATING.get(module, (0, module.training))
+            _EVALUATING[module] = users + 1, training
     try:
-        network.eval()
-    except NotImplementedError:  # from torch.export, which fixed the mode; then there are no flags to set
-        flags = {}
-    try:
+        with suppress(NotImplementedError):  # from torch.export, which fixed the mode
+            network.eval()
         yield
     finally:
-        for module, training in flags.items():
-            module.training = training
+        with _LOCK:
+            for module in modules:
+                users, training = _EVALUATING.pop(module)
+                if users > 1:
+                    _EVALUATING[module] = users - 1, training
+                else:
+                    module.training = training

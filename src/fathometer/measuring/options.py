@@ -285,7 +285,19 @@ def with_changes(options: MeasureOptions | None, changes: Mapping[str, Any]) -> 
     if unknown := [name for name in changes if name not in known]:
         hint = did_you_mean(unknown[0], known) or f"the options are {', '.join(known)}"
         raise TypeError(f"measure() got an unexpected keyword argument {unknown[0]!r}; {hint}")
-    return MeasureOptions(**changes) if options is None else replace(options, **changes)
+    if options is None:
+        return MeasureOptions(**changes)
+    if not isinstance(options, MeasureOptions):
+        raise InputError(
+            f"expected MeasureOptions, got {options!r}; give single options by name, samples=128",
+            parameter="options",
+        )
+    changed = replace(options, **changes)
+    if (
+        "seed" in changes and "reduction" not in changes and options.reduction.seed == options.seed
+    ):  # one seed for both
+        changed = replace(changed, reduction=replace(options.reduction, seed=changed.seed))
+    return changed
 
 
 def plain_options() -> dict[str, Option]:
