@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from fathometer.errors import InputError
-from fathometer.progress import Show
+from fathometer.progress import ProgressCallback
 from fathometer.threads import torch_threads
 from papers.images.pictures import Pictures, normalised
 
@@ -137,7 +137,7 @@ class Training:
         return self.network.eval()
 
 
-def train(trainings: Sequence[Training], progress: Show | None = None) -> None:
+def train(trainings: Sequence[Training], progress: ProgressCallback | None = None) -> None:
     """Take all steps of several trainings, in turn."""
     total = max((training.steps for training in trainings), default=0)
     with torch_threads(1):  # small products are not worth sharing

@@ -1,4 +1,4 @@
-"""Progress bars and the terminal, which names from files and networks cannot control."""
+"""Show progress bars, and print text so that control characters in names have no effect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-class Show(Protocol):
+class ProgressCallback(Protocol):
     """Moves a bar: called with (done, total), where the total may be unknown, and a note to show."""
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
@@ -58,7 +58,7 @@ class Show(Protocol):
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Show]:
+def progress_bar(what: str) -> Iterator[ProgressCallback]:
     """Show a bar and yield a function that moves it, also from several threads."""
     console = Terminal(stderr=True)
     with Progress(

@@ -57,18 +57,18 @@ def torch_threads(count: int) -> Iterator[int]:
 
 @contextmanager
 def pool_of_single_threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool whose threads compute without helpers: for many small tasks faster than sharing each one.
+    """Yield a pool whose threads each use one torch thread: faster for many small tasks.
 
     The pool has as many threads as torch used before, unless `workers` says how many.
     """
     with (
         torch_threads(1) as before,
-        ThreadPoolExecutor(workers or before, initializer=_compute_alone) as pool,
+        ThreadPoolExecutor(workers or before, initializer=_use_one_thread) as pool,
     ):
         yield pool
 
 
-def _compute_alone() -> None:
+def _use_one_thread() -> None:
     """Keep blocks within a thread of a pool from restoring more than one thread."""
     torch.set_num_threads(1)
     _THIS_THREAD.count = 1

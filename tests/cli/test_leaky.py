@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from fathometer.leaky import Design, Phase, Recipe, Teacher, load_sweep, sweep, sweeping
-from fathometer.progress import Show
+from fathometer.progress import ProgressCallback
 from tests.cli.conftest import Command, call
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not at a critical point")  # these train for a moment
@@ -173,7 +173,7 @@ def test_an_interrupted_sweep_is_resumed_to_the_same_bytes(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
-    def interrupted(_: str) -> Iterator[Show]:
+    def interrupted(_: str) -> Iterator[ProgressCallback]:
         calls = iter(range(12))
 
         def show(done: int, total: int | None, note: str = "") -> None:

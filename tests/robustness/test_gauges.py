@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import GAUGES
-from fathometer.gauges.registry import choose_gauges, fault_of, read_gauges
+from fathometer.gauges.registry import choose_gauges, out_of_range, read_gauges
 from tests.robustness.recording import Row
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ def test_random_pairs(name: str, full: bool, row: Row) -> None:
             counts["refused"] += 1
             return
         n, d = pair[0].shape
-        faults = [fault_of(column, [(value, n, d)]) for column, value in values.items()]
+        faults = [out_of_range(column, [(value, n, d)]) for column, value in values.items()]
         assert not any(faults), faults
 
     row |= {"gauge": name}

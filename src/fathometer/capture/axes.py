@@ -33,12 +33,12 @@ class Facts(NamedTuple):
 
     Attributes:
         axis: the axis of its channels.
-        rows: how many rows of the first axis belong to one sample.
+        rows_per_sample: how many rows of the first axis belong to one sample.
         constant: whether it depends on weights alone.
     """
 
     axis: int | None = None
-    rows: int = 1
+    rows_per_sample: int = 1
     constant: bool = False
 
     def channel_axis(self, axes: int) -> int:
@@ -51,7 +51,7 @@ class Facts(NamedTuple):
 _NOTHING = Facts()
 
 
-class Traces:
+class TensorFacts:
     """Facts about the tensors of a pass over `samples` inputs; `constants` are weights and buffers."""
 
     def __init__(self, samples: int, constants: Iterable[Tensor] = ()) -> None:
@@ -59,7 +59,7 @@ class Traces:
         self._constants = {id(tensor) for tensor in constants}
         self._facts: dict[int, tuple[weakref.ref[Tensor], Facts]] = {}
 
-    def of(self, tensor: Tensor) -> Facts:
+    def facts_of(self, tensor: Tensor) -> Facts:
         """Return what is known of a tensor."""
         if id(tensor) in self._constants:
             return Facts(constant=True)
@@ -67,12 +67,12 @@ class Traces:
         if reference is not None and reference() is tensor:
             return facts
         if _functorch.is_gradtrackingtensor(tensor):  # inside `torch.func.grad`, which keeps all axes
-            return self.of(_functorch.get_unwrapped(tensor))
+            return self.facts_of(_functorch.get_unwrapped(tensor))
         return _NOTHING
 
     def is_data(self, tensor: Tensor) -> bool:
         """Exclude what depends on weights alone (a learned gate), and one number for the whole batch."""
-        if not tensor.is_floating_point() or not has_entries(tensor) or self.of(tensor).constant:
+        if not tensor.is_floating_point() or not has_entries(tensor) or self.facts_of(tensor).constant:
             return False
         return tensor.ndim > 1 or tuple(tensor.shape) == (self._samples,)
 
@@ -85,7 +85,7 @@ class Traces:
         if not outputs:
             return
         sources = [*tensors_in(args), *tensors_in(kwargs)]
-        known = [(source, self.of(source)) for source in sources]
+        known = [(source, self.facts_of(source)) for source in sources]
         constant = all(facts.constant for _, facts in known) and not any(word in operator for word in _RANDOM)
         for tensor in outputs:
             axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > 2 else None
@@ -99,8 +99,8 @@ class Traces:
     def _note_write(self, args: Sequence[Any]) -> None:
         """Note `a[i] = b`: with data in b there are data in a."""
         target, *rest = tensors_in(args)
-        facts = self.of(target)
-        if facts.constant and not all(self.of(tensor).constant for tensor in rest):
+        facts = self.facts_of(target)
+        if facts.constant and not all(self.facts_of(tensor).constant for tensor in rest):
             self._constants.discard(id(target))
             self._facts[id(target)] = weakref.ref(target), facts._replace(constant=False)
 
@@ -116,8 +116,8 @@ class Traces:
                 continue
             length = source.shape[0]
             if length == count:
-                return facts.rows
-            whole = length == facts.rows * self._samples
+                return facts.rows_per_sample
+            whole = length == facts.rows_per_sample * self._samples
             if operator in _RESHAPES and whole and self._samples and count % self._samples == 0:
                 return count // self._samples
         return 1

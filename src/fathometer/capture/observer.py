@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from torch._C import _functorch
 from torch.overrides import TorchFunctionMode
 
-from fathometer.capture.axes import Facts, Traces, has_entries, tensors_in
+from fathometer.capture.axes import Facts, TensorFacts, has_entries, tensors_in
 from fathometer.capture.intercept import force_eager
 from fathometer.capture.pairs import Pair, Watch
-from fathometer.capture.reduce import PassInfo, Reduced, Reduction, reduce, resolution
+from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce
 from fathometer.capture.sites import (
-    Choice,
     Site,
+    SiteChoice,
     composite_name,
     is_composite,
     is_plain_activation,
@@ -42,7 +42,7 @@ class _Frame:
     module: nn.Module
     path: str
     guard: Any = None  # hides torch functions inside attention, which would compute in another way
-    is_quiet: bool = False  # calls inside it are not sites
+    ignores_calls: bool = False  # calls inside it are not sites
     measured: tuple[Site, Reduced] | None = None  # as a whole: its site and its input
 
 
@@ -50,12 +50,12 @@ class _Frame:
 class _Pass:
     """A forward pass under way."""
 
-    given: PassInfo
-    traces: Traces
+    info: PassInfo
+    tensors: TensorFacts
     caller: FrameType  # runs the network
     error: BaseException | None  # was being handled when the pass began
     depth: int = 0  # how many times the network has called itself
-    quiet: int = 0
+    ignore_depth: int = 0  # how many calls under way hide the calls inside them
     frames: list[_Frame] = field(default_factory=list)
     calls: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
 
@@ -63,7 +63,7 @@ class _Pass:
 class Observer(TorchFunctionMode):
     """Follows a network through its forward passes and writes the pairs of chosen sites to a `Watch`."""
 
-    def __init__(self, model: nn.Module, choice: Choice, reduction: Reduction, record: Watch) -> None:
+    def __init__(self, model: nn.Module, choice: SiteChoice, reduction: Reduction, record: Watch) -> None:
         super().__init__()
         self._model, self._choice, self._reduction, self._record = model, choice, reduction, record
         self._paths = module_paths(model)
@@ -115,25 +115,25 @@ class Observer(TorchFunctionMode):
         if state is None:
             return function(*args, **kwargs)
         operator = operator_name(function)
-        if operator in self._choice.operators and not state.quiet:
+        if operator in self._choice.operators and not state.ignore_depth:
             output = self._call(state, operator, function, args, kwargs)
         else:
             output = function(*args, **kwargs)
-        state.traces.note(operator, args, kwargs, output)
+        state.tensors.note(operator, args, kwargs, output)
         return output
 
     def on_function(self, name: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """See a call of a function that the user named."""
         state = self._running
-        if state is None or state.quiet:
+        if state is None or state.ignore_depth:
             return original(*args, **kwargs)
 
         def call_quietly(*args: Any, **kwargs: Any) -> Any:
-            state.quiet += 1
+            state.ignore_depth += 1
             try:
                 return original(*args, **kwargs)
             finally:
-                state.quiet -= 1
+                state.ignore_depth -= 1
 
         return self._call(state, name, call_quietly, args, kwargs)
 
@@ -167,7 +167,7 @@ class Observer(TorchFunctionMode):
         frame = state.frames.pop()
         if frame.guard is not None:
             frame.guard.__exit__(None, None, None)
-        state.quiet -= frame.is_quiet
+        state.ignore_depth -= frame.ignores_calls
         if frame.measured is not None:
             self._close(state, module, *frame.measured, next(tensors_in(output), None))
         if module is self._model:
@@ -185,10 +185,10 @@ class Observer(TorchFunctionMode):
                         "expected a plain call of the network, got one by torch.vmap; "
                         "call it on the whole batch"
                     )
-                given = PassInfo.of(args, kwargs, self._reduction.sample_axis, self._record.samples)
+                info = PassInfo.of(args, kwargs, self._reduction.sample_axis, self._record.samples)
             # Weights are listed again for each pass: `functional_call` runs the network on others.
-            traces = Traces(given.samples, (*self._model.parameters(), *self._model.buffers()))
-            self._pass = _Pass(given, traces, sys._getframe(2), sys.exc_info()[1])
+            tensors = TensorFacts(info.samples, (*self._model.parameters(), *self._model.buffers()))
+            self._pass = _Pass(info, tensors, sys._getframe(2), sys.exc_info()[1])
         self._pass.depth += 1
 
     def _end(self, state: _Pass) -> None:
@@ -197,8 +197,8 @@ class Observer(TorchFunctionMode):
         if state.depth:
             return
         if sys.exc_info()[1] is state.error:
-            with self._aside():
-                self._record.commit(state.given.samples)
+            with self._hidden():
+                self._record.commit(state.info.samples)
         self._leave()
 
     def _leave(self) -> None:
@@ -213,13 +213,13 @@ class Observer(TorchFunctionMode):
         """A composite activation, or a module that is measured as a whole, starts."""
         kind, composite = type(frame.module), frame.module in self._composites
         measurable = given is not None and (self._is_data(state, given) if composite else has_entries(given))
-        if given is not None and measurable and not state.quiet:
+        if given is not None and measurable and not state.ignore_depth:
             operator = composite_name(kind) if composite else kind.__name__
             site = self._site(state, frame.path, operator, is_module=True)
-            if self._choice.wanted(site):
+            if self._choice.includes(site):
                 frame.measured = site, self._reduced(state, given, site)
-        frame.is_quiet = composite
-        state.quiet += composite
+        frame.ignores_calls = composite
+        state.ignore_depth += composite
 
     def _close(self, state: _Pass, module: nn.Module, site: Site, x: Reduced, result: Tensor | None) -> None:
         if result is None or not has_entries(result):
@@ -248,10 +248,10 @@ class Observer(TorchFunctionMode):
         if isinstance(frame.module, nn.ReLU6):
             operator = "relu6"  # it calls hardtanh
         site = self._site(state, frame.path, operator, is_module=is_plain_activation(frame.module))
-        if not self._choice.wanted(site):
+        if not self._choice.includes(site):
             return function(*args, **kwargs)
         x = self._reduced(state, given, site)
-        facts = state.traces.of(given)
+        facts = state.tensors.facts_of(given)
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
         if result is None or not has_entries(result):
@@ -271,10 +271,10 @@ class Observer(TorchFunctionMode):
 
     def _is_data(self, state: _Pass, tensor: Tensor) -> bool:
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""
-        return (_is_in_vmap(tensor) and tensor.is_floating_point()) or state.traces.is_data(tensor)
+        return (_is_in_vmap(tensor) and tensor.is_floating_point()) or state.tensors.is_data(tensor)
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
+    def _hidden(self) -> Iterator[None]:
         """Compute for the watch: unseen, outside of `torch.func`, with a graph only if asked for."""
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
@@ -292,18 +292,18 @@ class Observer(TorchFunctionMode):
                 f"{site}: expected a plain call, got one inside torch.vmap, which hides the samples; "
                 "write the function for the whole batch, or choose other sites"
             )
-        facts = facts or state.traces.of(tensor)
-        with self._aside():
-            return reduce(tensor, facts, self._reduction, state.given, site.name)
+        facts = facts or state.tensors.facts_of(tensor)
+        with self._hidden():
+            return reduce(tensor, facts, self._reduction, state.info, site.name)
 
     def _pooled_first(self, function: Callable[[Tensor], Any], x: Tensor, dtype: torch.dtype) -> Reduced:
         """Return σ(r(X)); the call may overwrite its input, which is a copy."""
-        with self._aside():
+        with self._hidden():
             y = next(tensors_in(self._unwatched(function, x.to(dtype, copy=True))))
-            return Reduced(y.to(x.dtype), resolution(y.dtype, x.dtype))
+            return Reduced(y.to(x.dtype), pooled_resolution(y.dtype, x.dtype))
 
     def _stage(self, site: Site, x: Reduced, y: Reduced) -> None:
-        with self._aside():
+        with self._hidden():
             self._record.stage(site, Pair(x.matrix, y.matrix, (x.resolution, y.resolution)))
 
     def _unwatched(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

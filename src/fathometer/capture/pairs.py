@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.capture.sites import Choice, Site
+from fathometer.capture.sites import Site, SiteChoice
 from fathometer.errors import InputError
 
 Widths: TypeAlias = Literal["equal", "any"]
@@ -52,7 +52,7 @@ class Watch:
         unequal: modules that were asked for but whose input and output differ in shape.
     """
 
-    def __init__(self, choice: Choice, capacity: int | None, widths: Widths, *, gradients: bool) -> None:
+    def __init__(self, choice: SiteChoice, capacity: int | None, widths: Widths, *, gradients: bool) -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
         self.gradients = gradients
@@ -66,7 +66,7 @@ class Watch:
     @property
     def sites(self) -> tuple[Site, ...]:
         """The chosen sites, in order of their first call."""
-        return tuple(site for site in self._known.values() if self._choice.wanted(site))
+        return tuple(site for site in self._known.values() if self._choice.includes(site))
 
     @property
     def called(self) -> tuple[Site, ...]:
@@ -88,7 +88,7 @@ class Watch:
         return {site: buffer.pair for site, buffer in ordered if len(buffer)}
 
     @property
-    def graphless(self) -> tuple[Site, ...]:
+    def sites_without_graph(self) -> tuple[Site, ...]:
         """With `gradients`, the sites that are kept of a pass under `no_grad`."""
         return tuple(site for site, modes in self._modes.items() if False in modes)
 

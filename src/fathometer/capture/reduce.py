@@ -88,15 +88,15 @@ def reduce(tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo, 
     while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
         tensor = _functorch.get_unwrapped(tensor)
     try:
-        matrix = _matrix(tensor, axis, facts.rows, reduction, given, site)
+        matrix = _matrix(tensor, axis, facts.rows_per_sample, reduction, given, site)
     except InputError as error:
         raise InputError(f"{site}: {error}") from error
     pooled = reduction.pooling in ("mean", "sum", "authors")
     positions = tensor.numel() / matrix.numel() if pooled and matrix.numel() else 1
-    return Reduced(matrix, resolution(tensor.dtype, matrix.dtype, positions))
+    return Reduced(matrix, pooled_resolution(tensor.dtype, matrix.dtype, positions))
 
 
-def resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
+def pooled_resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
     """Return the relative spacing of means over `positions` numbers of a dtype, kept in another.
 
     Rounding errors average out, as the root of their number. Whole numbers have none.
@@ -151,7 +151,7 @@ def _matrix(tensor: Tensor, axis: int, rows: int, reduction: Reduction, given: P
     if mask is None:
         drawn = torch.from_numpy((numbers * places.shape[1]).astype(np.int64)).to(places.device)
     else:
-        drawn = _admitted(mask.bool(), numbers)
+        drawn = _positions_in_mask(mask.bool(), numbers)
     return places[torch.arange(len(places), device=places.device), drawn].to(dtype)
 
 
@@ -161,7 +161,7 @@ def _pooled(tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, *, m
     return tensor.mean(positions, dtype=dtype) if mean else tensor.sum(positions, dtype=dtype)
 
 
-def _admitted(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor:
+def _positions_in_mask(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor:
     """Turn numbers in [0, 1) into positions that the mask admits; the first where it admits none."""
     rank = (numbers * mask.sum(1).cpu().numpy()).astype(np.int64) + 1
     return (mask.cumsum(1) >= torch.from_numpy(rank).to(mask.device)[:, None]).to(torch.uint8).argmax(1)

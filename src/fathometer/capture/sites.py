@@ -64,7 +64,7 @@ of one, `module:PATTERN` of paths or class names (`module:encoder.*.mlp`, `modul
 
 
 @dataclass(frozen=True)
-class Choice:
+class SiteChoice:
     """Which calls are activations, and which of them are wanted.
 
     Attributes:
@@ -83,7 +83,7 @@ class Choice:
     functions: tuple[FunctionType, ...]
     operators: frozenset[str]
 
-    def wanted(self, site: Site) -> bool:
+    def includes(self, site: Site) -> bool:
         """Tell whether a site is to be measured."""
         return any(test(site) for test in self.tests)
 
@@ -96,11 +96,11 @@ class Choice:
                 )
 
 
-def choose(
+def choose_sites(
     model: nn.Module,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
-) -> Choice:
+) -> SiteChoice:
     """Return what `sites` and `activations` ask for in this network."""
     paths = module_paths(model)
     modules: set[nn.Module] = set()
@@ -130,7 +130,9 @@ def choose(
             patterns[item] = test
     if sites is None:
         tests.append(lambda _: True)
-    return Choice(tests, patterns, frozenset(modules), tuple(classes), tuple(functions), frozenset(operators))
+    return SiteChoice(
+        tests, patterns, frozenset(modules), tuple(classes), tuple(functions), frozenset(operators)
+    )
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -13,7 +13,7 @@ from fathometer.capture.intercept import eager, intercepted
 from fathometer.capture.observer import Observer
 from fathometer.capture.pairs import Watch, Widths
 from fathometer.capture.reduce import Pooling, Reduction
-from fathometer.capture.sites import SiteFilter, choose, unwrapped
+from fathometer.capture.sites import SiteFilter, choose_sites, unwrapped
 from fathometer.errors import check_choice, check_whole
 
 
@@ -53,7 +53,7 @@ def watch(
     check_choice("widths", widths, Widths)
     capacity = None if capacity is None else check_whole("capacity", capacity, 1)
     plain = unwrapped(model)
-    choice = choose(plain, sites, activations)
+    choice = choose_sites(plain, sites, activations)
     record = Watch(choice, capacity, widths, gradients=gradients)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
     observer = Observer(plain, choice, how, record)

@@ -123,9 +123,9 @@ def affinity_score(
     try:
         return AffinityScores(_scores([(before, after)], covariance, ridge))
     except FathometerError:
-        epsilons = before.epsilon, after.epsilon
+        resolutions = before.resolution, after.resolution
         items = (
-            prepare(*item, epsilons, finite=False) for item in zip(before.items, after.items, strict=True)
+            prepare(*item, resolutions, finite=False) for item in zip(before.items, after.items, strict=True)
         )
         _name_the_failing("item", items, covariance, ridge)
         raise
@@ -148,19 +148,19 @@ def affinity_scores(
         >>> round(float(scores[1]), 6)
         1.0
     """
-    checked = [_as_single_pair(place, pair) for place, pair in enumerate(pairs)]
-    places = indices_of_equal((x.values.shape, x.values.device, y.epsilon) for x, y in checked)
+    checked = [_as_single_pair(index, pair) for index, pair in enumerate(pairs)]
+    indices = indices_of_equal((x.values.shape, x.values.device, y.resolution) for x, y in checked)
     groups = []
-    for alike in places:
-        x, y = (torch.stack([checked[place][side].values for place in alike]) for side in (0, 1))
-        epsilons = checked[alike[0]][0].epsilon, checked[alike[0]][1].epsilon
-        groups.append(prepare(x, y, epsilons, finite=False))
+    for alike in indices:
+        x, y = (torch.stack([checked[index][side].values for index in alike]) for side in (0, 1))
+        resolutions = checked[alike[0]][0].resolution, checked[alike[0]][1].resolution
+        groups.append(prepare(x, y, resolutions, finite=False))
     try:
         scores = _scores(groups, covariance, ridge)
     except FathometerError:
         _name_the_failing("pair", checked, covariance, ridge)
         raise
-    in_order = sorted(zip(chain.from_iterable(places), scores, strict=True), key=itemgetter(0))
+    in_order = sorted(zip(chain.from_iterable(indices), scores, strict=True), key=itemgetter(0))
     return AffinityScores(score for _, score in in_order)
 
 
@@ -218,23 +218,23 @@ def _scores(groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge | f
 def _name_the_failing(
     what: str, pairs: Iterable[Pair], covariance: CovarianceKind, ridge: Ridge | float
 ) -> None:
-    """Raise the error of the first pair that has one, with its place."""
-    for place, pair in enumerate(pairs):
+    """Raise the error of the first pair that has one, with its index."""
+    for index, pair in enumerate(pairs):
         try:
             _scores([pair], covariance, ridge)
         except FathometerError as error:
-            raise type(error)(f"{what} {place}: {error}") from error
+            raise type(error)(f"{what} {index}: {error}") from error
 
 
-def _as_single_pair(place: int, pair: tuple[Array, Array]) -> Pair:
+def _as_single_pair(index: int, pair: tuple[Array, Array]) -> Pair:
     try:
         x, y = pair
     except (TypeError, ValueError) as error:
-        raise InputError(f"pair {place}: expected (x, y), got {type(pair).__name__}") from error
+        raise InputError(f"pair {index}: expected (x, y), got {type(pair).__name__}") from error
     try:
         before, after = prepare(x, y, finite=False)
     except InputError as error:
-        raise InputError(f"pair {place}: {error}") from error
+        raise InputError(f"pair {index}: {error}") from error
     if before.values.ndim != 2:
-        raise InputError(f"pair {place}: expected [samples, features], got shape {list(before.values.shape)}")
+        raise InputError(f"pair {index}: expected [samples, features], got shape {list(before.values.shape)}")
     return before, after

@@ -32,12 +32,12 @@ class Samples:
 
     Attributes:
         values: `[samples, features]` or `[batch, samples, features]`, float64.
-        epsilon: the relative spacing of the numbers that they were computed in.
+        resolution: the relative spacing of the numbers that they were computed in.
         name: what errors call them, `x` or `y`.
     """
 
-    def __init__(self, values: Tensor, epsilon: float, name: str) -> None:
-        self.values, self.epsilon, self.name = values, epsilon, name
+    def __init__(self, values: Tensor, resolution: float, name: str) -> None:
+        self.values, self.resolution, self.name = values, resolution, name
 
     @property
     def items(self) -> Tensor:
@@ -49,7 +49,7 @@ class Samples:
         """The samples minus their means, `[items, n, d]`, and whether each item varies beyond rounding."""
         mean, rows = centre(self.items)
         largest_entry(rows, self.name)
-        return rows, exceeds_rounding(mean, rows, self.epsilon)
+        return rows, exceeds_rounding(mean, rows, self.resolution)
 
     def each(self, values: Tensor) -> Tensor:
         """Return `[items]` values as they are for a batch, as a single number for a single pair."""
@@ -90,8 +90,8 @@ class Gauge:
         batched: whether the function also takes a batch `[batch, samples, features]`.
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
         standard: whether it belongs to `"standard"`.
-        shares: whether the function takes `Samples`, which gauges of the package share. Any other function
-            gets copies, so that it cannot change what other gauges see.
+        takes_samples: whether the function takes `Samples`, which gauges of the package share. Any other
+            function gets copies, so that it cannot change what other gauges see.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Gauge:
     batched: bool = False
     compute_many: Callable[[Sequence[tuple[Samples, Samples]]], list[Tensor]] | None = None
     standard: bool = False
-    shares: bool = False
+    takes_samples: bool = False
 
     @classmethod
     def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
@@ -111,7 +111,7 @@ class Gauge:
     @torch.no_grad()
     def __call__(self, x: Array | Samples, y: Array | Samples) -> GaugeValue:
         """Compute the value of one pair, or of a batch if the gauge takes batches."""
-        if self.shares:
+        if self.takes_samples:
             return self.function(x, y)
         return self.function(*(torch.as_tensor(side).clone() for side in (x, y)))
 
@@ -122,8 +122,11 @@ class Gauge:
             return {column_name(self.name, key): bounds for key, bounds in self.range.items()}
         return {self.name: self.range}
 
-    def fault(self, column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
-        """Return what cannot be in a column, given its values with n and d each; None if all can be."""
+    def out_of_range(self, column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
+        """Describe the first value outside the gauge's range; None if all are inside.
+
+        A row is (value, n, d).
+        """
         for value, n, d in rows:
             low, high = bounds_of(self.ranges[column], n, d)
             fits = low - _ROUNDING <= value <= high + _ROUNDING  # False for NaN

@@ -20,9 +20,9 @@ from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
 
 _FOLDS = 5
-_TRUSTED = 1e9  # inflation up to which a prediction is good to about 1e-8
-_FITTED = 1e10  # inflation up to which a fit is, in the sample, where its errors enter squared
-_FULL_RANK = 1e12  # inflation up to which a matrix is seen to be invertible
+_MAX_INFLATION_HELD_OUT = 1e9  # up to which a prediction is good to about 1e-8
+_MAX_INFLATION_IN_SAMPLE = 1e10  # up to which a fit is, in the sample, where its errors enter squared
+_MAX_INFLATION_FULL_RANK = 1e12  # up to which a matrix is seen to be invertible
 _ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples of their epsilon
 _COARSE = 1e-10  # an epsilon above this is not that of float64
 _VANISHING = 1e-60  # of ‖X‖: a fit to less than this would overflow float64
@@ -48,7 +48,7 @@ def r2(x: Array, y: Array) -> Tensor:
     before, after = prepare(x, y)
     a, _ = before.centred
     b, varies = after.centred
-    residual = residual_in_sample(a, b, before.epsilon)
+    residual = residual_in_sample(a, b, before.resolution)
     return before.each(_explained(residual, squares(b), varies).clamp(min=0))
 
 
@@ -73,7 +73,7 @@ def r2_heldout(x: Array, y: Array, *, folds: int | None = None, seed: int = 0) -
     b, varies = after.centred
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
     held = [order[fold::folds] for fold in range(folds)]
-    found = _explained(*residual_held_out(a, b, held, before.epsilon), varies)
+    found = _explained(*residual_held_out(a, b, held, before.resolution), varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
     return before.each(found)
@@ -114,10 +114,10 @@ def residual_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
     if d < n - 1:
         basis, inflation = _orthonormal(x)
         residual = squares(y - basis.mT @ (basis @ y))
-        usable = inflation <= _FITTED
+        usable = inflation <= _MAX_INFLATION_IN_SAMPLE
     else:  # centred rows that nothing but their mean ties together can be sent anywhere
         residual = torch.zeros_like(squares(y))
-        usable = _lifted_root(x @ x.mT)[1] <= _FULL_RANK
+        usable = _lifted_root(x @ x.mT)[1] <= _MAX_INFLATION_FULL_RANK
     bad = (~usable).nonzero().flatten()
     return residual.index_copy(0, bad, _residual_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else residual
 
@@ -132,12 +132,12 @@ def residual_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: fl
     errors = _errors_by_features(x, y) if tall else _errors_by_samples(x, y)
     residual, total = torch.zeros_like(squares(y)), torch.zeros_like(squares(y))
     for held in folds:
-        left, inflation = errors(held)
-        bad = (~(inflation <= _TRUSTED)).nonzero().flatten()  # NaN is bad
+        residuals, inflation = errors(held)
+        bad = (~(inflation <= _MAX_INFLATION_HELD_OUT)).nonzero().flatten()  # NaN is bad
         if bad.numel():
-            left = left.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
+            residuals = residuals.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
         mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
-        residual, total = residual + squares(left), total + squares(y[:, held] - mean)
+        residual, total = residual + squares(residuals), total + squares(y[:, held] - mean)
     return residual, total
 
 
@@ -148,17 +148,17 @@ def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
     Where more rows than features are held out, by (I − TᵀT)⁻¹ = I + Tᵀ (I − TTᵀ)⁻¹ T.
     """
     basis, inflation = _orthonormal(x)
-    left = y - basis.mT @ (basis @ y)
+    residuals = y - basis.mT @ (basis @ y)
     basis = torch.cat((basis, torch.full_like(basis[:, :1], x.shape[-2] ** -0.5)), dim=-2)
 
     def errors(held: Tensor) -> tuple[Tensor, Tensor]:
-        t, e = basis[:, :, held], left[:, held]
+        t, e = basis[:, :, held], residuals[:, held]
         few = len(held) <= t.shape[-2]
         rest = (t.mT @ t if few else t @ t.mT).neg_()
         _diagonal(rest).add_(1)
-        root, more = _inverse_root(rest, torch.ones_like(rest[:, 0]))
+        root, extra_inflation = _inverse_root(rest, torch.ones_like(rest[:, 0]))
         e = root.mT @ (root @ e) if few else e + t.mT @ (root.mT @ (root @ (t @ e)))
-        return e, inflation * more
+        return e, inflation * extra_inflation
 
     return errors
 
@@ -175,14 +175,14 @@ def _errors_by_samples(x: Tensor, y: Tensor) -> _Errors:
         return lambda held: _errors_of_fold(kernel, y, held)
     root, inflation, level = _lifted_root(kernel)
     p = root.mT @ root - 1 / (n**2 * level)
-    left = p @ y
+    residuals = p @ y
 
     def errors(held: Tensor) -> tuple[Tensor, Tensor]:
         block = p[:, held][:, :, held]
-        root, more = _inverse_root(block, _diagonal(block).clone())
-        if not bool((inflation * more <= _TRUSTED).all()):
+        root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
+        if not bool((inflation * extra_inflation <= _MAX_INFLATION_HELD_OUT).all()):
             return _errors_of_fold(kernel, y, held)
-        return root.mT @ (root @ left[:, held]), inflation * more
+        return root.mT @ (root @ residuals[:, held]), inflation * extra_inflation
 
     return errors
 
@@ -223,9 +223,9 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     Tr C⁻¹ for the correlations C. A feature that does not vary is left out: it is given a variance. G is
     overwritten.
     """
-    still = reference == 0
-    reference = torch.where(still, reference.amax(-1, keepdim=True), reference)
-    _diagonal(gram).add_(torch.where(still, reference, 0.0))
+    is_constant = reference == 0
+    reference = torch.where(is_constant, reference.amax(-1, keepdim=True), reference)
+    _diagonal(gram).add_(torch.where(is_constant, reference, 0.0))
     lower, info = torch.linalg.cholesky_ex(gram)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     root = torch.linalg.solve_triangular(lower, identity, upper=False)

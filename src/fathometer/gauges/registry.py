@@ -52,7 +52,7 @@ _NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)
 
 
-_gauge = partial(Gauge, batched=True, standard=True, shares=True)
+_gauge = partial(Gauge, batched=True, standard=True, takes_samples=True)
 
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
@@ -100,7 +100,7 @@ def choose_gauges(gauges: GaugeChoice | Iterable[GaugeChoice] = "standard") -> d
     """
     chosen: dict[str, Gauge] = {}
     for choice in [gauges] if isinstance(gauges, str) or callable(gauges) else gauges:
-        for gauge in _named(choice) if isinstance(choice, str) else [_own(choice)]:
+        for gauge in _named(choice) if isinstance(choice, str) else [_as_gauge(choice)]:
             if chosen.get(gauge.name, gauge) is not gauge:
                 raise InputError(
                     f"two are called {gauge.name!r}; give one of the functions another name",
@@ -125,7 +125,7 @@ def _named(names: str) -> list[Gauge]:
     return found
 
 
-def _own(choice: Gauge | GaugeFunction) -> Gauge:
+def _as_gauge(choice: Gauge | GaugeFunction) -> Gauge:
     """Return a record, one made from a function, or that of a function of the package."""
     if not callable(choice):
         raise InputError(
@@ -150,19 +150,19 @@ def _own(choice: Gauge | GaugeFunction) -> Gauge:
     return gauge
 
 
-def fault_of(column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
-    """Return what cannot be in a column of a sounding, given its values with n and d each, if anything is.
+def out_of_range(column: str, rows: Iterable[tuple[float, float, float]]) -> str | None:
+    """Describe the first value outside the range of its column; None if all are inside.
 
-    Columns of other gauges may hold anything. The path along residual blocks has no value missing in the
-    columns that it shares with the package's: only in its `speed`.
+    A row is (value, n, d). Columns of other gauges may hold anything. The path along residual blocks has no
+    value missing in the columns that it shares with the package's: only in its `speed`.
 
     Example:
-        >>> fault_of("affinity", [(0.5, 40, 6), (1.5, 40, 6)])
+        >>> out_of_range("affinity", [(0.5, 40, 6), (1.5, 40, 6)])
         'affinity: expected values from 0 to 1, got 1.5'
-        >>> fault_of("stable_rank_x", [(5.5, 40, 6), (5.5, 40, 5)])
+        >>> out_of_range("stable_rank_x", [(5.5, 40, 6), (5.5, 40, 5)])
         'stable_rank_x: expected values from 0 to 5, got 5.5'
     """
-    return _BY_COLUMN[column].fault(column, rows) if column in _BY_COLUMN else None
+    return _BY_COLUMN[column].out_of_range(column, rows) if column in _BY_COLUMN else None
 
 
 @torch.no_grad()
@@ -224,7 +224,7 @@ def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tenso
 def _inputs(x: Tensor, y: Tensor, resolutions: tuple[float, float] | None) -> Callable[[Gauge], _Inputs]:
     """Return what each gauge takes: the pair itself, or `Samples`, which are made once."""
     samples = cache(partial(prepare, x, y, resolutions))
-    return lambda gauge: samples() if gauge.shares else (x, y)
+    return lambda gauge: samples() if gauge.takes_samples else (x, y)
 
 
 def _compute(gauge: Gauge, x: Tensor | Samples, y: Tensor | Samples) -> GaugeValue:
@@ -249,30 +249,30 @@ def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, f
     )
     columns: dict[str, dict[str, Tensor]] = {gauge.name: {} for gauge in gauges.values()}
 
-    def put(gauge: Gauge, places: Sequence[int], value: GaugeValue) -> None:
+    def put(gauge: Gauge, indices: Sequence[int], value: GaugeValue) -> None:
         for key, entry in values_of(value).items():
             numbers = torch.as_tensor(entry).reshape(-1)
             own, column = columns[gauge.name], column_name(gauge.name, key)
             blank = torch.full((len(every),), torch.nan, dtype=torch.float64, device=numbers.device)
             whole = own.setdefault(column, blank)
-            whole[places] = numbers.double().to(whole.device)
+            whole[indices] = numbers.double().to(whole.device)
 
-    def batch(places: Sequence[int]) -> Callable[[Gauge], _Inputs]:
-        x, y = (torch.stack([every[place][side] for place in places]) for side in (0, 1))
-        return _inputs(x, y, resolutions[places[0]])
+    def batch(indices: Sequence[int]) -> Callable[[Gauge], _Inputs]:
+        x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
+        return _inputs(x, y, resolutions[indices[0]])
 
     batched = [gauge for gauge in gauges.values() if gauge.batched and not gauge.compute_many]
     for gauge in gauges.values():
         if gauge.compute_many is not None:
-            values = gauge.compute_many([batch(places)(gauge) for places in alike])
-            for places, value in zip(alike, values, strict=True):
-                put(gauge, places, value)
+            values = gauge.compute_many([batch(indices)(gauge) for indices in alike])
+            for indices, value in zip(alike, values, strict=True):
+                put(gauge, indices, value)
         elif not gauge.batched:
-            for place, pair in enumerate(every):
-                put(gauge, [place], gauge(*pair))
-    for places in alike if batched else ():
-        inputs = batch(places)  # one at a time: what it keeps for several gauges takes memory
+            for index, pair in enumerate(every):
+                put(gauge, [index], gauge(*pair))
+    for indices in alike if batched else ():
+        inputs = batch(indices)  # one at a time: what it keeps for several gauges takes memory
         for gauge in batched:
-            put(gauge, places, gauge(*inputs(gauge)))
+            put(gauge, indices, gauge(*inputs(gauge)))
     lists = {name: column.tolist() for own in columns.values() for name, column in own.items()}
     return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]

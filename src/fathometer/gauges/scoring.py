@@ -29,7 +29,7 @@ Pair: TypeAlias = tuple[Samples, Samples]
 """X and Y: a pair, or a batch of pairs of one shape. NaN and inf are refused here."""
 
 
-class Numbers(NamedTuple):
+class ScoreParts(NamedTuple):
     """One number per item, `[items]` each."""
 
     value: Tensor
@@ -48,34 +48,34 @@ class _Batch(NamedTuple):
     items: Tensor  # [items], which of all items they are
 
 
-_Result: TypeAlias = tuple[Numbers, list[bool]]
+_Result: TypeAlias = tuple[ScoreParts, list[bool]]
 
 
 def score_groups(
     groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge
-) -> tuple[Numbers, list[str]]:
+) -> tuple[ScoreParts, list[str]]:
     """Return numbers and coupling of every item of every group, one after the other."""
     items = sum(len(x.items) for x, _ in groups)
     device = groups[0][0].values.device if groups else "cpu"
     blank = torch.zeros(items, dtype=torch.float64, device=device)
-    numbers, coupling = Numbers(blank + 1, blank, blank, blank, blank), ["constant"] * items
-    batches = _arranged(_prepared(*piece, covariance) for piece in _pieces(groups))
-    for places, (part, proved) in _results(batches, covariance, ridge):
-        pairs = zip(numbers, part, strict=True)
-        numbers = Numbers(*(whole.index_copy(0, places.to(device), new.to(device)) for whole, new in pairs))
-        for place, identity in zip(places.tolist(), proved, strict=True):
-            coupling[place] = "identity" if identity else "assignment"
+    numbers, coupling = ScoreParts(blank + 1, blank, blank, blank, blank), ["constant"] * items
+    batches = _arrange(_prepare(*piece, covariance) for piece in _pieces(groups))
+    for indices, (part, proved) in _results(batches, covariance, ridge):
+        at, pairs = indices.to(device), zip(numbers, part, strict=True)
+        numbers = ScoreParts(*(whole.index_copy(0, at, new.to(device)) for whole, new in pairs))
+        for index, identity in zip(indices.tolist(), proved, strict=True):
+            coupling[index] = "identity" if identity else "assignment"
     return numbers, coupling
 
 
-def _prepared(x: Tensor, y: Tensor, epsilon: float, start: int, covariance: CovarianceKind) -> _Batch:
+def _prepare(x: Tensor, y: Tensor, resolution: float, start: int, covariance: CovarianceKind) -> _Batch:
     """Return the pairs whose output varies, centred; wide ones in the span of their samples."""
     check_finite(x, "x")
     check_finite(y, "y")
     n, d = x.shape[-2:]
     (_, x), (mean, y) = centre(x), centre(y)
     x_is_constant = largest_entry(x, "x") == 0
-    varies = (largest_entry(y, "y") > 0) & exceeds_rounding(mean, y, epsilon)
+    varies = (largest_entry(y, "y") > 0) & exceeds_rounding(mean, y, resolution)
     if bool((x_is_constant & varies).any()):
         raise InputError(
             "x is constant but y varies: no function of x gives that; "
@@ -120,24 +120,25 @@ def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[
             raise NumericalError(f"the score of a pair {list(y.shape[1:])} is not finite; raise the ridge")
         left = share > _ROUNDING**2  # below, the root has no gradient but that of noise
         ratio = torch.where(left, torch.where(left, share, 1.0).sqrt(), 0.0)
-        return Numbers((1 - ratio).clamp(min=0), ratio * bound, bound, of_x.shrinkage, of_y.shrinkage), proved
+        value = (1 - ratio).clamp(min=0)
+        return ScoreParts(value, ratio * bound, bound, of_x.shrinkage, of_y.shrinkage), proved
 
     return finish
 
 
 def _pieces(groups: Sequence[Pair]) -> Iterator[tuple[Tensor, Tensor, float, int]]:
-    """Yield x, y, the epsilon of y and the place among all items, in pieces that fit in memory."""
+    """Yield x, y, the resolution of y and the first index among all items, in pieces that fit in memory."""
     start = 0
     for before, after in groups:
         x, y = before.items, after.items
         n, d = x.shape[-2:]
         size = _chunk_size(x, max(d, min(d, 2 * n) * 2))
         for i in range(0, len(x), size):
-            yield x[i : i + size], y[i : i + size], after.epsilon, start + i
+            yield x[i : i + size], y[i : i + size], after.resolution, start + i
         start += len(x)
 
 
-def _arranged(batches: Iterable[_Batch]) -> Iterator[_Batch]:
+def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
     """Yield, on a GPU, batches of several widths together, the narrow ones first; else each as it comes.
 
     Zeros are appended to the narrower pairs: features in which neither side varies. They leave the
@@ -151,7 +152,7 @@ def _arranged(batches: Iterable[_Batch]) -> Iterator[_Batch]:
         elif len(batch.items):
             yield batch
     for key in sorted(alike):
-        whole = _joined(alike[key])
+        whole = _join(alike[key])
         size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
         for i in range(0, len(whole.items), size):
             yield _Batch(*(part[i : i + size] for part in whole))
@@ -163,7 +164,7 @@ def _chunk_size(samples: Tensor, width: int) -> int:
     return max(1, _CHUNK.get(samples.device.type, _CHUNK["cpu"]) // entries)
 
 
-def _joined(parts: Sequence[_Batch]) -> _Batch:
+def _join(parts: Sequence[_Batch]) -> _Batch:
     width = max(part.y.shape[-1] for part in parts)
 
     def padded(samples: Sequence[Tensor]) -> Tensor:

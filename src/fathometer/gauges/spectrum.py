@@ -10,8 +10,8 @@ from torch import Tensor
 from fathometer.threads import torch_threads
 from fathometer.transport.decompositions import eigh, polar_factor
 
-_SERIAL = 1024  # up to this size LAPACK is slower with several threads: at 512, two take three times as long
-_SMALLEST = 1e-8  # of ‖A‖: singular values from here on count in full
+_MAX_SERIAL_SIZE = 1024  # LAPACK is slower with several threads: at 512, two take three times as long
+_MIN_SINGULAR_VALUE = 1e-8  # of ‖A‖: singular values from here on count in full
 _DOUBLINGS = 24
 
 
@@ -34,7 +34,7 @@ def nuclear_norm(a: Tensor) -> Tensor:
     some = torch.eye(*tall.shape[-2:], dtype=tall.dtype, device=tall.device)  # zeros have no polar factor
     divisor = torch.where(size > 0, size, 1.0)[:, None, None]
     unit = torch.where((size > 0)[:, None, None], tall / divisor, some)
-    factor = polar_factor(unit, torch.full_like(size, _SMALLEST))
+    factor = polar_factor(unit, torch.full_like(size, _MIN_SINGULAR_VALUE))
     return ((factor * unit).sum((-2, -1)) * size).reshape(a.shape[:-2])
 
 
@@ -56,7 +56,7 @@ def largest_eigenvalue(gram: Tensor) -> Tensor:
 
 def eigenvalues(gram: Tensor) -> Tensor:
     """Compute the eigenvalues of a Gram matrix, in rising order; those that are rounding are 0."""
-    serial = gram.device.type == "cpu" and gram.shape[-1] <= _SERIAL
+    serial = gram.device.type == "cpu" and gram.shape[-1] <= _MAX_SERIAL_SIZE
     try:
         with torch_threads(1) if serial else nullcontext():
             values = torch.linalg.eigvalsh(gram)

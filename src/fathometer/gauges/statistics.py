@@ -49,7 +49,7 @@ def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
         {'before': 2.08, 'after': 1.54, 'change': -0.54}
     """
     bins = check_whole("bins", bins, 1)
-    before, after = (_entropy(side.values, bins, side.epsilon) for side in prepare(x, y))
+    before, after = (_entropy(side.values, bins, side.resolution) for side in prepare(x, y))
     return _change(before, after)
 
 

@@ -20,7 +20,7 @@ from fathometer.leaky.run_files import SweepFolder, TensorFile, locked_folder
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.training import Training
-from fathometer.progress import Show, progress_bar
+from fathometer.progress import ProgressCallback, progress_bar
 from fathometer.results.loading import SWEEP
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
@@ -39,7 +39,7 @@ def sweep(
     threads: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    progress: bool | Show = False,
+    progress: bool | ProgressCallback = False,
 ) -> LeakySweep:
     """Train Leaky ResNets together: on a GPU all of one shape as one stack, on a CPU one in each thread.
 
@@ -117,7 +117,7 @@ class _Trainer:
         recipe: Recipe,
         device: torch.device,
         folder: SweepFolder | None,
-        show: Show,
+        show: ProgressCallback,
         epochs: int,
     ) -> None:
         self._designs, self._tasks, self._recipe = designs, tasks, recipe

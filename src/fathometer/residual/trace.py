@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fathometer.capture import OPERATORS
-from fathometer.capture.axes import Traces, tensors_in
+from fathometer.capture.axes import TensorFacts, tensors_in
 from fathometer.capture.intercept import eager
 from fathometer.capture.observer import call_on
 from fathometer.capture.sites import composite_name, is_composite, module_paths, operator_name
@@ -114,8 +114,8 @@ class _Tracer(TorchFunctionMode):
         self.paths = module_paths(network)
         self.calls: list[ModuleCall] = []
         self._stack: list[int] = []  # indices of the calls that have not returned
-        self._traces = Traces(samples, [*network.parameters(), *network.buffers()])
-        self._summands = _Summands(self._traces)
+        self._tensors = TensorFacts(samples, [*network.parameters(), *network.buffers()])
+        self._summands = _Summands(self._tensors)
 
     def begin(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         index = len(self.calls)
@@ -153,7 +153,7 @@ class _Tracer(TorchFunctionMode):
             name = "relu6" if isinstance(self.calls[self._stack[-1]].module, nn.ReLU6) else operator
             self._add_activation(Activation(name, partial(call_on, function, args, kwargs, given)))
         self._summands.note(operator, args, kwargs, output, self._stack[-1])
-        self._traces.note(operator, args, kwargs, output)
+        self._tensors.note(operator, args, kwargs, output)
         return output
 
     def _add_activation(self, activation: Activation) -> None:
@@ -164,14 +164,14 @@ class _Tracer(TorchFunctionMode):
         return any(is_composite(self.calls[index].module) for index in self._stack)
 
     def _is_data(self, tensor: Tensor) -> bool:
-        return tensor.ndim > 1 and self._traces.is_data(tensor)
+        return tensor.ndim > 1 and self._tensors.is_data(tensor)
 
 
 class _Summands:
     """Remembers for every tensor the calls whose input it contains, and whether something was added to it."""
 
-    def __init__(self, traces: Traces) -> None:
-        self._traces = traces
+    def __init__(self, tensors: TensorFacts) -> None:
+        self._tensors = tensors
         self._open: set[int] = set()  # calls that have begun and not ended
         self._known: dict[int, tuple[weakref.ref[Tensor], dict[int, Sum]]] = {}
 
@@ -213,7 +213,7 @@ class _Summands:
         return {call: how for call, how in calls.items() if call in self._open}
 
     def _summed(self, sources: Sequence[Tensor], output: Tensor, within: int) -> dict[int, Sum]:
-        full = [s for s in sources if s.shape == output.shape and not self._traces.of(s).constant]
+        full = [s for s in sources if s.shape == output.shape and not self._tensors.facts_of(s).constant]
         if len(full) < 2:  # a bias, or positions
             return self._of(full[0]) if full else {}
         first, second = self._of(full[0]), self._of(full[1])

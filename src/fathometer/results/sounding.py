@@ -18,7 +18,7 @@ import pandas as pd
 
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
-from fathometer.gauges.registry import fault_of
+from fathometer.gauges.registry import out_of_range
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
 from fathometer.results.provenance import Provenance
 
@@ -243,7 +243,7 @@ def _fault(records: pd.DataFrame) -> str | None:
         return "a site has two rows for one batch"
     shapes = records["n"], records["d"]  # d is that of both sides: the package's gauges take no other pair
     gauges = [str(column) for column in records if column not in KEYS]
-    found = (fault_of(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in gauges)
+    found = (out_of_range(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in gauges)
     return next((fault for fault in found if fault), None)
 
 

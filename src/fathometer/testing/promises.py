@@ -86,7 +86,7 @@ class Subject:
             if not fits or (math.isinf(number) and not self.gauge.infinite):
                 raise GaugeError(
                     f"a pair {list(x.shape)}: expected a finite number from {low:g} to {high:g}, "
-                    f"got {_named(name)}{number:.17g}"
+                    f"got {_prefix(name)}{number:.17g}"
                 )
         return numbers
 
@@ -118,7 +118,7 @@ class Subject:
             other = found[name]
             equal = value == other or (math.isnan(value) and math.isnan(other))
             if not equal and not abs(value - other) <= tolerance * max(1.0, abs(value), abs(other)):
-                raise GaugeError(f"{what}: expected {_named(name)}{value:.9g}, got {other:.9g}")
+                raise GaugeError(f"{what}: expected {_prefix(name)}{value:.9g}, got {other:.9g}")
 
 
 def draw_samples(n: int, d: int, seed: int) -> Tensor:
@@ -132,5 +132,5 @@ def draw_samples(n: int, d: int, seed: int) -> Tensor:
     return mixed + normal(d)
 
 
-def _named(name: str) -> str:
+def _prefix(name: str) -> str:
     return f"{name} = " if name else ""

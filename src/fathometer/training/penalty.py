@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.capture import Pair, Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
-from fathometer.capture.sites import choose
+from fathometer.capture.sites import choose_sites
 from fathometer.errors import FathometerError, InputError, check_whole
 from fathometer.gauges import affinity
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
@@ -82,9 +82,9 @@ class AffinityPenalty:
         every = sites is None and not isinstance(target, Mapping)
         self._sites = None if every else [cast("SiteFilter", key) for key, _ in chosen]
         plain = unwrapped(model)
-        choose(plain, self._sites, activations)  # refuses sites that cannot be chosen
+        choose_sites(plain, self._sites, activations)  # refuses sites that cannot be chosen
         self._goals = [
-            _Goal(repr(key), choose(plain, key, activations).wanted, value) for key, value in chosen
+            _Goal(repr(key), choose_sites(plain, key, activations).includes, value) for key, value in chosen
         ]
         self._unmet = list(self._goals)  # until one of their sites has been seen
         self._record: Watch | None = None
@@ -132,11 +132,11 @@ class AffinityPenalty:
             raise InputError("expected a call of the penalty inside its `with` block, after a forward pass")
         self._check_sites(self._record)
         try:
-            graphless = self._record.graphless
+            without_graph = self._record.sites_without_graph
             pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) > 1}
         finally:
             self._record.clear()
-        _check_pairs(pairs, graphless)
+        _check_pairs(pairs, without_graph)
         self._warn_without_gradient(pairs)
         scores = self._scores(pairs)
         self._last = {site.name: score for site, score in zip(pairs, scores.detach(), strict=True)}
@@ -198,7 +198,7 @@ class AffinityPenalty:
             raise InputError(f"sites: expected {what} in the forward pass, got {called}")
 
 
-def _check_pairs(pairs: Mapping[Site, Pair], graphless: Sequence[Site]) -> None:
+def _check_pairs(pairs: Mapping[Site, Pair], without_graph: Sequence[Site]) -> None:
     if not pairs:
         raise InputError(
             "expected a forward pass of two samples or more inside the `with` block and since the last call, "
@@ -206,10 +206,10 @@ def _check_pairs(pairs: Mapping[Site, Pair], graphless: Sequence[Site]) -> None:
         )
     if not torch.is_grad_enabled():
         return
-    if graphless:
+    if without_graph:
         raise InputError(
-            f"{graphless[0]}: the forward pass ran without gradients, under no_grad; validate outside of the "
-            "`with` block, or `clear` the penalty afterwards"
+            f"{without_graph[0]}: the forward pass ran without gradients, under no_grad; validate outside of "
+            "the `with` block, or `clear` the penalty afterwards"
         )
     if not any(x.requires_grad or y.requires_grad for x, y in pairs.values()):
         raise InputError(

@@ -36,7 +36,7 @@ def cholesky_factor(matrix: Tensor, floor: Tensor, *, lift: bool = False) -> Ten
         failed = failed[info.nonzero().flatten()]
     if failed.numel():
         if not bool((floor[failed] > 0).all()):
-            raise singular()
+            raise singular_error()
         values, vectors = eigh(matrix[failed])
         half = vectors * values.clamp(min=floor[failed][:, None]).sqrt()[:, None, :]
         triangle = torch.linalg.qr(half.mT, mode="r")[1]
@@ -104,7 +104,7 @@ def _steps(low: float) -> list[tuple[float, float]]:
     return [*steps, (1.5, -0.5)]  # once more: the error of 1e-8 is squared
 
 
-def singular() -> NumericalError:
+def singular_error() -> NumericalError:
     """Return the error for a covariance without an inverse."""
     return NumericalError(
         "expected a covariance that can be inverted, got a singular one; use a ridge above 0 "

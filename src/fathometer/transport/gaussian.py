@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fathometer.errors import InputError
 from fathometer.transport.arrays import Array, as_samples
-from fathometer.transport.decompositions import singular
+from fathometer.transport.decompositions import singular_error
 from fathometer.transport.moments import Moments
 from fathometer.transport.riccati import push_forward, solve_riccati
 
@@ -219,7 +219,7 @@ def _basis(both: Tensor) -> Tensor:
 def _check_invertible(source: Moments) -> None:
     n, width = source.rows.shape[-2:]
     if n <= width and source.ridge.value == 0 and bool((source.floor == 0).any()):
-        raise singular()  # of rank n − 1 at most; rounding may hide it from a decomposition
+        raise singular_error()  # of rank n − 1 at most; rounding may hide it from a decomposition
 
 
 def _joint_basis(source: Moments, target: Moments) -> Tensor | None:

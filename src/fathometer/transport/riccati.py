@@ -16,8 +16,8 @@ from fathometer.transport.decompositions import cholesky_factor, eigh, polar_fac
 
 RootMethod: TypeAlias = Literal["eigh", "polar"]
 
-_RESIDUAL = 1e-9  # of A Σ_X A − Σ_Y, that an iteration may leave
-_SPREAD = 1e-8  # of the eigenvalues that an eigendecomposition in float64 is trusted with
+_MAX_RESIDUAL = 1e-9  # of A Σ_X A − Σ_Y, that an iteration may leave
+_MIN_EIGENVALUE_RATIO = 1e-8  # that an eigendecomposition in float64 is trusted with
 
 
 def solve_riccati(
@@ -68,7 +68,7 @@ def push_forward(
     moved = (of_target @ (u @ torch.linalg.solve_triangular(lower, rows.mT, upper=False))).mT
     p = u.mT @ g
     asymmetry = torch.linalg.matrix_norm(p - p.mT) + torch.linalg.matrix_norm(u @ p - g)
-    failed = (~(asymmetry <= _RESIDUAL * torch.linalg.matrix_norm(g))).nonzero().flatten()  # also for NaN
+    failed = (~(asymmetry <= _MAX_RESIDUAL * torch.linalg.matrix_norm(g))).nonzero().flatten()  # also for NaN
     if failed.numel():
         inputs = (t[failed] for t in (source, target, source_floor, target_floor))
         moved = moved.index_copy(0, failed, rows[failed] @ _solve_by_eigh(*inputs)[1])
@@ -103,7 +103,7 @@ class _Riccati(torch.autograd.Function):
         with torch.no_grad():
             of_source, of_target = _Riccati._first_derivatives(gradient, lower, solution)
         if torch.is_grad_enabled():  # create_graph=True
-            of_source, of_target = _FirstOnly.apply(  # type: ignore[no-untyped-call]
+            of_source, of_target = _RefuseSecondDerivatives.apply(  # type: ignore[no-untyped-call]
                 of_source, of_target, solution
             )
         return of_source, of_target, None, None, None
@@ -119,7 +119,7 @@ class _Riccati(torch.autograd.Function):
         return -solution @ of_target @ solution, of_target
 
 
-class _FirstOnly(torch.autograd.Function):
+class _RefuseSecondDerivatives(torch.autograd.Function):
     """Passes derivatives on, and refuses to be differentiated: L and P carry no graph for that."""
 
     @staticmethod
@@ -152,7 +152,7 @@ def _solve_by_eigh(
     b[:, :k] = torch.linalg.solve_triangular(lower.mT, b[:, :k], upper=True)
     b[:, k:] /= rest
     solution = b[:, :k] @ b.mT
-    ill_conditioned = (squares[:, 0] < _SPREAD * squares[:, -1]).nonzero().flatten()
+    ill_conditioned = (squares[:, 0] < _MIN_EIGENVALUE_RATIO * squares[:, -1]).nonzero().flatten()
     if ill_conditioned.numel():
         exact = _solve_by_svd(
             lower[ill_conditioned],
@@ -181,7 +181,7 @@ def _solve_by_polar(
     u = polar_factor(of_target.mT @ lower, (source_floor * target_floor).sqrt())
     solution = _from_polar(lower, of_target, u)
     residual = torch.linalg.matrix_norm(solution @ source @ solution - target)
-    solved = residual <= _RESIDUAL * torch.linalg.matrix_norm(target)  # False for NaN
+    solved = residual <= _MAX_RESIDUAL * torch.linalg.matrix_norm(target)  # False for NaN
     failed = (~solved).nonzero().flatten()
     if failed.numel():
         inputs = (t[failed] for t in (source, target, source_floor, target_floor))
