@@ -15,18 +15,18 @@ BETAS = (0.9, 0.99)
 EPSILON = 1e-16
 
 
-def cosine(epochs: int, flat: float = FLAT, floor: float = FLOOR) -> Tensor:
+def cosine(epochs: int) -> Tensor:
     """Compute the factor of the learning rate in each epoch, `[epochs]`: first 1, then along a cosine.
 
     Example:
-        >>> [round(rate, 2) for rate in cosine(6, flat=0.5, floor=0.0).tolist()]
-        [1.0, 1.0, 1.0, 1.0, 0.75, 0.25]
+        >>> [round(rate, 2) for rate in cosine(6).tolist()]
+        [1.0, 1.0, 1.0, 0.85, 0.5, 0.15]
     """
-    start = round(flat * epochs)
+    start = round(FLAT * epochs)
     angle = (torch.arange(epochs, dtype=torch.float64) - start).clamp(min=0) * (
         math.pi / max(epochs - start, 1)
     )
-    return floor + (1 - floor) * (1 + angle.cos()) / 2
+    return FLOOR + (1 - FLOOR) * (1 + angle.cos()) / 2
 
 
 class Descent:

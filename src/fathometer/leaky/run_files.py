@@ -293,9 +293,6 @@ def _read_task(path: Path) -> Task:
         x, y, x_test, y_test = (tensors[name].double() for name in ("x", "y", "x_test", "y_test"))
     except KeyError as error:
         raise InputError(f"{path}: not the data of a sweep ({error} is missing)") from error
-    flat = all(part.ndim == 2 for part in (x, y, x_test, y_test))
-    if not flat or len(x) != len(y) or len(x_test) != len(y_test):
-        raise InputError(f"{path}: not the data of a sweep (the shapes do not fit)")
     return Task(x, y, x_test, y_test, facts["rank"], facts["description"])
 
 

@@ -20,6 +20,7 @@ from fathometer.leaky.theory.statement import Statement, at_least, equal, relati
 CLOSED_FORM = 1e-5  # agreement of differences with a closed form
 RESOLVED = 1e-6  # decreases below this share of ‖σ(A_i)‖² COI are lost in rounding
 CONSTANT = 1e-8  # what counts as constant along a path
+SADDLE_STOPS = 11  # values of t along the path to a saddle
 
 
 def stable_rank_bound(a: Tensor, gamma: float = 0.0) -> Statement:
@@ -175,7 +176,7 @@ def constant_cost_path(a: Tensor) -> ConstantCostPath:
     return ConstantCostPath(a, coefficients)
 
 
-def path_to_a_saddle(a: Tensor, points: int = 11) -> list[Statement]:
+def path_to_a_saddle(a: Tensor) -> list[Statement]:
     """Check Proposition 3: along that path K, K^σ and the cost are constant; its end is no minimum.
 
     The last follows from Proposition 2 with the zero row in place of the new neuron. The end is a critical
@@ -183,7 +184,6 @@ def path_to_a_saddle(a: Tensor, points: int = 11) -> list[Statement]:
 
     Args:
         a: Â, with a negative entry and more than N(N + 1) rows.
-        points: number of values of t.
 
     Example:
         >>> drawn = torch.Generator().manual_seed(0)
@@ -191,7 +191,7 @@ def path_to_a_saddle(a: Tensor, points: int = 11) -> list[Statement]:
         True
     """
     path = constant_cost_path(a)
-    stops = torch.stack([path.at(t) for t in torch.linspace(0, 1, points).tolist()])
+    stops = torch.stack([path.at(t) for t in torch.linspace(0, 1, SADDLE_STOPS).tolist()])
     costs = exact_cost(stops, stops.relu()).tolist()
     if not math.isfinite(costs[0]):
         raise InputError("the cost of A is infinite (Im Aᵀ ⊄ Im σ(A)ᵀ): use other samples, or fewer")
