@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fathometer import MeasureOptions, Reduction, measure
+from fathometer import InputError, MeasureOptions, Reduction, measure
 from fathometer.capture import Pooling, Site, Widths
 from fathometer.measuring.identity import code_hash, structure_hash
 from fathometer.measuring.options import Leftover, plain_options, with_changes
@@ -77,6 +77,12 @@ def test_text_and_numbers_make_options() -> None:
 def test_unknown_options_are_refused_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match="'samplse'; did you mean samples"):
         measure(nn.ReLU(), torch.randn(8, 2), samplse=8)
+    with pytest.raises(InputError, match="options: expected MeasureOptions, got 128; give"):
+        measure(nn.ReLU(), torch.randn(8, 2), 128)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"activations: expected package.module:name, got 'mine.act'"):
+        MeasureOptions.from_plain({"activations": ["mine.act"]})
+    with pytest.raises(InputError, match="channel_axis: expected a whole number from -8, got 'x'"):
+        plain_options()["channel_axis"].check("x")
 
 
 def test_a_new_seed_is_also_that_of_the_random_positions() -> None:

@@ -4,15 +4,17 @@ import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fathometer import InputError, Sounding, load, measure, residual_path
-from fathometer.capture import Reduction
+from fathometer.capture import OPERATORS, Reduction
 from fathometer.errors import ForwardError
 from fathometer.gauges import affinity_score, cost_of_identity
 from fathometer.residual import bottleneck
@@ -338,3 +340,29 @@ def test_a_picture_has_three_panels(path: Sounding, model: nn.Sequential, data: 
     assert plot_path([path, shorter], ["a", "b"]).axes[2].get_xlabel() == "relative depth"
     with pytest.raises(InputError, match="expected what residual_path returns"):
         plot_path([measure(model, data, samples=64, gauges="affinity")])
+
+
+@pytest.mark.parametrize("sigma", sorted(OPERATORS - {"prelu", "threshold"}))
+def test_sigma_is_any_activation_of_one_argument(sigma: str, model: nn.Sequential, data: Tensor) -> None:
+    path = residual_path(model, data, samples=64, sigma=sigma)
+    assert path.provenance.settings["path"]["sigma"] == sigma
+
+
+@pytest.mark.parametrize(
+    ("net", "data", "message"),
+    [
+        (nn.ReLU(), iter(torch.randn(64, 16)), "got a vector"),
+        (nn.Conv2d(3, 3, 3), list(torch.randn(9, 3, 8, 8)), r"got one sample of shape \[3, 8, 8\]"),
+        (nn.ReLU(), [torch.ones(0, 16)], "expected samples to measure, got none"),
+    ],
+)
+def test_other_data_are_refused_with_advice(net: nn.Module, data: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^data: .*{message}"):
+        residual_path(net, data, samples=8)
+    with pytest.raises(TypeError, match=r"^residual_path\(\) got .*'sample'; did you mean samples"):
+        residual_path(net, data, sample=8)
+
+
+def test_empty_batches_are_skipped(model: nn.Sequential, data: Tensor) -> None:
+    found = residual_path(model, iter([data[:0], data[:32], data[32:]]), samples=32)
+    pd.testing.assert_frame_equal(found.records, residual_path(model, data, samples=32).records)

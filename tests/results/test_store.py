@@ -119,9 +119,15 @@ def test_a_file_that_is_given_twice_is_used_once(tmp_path: Path, sounding: fatho
     file = sounding.save(tmp_path / "a.json")
     with pytest.warns(UserWarning, match="given twice, used once"):
         assert len(open_results([tmp_path, file]).soundings) == 1
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: expected a sounding"):
+        open_results([file, file, tmp_path / "empty"])
 
 
 def test_missing_places_and_unknown_protocols_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing: no such file or folder"):
+        fathometer.load(tmp_path / "missing")
+    assert Store("memory://").path("a.json") == "memory://a.json"
     for place in (tmp_path / "missing", "memory://missing"):
         with pytest.raises(InputError, match=r"missing: no such file or folder"):
             open_results(place)

@@ -208,7 +208,8 @@ def _tokens(value: Any, count: int) -> Tensor:
     if first.ndim != (3 if first.is_floating_point() else 2):
         raise InputError(
             "reduction 'tokens': expected token ids [n, length], embeddings [n, length, width] or an "
-            f"attention mask, got shape {list(first.shape)}; 'position' draws positions of images"
+            f"attention mask, got shape {list(first.shape)}; 'position' draws positions of images",
+            parameter="data",
         )
     return torch.full((count,), first.shape[1])
 

@@ -91,7 +91,8 @@ class Loop:
         options = self._options
         self._passes += 1
         try:
-            with _refusing_single_images(self._network, piece, on=self._passes == 1 and options.call is None):
+            is_checked = self._passes == 1 and options.call is None
+            with refusing_single_images(self._network, piece.value, on=is_checked):
                 run(self._network, piece.value, self._device, options.call)
         except FathometerError:
             raise
@@ -141,9 +142,9 @@ def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
 
 
 @contextmanager
-def _refusing_single_images(network: nn.Module, piece: Piece, *, on: bool) -> Iterator[None]:
+def refusing_single_images(network: nn.Module, value: Any, *, on: bool) -> Iterator[None]:
     """Refuse an image without a batch axis: torch's convolutions accept it, and its rows are not samples."""
-    main = piece.value[0] if isinstance(piece.value, tuple | list) and piece.value else piece.value
+    main = value[0] if isinstance(value, tuple | list) and value else value
 
     def check(module: nn.modules.conv._ConvNd, arguments: tuple[Any, ...]) -> None:
         given = arguments[0] if arguments else None

@@ -27,8 +27,6 @@ Leftover: TypeAlias = Literal["drop", "keep"]
 Call: TypeAlias = "Callable[[nn.Module, Any], object]"
 """Runs the network on one item of the data."""
 
-MAX_SEED = 2**63 - 1
-
 
 class Option(NamedTuple):
     """An option that text and numbers can express, for the command line and for plans.
@@ -65,7 +63,7 @@ class Option(NamedTuple):
             expected = " or ".join(map(repr, self.choices))
             raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=self.name)
         if self.kind is int:
-            return check_whole(self.name, value, -MAX_SEED if self.minimum is None else self.minimum)
+            return check_whole(self.name, value, self.minimum or 0)
         if self.kind is bool and not isinstance(value, bool):
             raise InputError(f"expected true or false, got {value!r}", parameter=self.name)
         return value
@@ -170,7 +168,8 @@ class MeasureOptions:
             )
         if self.reduction.sample_axis != 0 and self.call is None:
             raise InputError(
-                "sample_axis: data are cut along the first axis; give `call` to turn them for the network"
+                "data are cut along the first axis; give `call` to turn them for the network",
+                parameter="sample_axis",
             )
         _ = self.chosen_gauges  # refuses unknown names before a network runs
 
@@ -205,7 +204,9 @@ class MeasureOptions:
         for name in ("gauges", "activations"):
             if name in given:
                 given[name] = [
-                    import_by_name(each, name) if isinstance(each, str) and ":" in each else each
+                    import_by_name(each, name)
+                    if isinstance(each, str) and (":" in each or name == "activations")
+                    else each
                     for each in _split(given[name])
                 ]
         given["reduction"] = Reduction(given.get("reduction", "mean"), seed=seed, **parts)
@@ -274,17 +275,19 @@ _REDUCTION_PARTS = {
         "pool_first", bool, False, "Pool before the activation (Definition 3.1) instead of after it."
     ),
     "channel_axis": Option(
-        "channel_axis", int, None, "Axis of the channels. Default: derived from the operators."
+        "channel_axis", int, None, "Axis of the channels. Default: derived from the operators.", minimum=-8
     ),
 }
 
 
-def with_changes(options: MeasureOptions | None, changes: Mapping[str, Any]) -> MeasureOptions:
+def with_changes(
+    options: MeasureOptions | None, changes: Mapping[str, Any], caller: str = "measure"
+) -> MeasureOptions:
     """Return the options with some of them changed by name; unknown names are refused with a suggestion."""
     known = [each.name for each in fields(MeasureOptions)]
     if unknown := [name for name in changes if name not in known]:
         hint = did_you_mean(unknown[0], known) or f"the options are {', '.join(known)}"
-        raise TypeError(f"measure() got an unexpected keyword argument {unknown[0]!r}; {hint}")
+        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}; {hint}")
     if options is None:
         return MeasureOptions(**changes)
     if not isinstance(options, MeasureOptions):

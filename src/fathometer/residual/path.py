@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from fathometer.capture import OPERATORS, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError, check_positive, first_line
 from fathometer.gauges.registry import Pairs, choose_gauges, read_gauges
-from fathometer.measuring.batches import batches_of, pieces, run
-from fathometer.measuring.loop import Progress, evaluating
+from fathometer.measuring.batches import as_tensors, batches_of, pieces, run
+from fathometer.measuring.loop import Progress, evaluating, refusing_single_images
 from fathometer.measuring.measure import run_measurement
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.models import LoadedModel
@@ -29,6 +29,11 @@ from fathometer.results.sounding import Sounding
 Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"
 
 _TRACE_SAMPLES = 2  # samples are enough to see what is added to what
+_SIGMAS = OPERATORS - {"prelu", "threshold"}  # these two need further arguments
+_FUNCTIONS_OF_OTHER_NAMES = {
+    "log_sigmoid": torch.nn.functional.logsigmoid,
+    "special_expit": torch.special.expit,
+}
 
 
 def residual_path(
@@ -86,12 +91,12 @@ def residual_path(
     for option in ("gauges", "sites", "widths"):
         if option in changes:
             raise InputError("has no effect here: a path has its own; use measure", parameter=option)
-    options = with_changes(options, changes)
+    options = with_changes(options, changes, caller="residual_path")
     gamma = check_positive("gamma", gamma)
     given_sigma = None if sigma is None else _activation(sigma)
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    few, data = _first_samples(data, batch_size, options.seed)
-    calls = _module_calls(network, few, options.call)
+    first, data = _first_samples(data, batch_size, options.seed)
+    calls = _module_calls(network, first, options.call)
     found = find_blocks(calls, [blocks] if isinstance(blocks, str) else blocks)
     paths = list(dict.fromkeys(block.path for block in found))
     whole = [call for call in calls if not call.path]
@@ -183,8 +188,9 @@ def bottleneck(path: Sounding) -> Bottleneck:
     return Bottleneck(site, number, len(ranks), float(ranks[site]), max_rank, start)
 
 
-def _module_calls(network: nn.Module, few: Any, call: Call | None) -> list[ModuleCall]:
-    """Trace one forward pass on a few samples, where the network is."""
+def _module_calls(network: nn.Module, first: Any, call: Call | None) -> list[ModuleCall]:
+    """Trace one forward pass on a few samples of the first batch, where the network is."""
+    few = next(pieces([first], _TRACE_SAMPLES, _TRACE_SAMPLES, tokens=False)).value
     device = next((t.device for t in (*network.parameters(), *network.buffers())), torch.device("cpu"))
     forked = [device] if device.type == "cuda" else []
     try:
@@ -192,6 +198,7 @@ def _module_calls(network: nn.Module, few: Any, call: Call | None) -> list[Modul
             torch.random.fork_rng(forked),  # the measurement begins as if nothing had been drawn
             evaluating(network),
             torch.no_grad(),
+            refusing_single_images(network, first, on=call is None),
             traced(network, _TRACE_SAMPLES) as calls,
         ):
             run(network, few, device, call)
@@ -223,15 +230,13 @@ def _own_activations(
 
 
 def _first_samples(data: Any, batch_size: int | None, seed: int) -> tuple[Any, Any]:
-    """Return a few samples, and the data with these still in them."""
-    once = isinstance(data, Iterator)
+    """Return the first batch that has samples, and the data with this batch still in them."""
     with torch.random.fork_rng([]):
-        items = iter(data if once else batches_of(data, batch_size, seed))
-        first = next(items, None)
-    if first is None:
-        raise InputError("expected samples to measure, got none", parameter="data")
-    few = next(pieces([first], _TRACE_SAMPLES, _TRACE_SAMPLES, tokens=False)).value
-    return few, chain([first], items) if once else data
+        items = iter(batches_of(data, batch_size, seed))
+        for first in map(as_tensors, items):
+            if next(pieces([first], 1, None, tokens=False), None) is not None:
+                return first, chain([first], items) if isinstance(data, Iterator) else data
+    raise InputError("expected samples to measure, got none", parameter="data")
 
 
 def _activation(sigma: Sigma) -> Activation:
@@ -243,9 +248,9 @@ def _activation(sigma: Sigma) -> Activation:
         )
     if callable(sigma):
         return Activation(getattr(sigma, "__name__", type(sigma).__name__), sigma)
-    function = getattr(torch.nn.functional, sigma, None) or getattr(torch, sigma, None)
-    if sigma not in OPERATORS or function is None:
-        raise InputError(
-            f"expected a function or one of {', '.join(sorted(OPERATORS))}, got {sigma!r}", parameter="sigma"
-        )
-    return Activation(sigma, function)
+    if sigma not in _SIGMAS:
+        known = ", ".join(sorted(_SIGMAS))
+        raise InputError(f"expected a function or one of {known}, got {sigma!r}", parameter="sigma")
+    if sigma in _FUNCTIONS_OF_OTHER_NAMES:
+        return Activation(sigma, _FUNCTIONS_OF_OTHER_NAMES[sigma])
+    return Activation(sigma, getattr(torch.nn.functional, sigma, None) or getattr(torch, sigma))

@@ -71,7 +71,7 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
     """
     found = Results({}, {})
     seen: set[str] = set()
-    twice: list[str] = []
+    duplicates: list[str] = []
     for place in [places] if isinstance(places, str | Path) else places:
         store = Store(place)
         if not store.exists():
@@ -79,27 +79,28 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
         is_folder = store.is_folder()
         if is_folder and is_sweep(store):
             raise InputError(f"{place}: is a sweep of Leaky ResNets; report or plot it alone")
-        read = 0
+        used = 0
         for name in store.names(endings=SUFFIXES) if is_folder else [""]:
             path = store.path(name)
             if (real := store.real_path(name)) in seen:
-                twice.append(path)
+                duplicates.append(path)
+                used += 1
                 continue
             seen.add(real)
             try:
                 found.soundings[path] = _read_sounding(store, name)
-                read += 1
+                used += 1
             except InputError as error:
                 if strict or not is_folder:
                     raise
                 found.skipped[path] = str(error).removeprefix(f"{path}: ")
-        if is_folder and not read and not twice:
+        if is_folder and not used:
             raise InputError(
                 f"{place}: expected a sounding (.json or .parquet) in this folder, got none"
                 + _listed(found.skipped)
             )
-    if twice:
-        warnings.warn(f"given twice, used once: {', '.join(twice)}", stacklevel=2)
+    if duplicates:
+        warnings.warn(f"given twice, used once: {', '.join(duplicates)}", stacklevel=2)
     if found.skipped:
         count = f"{len(found.skipped)} {'file' if len(found.skipped) == 1 else 'files'}"
         warnings.warn(f"skipped {count}{_listed(found.skipped)}", stacklevel=2)
@@ -132,6 +133,8 @@ def _read(store: Store, name: str = "") -> Sounding | History:
         with local_copy(path) as file:
             return load_parquet(file, path)
     if not path.lower().endswith(".json"):
+        if not store.exists(name):
+            raise InputError(f"{path}: no such file or folder")
         raise InputError(f"{path}: expected a result, a file that ends in {' or '.join(SUFFIXES)}")
     plain = parse_json(_content(store, name), path, "a result of fathometer")
     if isinstance(plain, dict) and plain.get("schema") == history.SCHEMA:

@@ -162,7 +162,9 @@ def frozen_state(model: nn.Module) -> dict[str, Any]:
 def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:
     """Return name, class, size and precision of a network."""
     if any(nn.parameter.is_lazy(parameter) for parameter in model.parameters()):
-        raise InputError("model: some layers have no weights yet (lazy ones); run the network once first")
+        raise InputError(
+            "some layers have no weights yet (lazy ones); run the network once first", parameter="model"
+        )
     return {
         "name": name or type(model).__name__,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",

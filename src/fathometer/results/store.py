@@ -52,7 +52,8 @@ class Store:
             self._files, root = fsspec.core.url_to_fs(os.path.expanduser(place), use_listings_cache=False)
         except (ImportError, ValueError) as error:
             raise InputError(f"{place}: cannot be opened ({first_line(error)})") from error
-        self.place = str(place).rstrip("/") or "/"
+        text = str(place)
+        self.place = text if text.endswith("://") else text.rstrip("/") or "/"
         self._root = root.rstrip("/")
         self.local = Path(root) if isinstance(self._files, LocalFileSystem) else None
         protocol = self._files.protocol
@@ -65,7 +66,7 @@ class Store:
 
     def path(self, name: str = "") -> str:
         """Return the path or URL of a file, as it was given."""
-        return f"{self.place}/{name}" if name else self.place
+        return f"{self.place.removesuffix('/')}/{name}" if name else self.place
 
     def real_path(self, name: str = "") -> str:
         """Return what identifies a file: of a local file its path without links."""

@@ -252,7 +252,7 @@ def _is_other_process() -> bool:
 def check_options(options: MeasureOptions | None, changes: Mapping[str, Any]) -> MeasureOptions:
     """Return the options of a probe: one batch, the affinity score alone, and what is left over is kept."""
     usual = {"batches": 1, "gauges": "affinity", "leftover": "keep"} if options is None else {}
-    return with_changes(options, {**usual, **changes})
+    return with_changes(options, {**usual, **changes}, caller="Probe")
 
 
 def _check_frequency(every: Any, max_overhead: Any) -> int:
