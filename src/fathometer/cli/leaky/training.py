@@ -173,8 +173,8 @@ def sweep(
         inner_dimensions,
         train_and_print,
     )
+    from fathometer.errors import check_choice
     from fathometer.leaky import grid
-    from fathometer.leaky.steps import check_choice
 
     chosen = TrainingOptions(preset=preset, **options)
     check_task_options(chosen, ranks=ranks)
