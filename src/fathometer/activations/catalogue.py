@@ -34,11 +34,30 @@ def activation(name: str) -> Activation:
         >>> activation("relu6")(torch.tensor([-1.0, 9.0]))
         tensor([0., 6.])
     """
-    known = _by_lower_name()
-    found = known.get(name.lower())
-    if found is None:
+    return _as_function(_find(name))
+
+
+def activations(names: Sequence[str]) -> dict[str, Activation]:
+    """Return each distinct name, as torch.nn spells it, with its function."""
+    names = [names] if isinstance(names, str) else list(names)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(f"expected one or more names of activations, such as ReLU, got {names}")
+    return {found.__name__: _as_function(found) for found in map(_find, names)}
+
+
+def _find(name: str) -> type[nn.Module]:
+    """Return the class of that name, in any case."""
+    module = nn.modules.activation
+    every = {each: getattr(module, each) for each in module.__all__}
+    known = {each.lower(): kind for each, kind in every.items() if issubclass(kind, nn.Module)}
+    if name.lower() not in known:
         hint = did_you_mean(name, [kind.__name__ for kind in known.values()]) or "expected e.g. ReLU or GELU"
         raise InputError(f"torch.nn has no activation {name!r}; {hint}")
+    return known[name.lower()]
+
+
+def _as_function(found: type[nn.Module]) -> Activation:
+    """Return the activation with its default arguments; refuse a module that is none."""
     takes_dim = "dim" in inspect.signature(found).parameters
     try:
         module = found(dim=-1) if takes_dim else found()
@@ -57,18 +76,3 @@ def activation(name: str) -> Activation:
         return result
 
     return apply
-
-
-def activations(names: Sequence[str]) -> dict[str, Activation]:
-    """Return each distinct name, as torch.nn spells it, with its function."""
-    names = [names] if isinstance(names, str) else list(names)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InputError(f"expected one or more names of activations, such as ReLU, got {names}")
-    known = _by_lower_name()
-    return {known[n.lower()].__name__ if n.lower() in known else n: activation(n) for n in names}
-
-
-def _by_lower_name() -> dict[str, type[nn.Module]]:
-    module = nn.modules.activation
-    found = {n: getattr(module, n) for n in module.__all__}
-    return {n.lower(): c for n, c in found.items() if issubclass(c, nn.Module)}

@@ -89,7 +89,6 @@ class Gauge:
         infinite: whether it may be inf where no finite number is right.
         batched: whether the function also takes a batch `[batch, samples, features]`.
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
-        standard: whether it belongs to `"standard"`.
         takes_samples: whether the function takes `Samples`, which gauges of the package share. Any other
             function gets copies, so that it cannot change what other gauges see.
     """
@@ -100,7 +99,6 @@ class Gauge:
     infinite: bool = False
     batched: bool = False
     compute_many: Callable[[Sequence[tuple[Samples, Samples]]], list[Tensor]] | None = None
-    standard: bool = False
     takes_samples: bool = False
 
     @classmethod

@@ -47,12 +47,7 @@ def gauge_checks(
     """Return all checks of a gauge, to be called one by one, e.g. as parameters of a test.
 
     With pytest: `@pytest.mark.parametrize("check", gauge_checks(mine), ids=str)`, and `check()` in the test.
-
-    Args:
-        gauge: a function of X and Y, the name of a gauge of the package, or a `Gauge`, which has a range:
-            `Gauge.from_function(mine, range=(0, 1))`.
-        promises: what must not matter to it; by default nothing is promised.
-        device: where the pairs are.
+    The arguments are those of `check_gauge`.
     """
     if isinstance(gauge, str):
         record, *others = choose_gauges(gauge).values()

@@ -31,14 +31,14 @@ def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = Tr
         )
     if tensor.ndim not in (2, 3):
         hint = f"; for a single feature pass {name}[:, None]" if tensor.ndim == 1 else ""
-        raise InputError(f"{name}: expected {_LAYOUT}, got shape {_shape(tensor)}{hint}")
+        raise InputError(f"{name}: expected {_LAYOUT}, got shape {list(tensor.shape)}{hint}")
     if tensor.ndim == 3 and tensor.shape[0] == 0:
-        raise InputError(f"{name}: expected a non-empty batch, got shape {_shape(tensor)}")
+        raise InputError(f"{name}: expected a non-empty batch, got shape {list(tensor.shape)}")
     if tensor.shape[-2] < minimum:
         count = "two samples, since one has no covariance" if minimum == 2 else "one sample"
-        raise InputError(f"{name}: expected at least {count}; got shape {_shape(tensor)}")
+        raise InputError(f"{name}: expected at least {count}; got shape {list(tensor.shape)}")
     if tensor.shape[-1] == 0:
-        raise InputError(f"{name}: expected at least one feature, got shape {_shape(tensor)}")
+        raise InputError(f"{name}: expected at least one feature, got shape {list(tensor.shape)}")
     if tensor.device.type == "mps":  # no float64 there
         tensor = tensor.cpu()
     tensor = tensor.to(torch.float64)
@@ -52,7 +52,7 @@ def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]
     first, second = as_samples(x, "x", finite=finite), as_samples(y, "y", finite=finite)
     if first.shape != second.shape:
         raise InputError(
-            f"expected x and y of one shape, got {_shape(first)} and {_shape(second)}; "
+            f"expected x and y of one shape, got {list(first.shape)} and {list(second.shape)}; "
             "row i of y must be the image of row i of x, in as many features"
         )
     if isinstance(x, Tensor) and isinstance(y, Tensor) and first.device != second.device:
@@ -124,7 +124,3 @@ def _as_tensor(x: Array, name: str) -> Tensor:
             f"{type(x).__name__} of {array.dtype}; convert first, e.g. {name}.astype('float64')"
         )
     return torch.from_numpy(np.require(array, np.float64, ["C", "W"]))
-
-
-def _shape(tensor: Tensor) -> list[int]:
-    return list(tensor.shape)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,6 @@ from torch import Tensor
 from fathometer.errors import InputError, MissingExtraError, NumericalError
 from fathometer.transport.arrays import Array, as_samples, largest_entry
 from fathometer.transport.moments import centre
-
-CouplingKind: TypeAlias = Literal["identity", "assignment", "plan"]
 
 _ROUNDING = 1e-14  # of the squared norms that a cost is the difference of
 
@@ -36,7 +34,7 @@ class Wasserstein2:
     """
 
     distance: float
-    coupling: CouplingKind
+    coupling: Literal["identity", "assignment", "plan"]
     permutation: npt.NDArray[np.int64] | None = None
     plan: npt.NDArray[np.float64] | None = None
 
