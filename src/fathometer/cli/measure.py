@@ -154,11 +154,11 @@ def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: in
 
 def _finished(out: Path, loaded: Loaded, options: MeasureOptions) -> Sounding:
     """Return the finished sounding if it is the one that was asked for."""
-    from fathometer.measuring.measure import planned
+    from fathometer.measuring.measure import expected_provenance
     from fathometer.results.loading import open_results
 
     (found,) = open_results(out).soundings.values()
-    differences = found.provenance.differences(planned(loaded.model, loaded.data, options))
+    differences = found.provenance.differences(expected_provenance(loaded.model, loaded.data, options))
     if differences:
         raise InputError(
             f"{out} exists, with other {', '.join(differences)}; give another --out, or --force to replace it"

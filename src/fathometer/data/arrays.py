@@ -11,7 +11,7 @@ import torch
 from numpy.lib.format import MAGIC_PREFIX
 
 from fathometer.data.images import Pixels, from_pixels, require_images
-from fathometer.data.source import Inputs, Sample, Samples, Unreadable, own_name
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, display_name
 from fathometer.data.text import Tokens, check_ids
 from fathometer.errors import InputError, first_line
 
@@ -54,7 +54,7 @@ def open_arrays(path: Path, inputs: Inputs, length: int | None) -> Arrays | Toke
     values, labels = load_arrays(path)
     if values.ndim == 0 or values.size == 0:
         raise InputError(f"{path}: expected samples along the first axis, got shape {list(values.shape)}")
-    description: dict[str, object] = {"kind": "array", "name": own_name(path)}
+    description: dict[str, object] = {"kind": "array", "name": display_name(path)}
     if inputs.kind == "tokens":
         return _open_ids(values, inputs, length, path, description)
     labels = None if labels is None else _as_labels(labels, len(values), path)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fathometer.data.images import from_pixels
-from fathometer.data.source import Inputs, Sample, Samples, Unreadable, own_name
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, display_name
 from fathometer.errors import InputError, first_line
 
 _PIXELS = 3 * 32 * 32
@@ -58,7 +58,7 @@ class Cifar(Samples):
             )
         self.description = {
             "kind": layout.name,
-            "name": own_name(path),
+            "name": display_name(path),
             "labels": True,
             "split": split,
             "files": [file.name for file in files],

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fathometer.data.source import Inputs, Sample, Samples, Unreadable, is_hidden, own_name
+from fathometer.data.source import Inputs, Sample, Samples, Unreadable, display_name, is_hidden
 from fathometer.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ImageFolder(Samples):
                 "give a folder of images, or one that holds a folder of images for each class"
             )
         self._labels = _labels(root, self._files)
-        self.description = {"kind": "images", "name": own_name(root), "labels": self._labels is not None}
+        self.description = {"kind": "images", "name": display_name(root), "labels": self._labels is not None}
 
     def __len__(self) -> int:
         return len(self._files)

@@ -163,7 +163,7 @@ def list_files(path: str | Path) -> tuple[File, ...]:
 def contents_hash(path: str | Path) -> str:
     """Return the SHA-256 of a file, or of the names, sizes and contents of all files in a folder.
 
-    Where the path lies and what it is called is not part of it. Of a folder that holds more than 256 MB the
+    The location and the name of the path are not included. Of a folder that holds more than 256 MB the
     names and sizes are hashed, but not the contents; likewise of files that may not be read.
     """
     return hash_files(list_files(path))

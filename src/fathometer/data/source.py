@@ -293,8 +293,8 @@ def _differing(name: str, shape: tuple[int, ...], other: str, expected: tuple[in
     )
 
 
-def own_name(path: Path) -> str:
-    """Return the last part of a path, without where it lies; bytes that are not text become ?."""
+def display_name(path: Path) -> str:
+    """Return the last part of a path; bytes that are not text become ?."""
     return path.resolve().name.encode("utf-8", "replace").decode()
 
 

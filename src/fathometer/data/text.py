@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fathometer.data.source import Inputs, Sample, Samples, own_name
+from fathometer.data.source import Inputs, Sample, Samples, display_name
 from fathometer.errors import InputError, first_line
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -64,7 +64,7 @@ def open_text(path: Path, inputs: Inputs, length: int | None) -> Tokens:
     if len(ids) < 2:
         raise InputError(f"{path}: expected a text of at least 2 tokens, got {len(ids)}; give a longer one")
     check_ids(ids, inputs, path)
-    return Tokens(ids, length, {"kind": "text", "name": own_name(path)})
+    return Tokens(ids, length, {"kind": "text", "name": display_name(path)})
 
 
 def check_ids(ids: Ids, inputs: Inputs, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Measuring: a network and data in, a `Sounding` out. `measure.py` is the front door."""
+"""Measure networks; `measure.py` is the front door."""

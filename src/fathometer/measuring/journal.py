@@ -52,8 +52,8 @@ class Journal:
     """A file with one line for each finished batch, after a line with the identity of the measurement.
 
     A line that was cut short by the interruption is dropped: its batch is measured again. How many batches
-    are wanted is no part of the identity, so that more can be added later. Who lets several processes work
-    in one folder locks the sounding: the journal itself has no lock.
+    are wanted is no part of the identity, so that more can be added later. The journal has no lock; callers
+    that let several processes work in one folder lock the sounding.
     """
 
     def __init__(self, path: Path, identity: Provenance) -> None:

@@ -58,12 +58,12 @@ class Loop:
             record.site(site.module, site.operator, site.call, is_module=site.is_module)
         self._passes = 0
 
-    def run(self, cut: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
+    def run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         """Go over the data; return how many samples were measured, and how many were left over."""
         options = self._options
         known = len(self.finished)
         used, pending, current = 0, 0, 0  # samples of full batches, and of the one that is not full yet
-        for piece in cut:
+        for piece in pieces:
             current = piece.batch
             pending += piece.samples
             if current < known:

@@ -145,7 +145,7 @@ def run_measurement(
     return Sounding(*_sites_and_records(loop.finished), provenance)
 
 
-def planned(
+def expected_provenance(
     model: nn.Module | LoadedModel,
     data: Any,
     options: MeasureOptions | None = None,
@@ -171,11 +171,11 @@ def _with_hashes(identity: Provenance, weights: str, data: dict[str, Any]) -> Pr
 def _total(data: Any, options: MeasureOptions) -> int | None:
     """Return how many samples will be read, if that is known."""
     count, samples = count_samples(data), options.samples
-    most = None if options.batches is None else samples * options.batches
+    limit = None if options.batches is None else samples * options.batches
     if count is None:
-        return most
+        return limit
     count = max(count if options.leftover == "keep" else count // samples * samples, 1)
-    return count if most is None else min(count, most)
+    return count if limit is None else min(count, limit)
 
 
 def _capacity(samples: int, total: int | None) -> int:

@@ -149,7 +149,7 @@ class MeasureOptions:
         from fathometer.capture import Reduction
 
         changed: dict[str, Any] = {
-            "gauges": tuple(_split(self.gauges)),
+            "gauges": tuple(_split_names(self.gauges)),
             "sites": None if self.sites is None else tuple(_listed(self.sites)),
             "activations": tuple(_listed(self.activations)),
         }
@@ -207,7 +207,7 @@ class MeasureOptions:
                     import_by_name(each, name)
                     if isinstance(each, str) and (":" in each or name == "activations")
                     else each
-                    for each in _split(given[name])
+                    for each in _split_names(given[name])
                 ]
         given["reduction"] = Reduction(given.get("reduction", "mean"), seed=seed, **parts)
         given["sites"] = given.get("sites") or None  # in text, nothing stands for all
@@ -221,8 +221,8 @@ class MeasureOptions:
         found = {
             "samples": self.samples,
             "gauges": list(self.chosen_gauges),
-            "sites": None if self.sites is None else [_in_words(site) for site in _listed(self.sites)],
-            "activations": [_in_words(activation) for activation in self.activations],
+            "sites": None if self.sites is None else [_readable_name(site) for site in _listed(self.sites)],
+            "activations": [_readable_name(activation) for activation in self.activations],
             "reduction": asdict(self.reduction),
             "widths": self.widths,
             "leftover": self.leftover,
@@ -230,7 +230,7 @@ class MeasureOptions:
             "batches": self.batches,
         }
         if self.call is not None:
-            found["call"] = _in_words(self.call)
+            found["call"] = _readable_name(self.call)
         if code := self._code():
             found["code"] = code
         return found
@@ -249,8 +249,8 @@ class MeasureOptions:
             if name not in GAUGES
         ]
         for index, site in enumerate(() if self.sites is None else _listed(self.sites)):
-            own += [(f"site {index} {_in_words(site)}", site)] if callable(site) else []
-        own += [(f"activation {_in_words(activation)}", activation) for activation in self.activations]
+            own += [(f"site {index} {_readable_name(site)}", site)] if callable(site) else []
+        own += [(f"activation {_readable_name(activation)}", activation) for activation in self.activations]
         own += [] if self.call is None else [("call", self.call)]
         return {name: code_hash(function) for name, function in own}
 
@@ -318,7 +318,7 @@ def plain_options() -> dict[str, Option]:
     return found
 
 
-def _split(gauges: GaugeChoice | Iterable[GaugeChoice]) -> list[GaugeChoice]:
+def _split_names(gauges: GaugeChoice | Iterable[GaugeChoice]) -> list[GaugeChoice]:
     """Return a list of gauges; names may be in one text, with commas."""
     found: list[GaugeChoice] = []
     for each in _listed(gauges):
@@ -330,5 +330,5 @@ def _listed(choice: Any) -> list[Any]:
     return list(choice) if isinstance(choice, Iterable) and not isinstance(choice, str | type) else [choice]
 
 
-def _in_words(choice: Any) -> str:
+def _readable_name(choice: Any) -> str:
     return choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__qualname__)

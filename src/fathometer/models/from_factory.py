@@ -9,12 +9,12 @@ from torch import nn
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, first_line
-from fathometer.models.inputs import guess_inputs, inputs_after
-from fathometer.models.sources import Found, ready
+from fathometer.models.inputs import guess_inputs, inputs_with_preprocess
+from fathometer.models.sources import SourceResult, ready
 from fathometer.models.user_code import current_folder_on_path, import_by_name
 
 
-def load(name: str, weights: str | Path) -> Found:
+def load(name: str, weights: str | Path) -> SourceResult:
     """Call the factory, which returns a network, alone or with `Inputs` or a preprocessing of images."""
     made = _make(name)
     module, description = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
@@ -27,7 +27,7 @@ def load(name: str, weights: str | Path) -> Found:
     if isinstance(description, Inputs):
         inputs = description
     elif callable(description):
-        inputs = inputs_after(module, description)
+        inputs = inputs_with_preprocess(module, description)
     elif description is None:
         inputs = guess_inputs(module, name)
     else:

@@ -8,12 +8,12 @@ from typing import Any
 from fathometer.data import Inputs
 from fathometer.errors import InputError, first_line
 from fathometer.models.inputs import ResizeAndNormalise
-from fathometer.models.sources import Found, import_optional
+from fathometer.models.sources import SourceResult, import_optional
 
 _SIDE, _LENGTH = 224, 128  # of images and of tokens, where the graph leaves the size open
 
 
-def load(name: str, weights: str | Path) -> Found:
+def load(name: str, weights: str | Path) -> SourceResult:
     """Load the network. Images get ImageNet's normalisation, because a graph does not say which it needs."""
     path = Path(name).expanduser()
     if weights == "none":

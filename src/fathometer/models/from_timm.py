@@ -6,24 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.data import Inputs
-from fathometer.models.sources import Found, hub_or_cache, import_optional, no_weights, unknown_model
+from fathometer.models.sources import (
+    SourceResult,
+    download_error,
+    hub_or_cache,
+    import_optional,
+    unknown_model_error,
+)
 
 
-def load(name: str, weights: str | Path) -> Found:
+def load(name: str, weights: str | Path) -> SourceResult:
     """Make the model of that name, which may end in a tag: `resnet10t.c3_in1k`."""
     timm = _timm()
     architecture, _, tag = name.partition(".")
     known = timm.list_models()
     if architecture not in known:
-        raise unknown_model("timm", name, known)
+        raise unknown_model_error("timm", name, known)
     if tag and name not in (tagged := timm.list_pretrained(f"{architecture}.*")):
-        raise unknown_model("timm", name, tagged)
+        raise unknown_model_error("timm", name, tagged)
     if weights == "default":
         try:
             with hub_or_cache():
                 module = timm.create_model(name, pretrained=True)
         except (OSError, RuntimeError) as error:
-            raise no_weights(f"timm:{name}", error) from error
+            raise download_error(f"timm:{name}", error) from error
         weights = module.pretrained_cfg.get("tag") or weights
     else:
         module = timm.create_model(name, pretrained=False)

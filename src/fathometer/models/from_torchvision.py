@@ -9,7 +9,7 @@ from torch import nn
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError
-from fathometer.models.sources import Found, import_optional, no_weights, unknown_model
+from fathometer.models.sources import SourceResult, download_error, import_optional, unknown_model_error
 
 _INCEPTIONS = ("googlenet", "inception_v3")
 _YEARS = {
@@ -38,11 +38,11 @@ _YEARS = {
 """Year of publication, by the beginning of the network's name; the longest that fits counts."""
 
 
-def load(name: str, weights: str | Path) -> Found:
+def load(name: str, weights: str | Path) -> SourceResult:
     """Make the classifier of that name, with the preprocessing of its weights or of fitting ones."""
     models = _models()
     if name not in names():
-        raise unknown_model("torchvision", name, names())
+        raise unknown_model_error("torchvision", name, names())
     entries = models.get_model_weights(name)
     entry = _entry(name, entries, weights) if isinstance(weights, str) and weights != "none" else None
     options: dict[str, Any] = {}
@@ -54,7 +54,7 @@ def load(name: str, weights: str | Path) -> Found:
     except (OSError, RuntimeError) as error:
         if entry is None:
             raise
-        raise no_weights(f"torchvision:{name}", error) from error
+        raise download_error(f"torchvision:{name}", error) from error
     if isinstance(weights, Path):
         return module, weights.name, inputs_of_file(name, weights.name)
     return module, entry.name if entry else weights, _inputs(entry or _fitting(entries, module))

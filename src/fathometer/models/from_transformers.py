@@ -14,8 +14,8 @@ from torch import Tensor
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
-from fathometer.models.inputs import ResizeAndNormalise, shape_of
-from fathometer.models.sources import Found, hub_or_cache, import_optional, unknown_model
+from fathometer.models.inputs import ResizeAndNormalise, preprocessed_shape
+from fathometer.models.sources import SourceResult, hub_or_cache, import_optional, unknown_model_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,7 +39,7 @@ class _Place:
         return kind.from_pretrained(self.path, trust_remote_code=False, **self.options, **options)
 
 
-def load(name: str, weights: str | Path) -> Found:
+def load(name: str, weights: str | Path) -> SourceResult:
     """Make the model in that folder or file, of that name on the hub or, without weights, of that type."""
     transformers = _transformers()
     place = _place(name, weights)
@@ -135,7 +135,7 @@ def _image(transformers: Any, config: Any, place: _Place) -> Inputs:
         usual = ResizeAndNormalise(*shape) if shape[0] in (1, 3) else None
         return Inputs("image", shape, preprocess=usual)
     preprocess = _Preprocess(processor)
-    found, is_fixed = shape_of(preprocess)
+    found, is_fixed = preprocessed_shape(preprocess)
     return Inputs("image", found if is_fixed else shape, preprocess=preprocess)
 
 
@@ -193,7 +193,7 @@ def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
     except Exception as error:  # broken folders make transformers raise nearly anything
         reason = first_line(error)
         if not place.is_local and "/" not in name and name not in names():
-            raise InputError(f"{unknown_model('hf', name, names())} ({reason})") from error
+            raise InputError(f"{unknown_model_error('hf', name, names())} ({reason})") from error
         advice = "" if place.is_local else "; give a local folder, or a model type with weights='none'"
         raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error
 

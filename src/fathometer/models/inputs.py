@@ -54,13 +54,13 @@ def guess_inputs(module: nn.Module, name: str) -> Inputs:
     ) from last
 
 
-def inputs_after(module: nn.Module, preprocess: Callable[[Image], Tensor]) -> Inputs:
+def inputs_with_preprocess(module: nn.Module, preprocess: Callable[[Image], Tensor]) -> Inputs:
     """Describe the images that a network takes after a preprocessing.
 
     If that keeps the size of images, the shape is the first one that the network runs on. Small sizes are
     tried first, because images that are not resized are mostly small.
     """
-    shape, is_fixed = shape_of(preprocess)
+    shape, is_fixed = preprocessed_shape(preprocess)
     if is_fixed:
         return Inputs("image", shape, preprocess=preprocess)
     found = []
@@ -93,7 +93,7 @@ class ResizeAndNormalise:
         return (torch.from_numpy(pixels).permute(2, 0, 1) / 255 - mean) / std
 
 
-def shape_of(preprocess: Callable[[Image], Tensor]) -> tuple[tuple[int, ...], bool]:
+def preprocessed_shape(preprocess: Callable[[Image], Tensor]) -> tuple[tuple[int, ...], bool]:
     """Return the shape that `preprocess` gives, and whether it is the same for images of another size."""
     try:
         from PIL import Image

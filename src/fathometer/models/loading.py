@@ -14,7 +14,7 @@ from torch import nn
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, did_you_mean
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
-from fathometer.models.sources import Found, ready
+from fathometer.models.sources import SourceResult, ready
 from fathometer.models.user_code import import_by_name, is_module
 from fathometer.models.weights import load_weights
 
@@ -29,7 +29,7 @@ class Source(NamedTuple):
         names_weights: whether weights have names.
     """
 
-    load: Callable[[str, str | Path], Found]
+    load: Callable[[str, str | Path], SourceResult]
     names: Callable[[], list[str]] = list
     names_weights: bool = False
 

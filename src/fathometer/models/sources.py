@@ -18,7 +18,7 @@ from torch import nn
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
 
-Found: TypeAlias = tuple[nn.Module, str, Inputs]
+SourceResult: TypeAlias = tuple[nn.Module, str, Inputs]
 """The network, the name of its weights, and what it takes in."""
 
 _kept_alive: list[torch.library.Library] = []  # a library that is collected takes its operators along
@@ -67,13 +67,13 @@ def import_optional(package: str, *submodules: str, extra: str, purpose: str) ->
     return found
 
 
-def unknown_model(source: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_model_error(source: str, name: str, known: Iterable[str]) -> InputError:
     """Return the error for a name that a source does not have."""
     similar = did_you_mean(f"{source}:{name}", (f"{source}:{each}" for each in known), cutoff=0.8)
     return InputError(f"{source}:{name}: unknown model; {similar or '`fathometer models` lists all'}")
 
 
-def no_weights(name: str, error: Exception) -> InputError:
+def download_error(name: str, error: Exception) -> InputError:
     """Return the error for weights that could not be downloaded."""
     return InputError(
         f"{name}: weights could not be downloaded ({first_line(error)}); use weights='none' or a local file"

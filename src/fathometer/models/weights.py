@@ -28,7 +28,9 @@ def load_weights(module: nn.Module, path: Path) -> None:
     The file must hold every weight of the network, in its shape, and nothing else.
     """
     expected = module.state_dict()
-    tensors = _best_names(read_weights(path), expected)
+    # Prefixes are removed or added so that as many tensors as possible fit the network.
+    namings = _namings(read_weights(path), expected)
+    tensors = max(namings, key=lambda renamed: _fitting(renamed, expected))
     _check(tensors, expected, path)
     module.load_state_dict(tensors, strict=False)
 
@@ -45,7 +47,7 @@ def read_weights(path: Path) -> Tensors:
         raise InputError(f"{path}: expected a state dict, got {type(content).__name__}")
     tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
     if not tensors:
-        raise InputError(f"{path}: expected tensors by name, got {_some(map(str, content))}")
+        raise InputError(f"{path}: expected tensors by name, got {_shorten(map(str, content))}")
     return tensors
 
 
@@ -76,11 +78,6 @@ def _read_torch(path: Path) -> Any:
     except Exception as error:  # a broken file can fail in any layer of torch.load
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise InputError(f"{path}: not a readable file of weights ({reason})") from error
-
-
-def _best_names(tensors: Tensors, expected: Tensors) -> Tensors:
-    """Remove or add prefixes so that as many tensors as possible fit the network."""
-    return max(_namings(tensors, expected), key=lambda renamed: _fitting(renamed, expected))
 
 
 def _namings(tensors: Tensors, expected: Tensors) -> list[Tensors]:
@@ -116,14 +113,18 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         and not (v.numel() and v.data_ptr() in given)  # tied to one that is there
     ]
     unexpected = [k for k in tensors if k not in expected]
-    misshapen = [
+    wrong_shape = [
         f"{k} {tuple(v.shape)} instead of {tuple(expected[k].shape)}"
         for k, v in tensors.items()
         if k in expected and v.shape != expected[k].shape
     ]
     problems = [
-        f"{len(keys)} {what}: {_some(keys)}"
-        for what, keys in (("missing", missing), ("unexpected", unexpected), ("of another shape", misshapen))
+        f"{len(keys)} {what}: {_shorten(keys)}"
+        for what, keys in (
+            ("missing", missing),
+            ("unexpected", unexpected),
+            ("of another shape", wrong_shape),
+        )
         if keys
     ]
     if problems:
@@ -132,6 +133,6 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         )
 
 
-def _some(names: Any, limit: int = 3) -> str:
+def _shorten(names: Any, limit: int = 3) -> str:
     names = list(names)
     return ", ".join(names[:limit]) + (", …" if len(names) > limit else "") if names else "nothing"

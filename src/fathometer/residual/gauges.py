@@ -22,7 +22,7 @@ def path_gauges(sigma: Activation | None, gamma: float) -> list[GaugeFunction]:
         gamma: γ₀ of the cost of identity.
     """
     if sigma is None:
-        return [stable_rank, speed, _nonnegativity, rms, participation]
+        return [stable_rank, speed, nonnegativity, rms, participation]
 
     def cost_of_identity(_: Tensor, after: Tensor) -> Tensor:
         return gauges.cost_of_identity(after, _image(sigma, after), gamma=gamma)
@@ -30,7 +30,7 @@ def path_gauges(sigma: Activation | None, gamma: float) -> list[GaugeFunction]:
     def affinity(_: Tensor, after: Tensor) -> float:
         return float(gauges.affinity_score(after, _image(sigma, after)))
 
-    return [stable_rank, cost_of_identity, speed, affinity, _nonnegativity, rms, participation]
+    return [stable_rank, cost_of_identity, speed, affinity, nonnegativity, rms, participation]
 
 
 def _image(sigma: Activation, after: Tensor) -> Tensor:
@@ -77,9 +77,6 @@ def participation(_: Tensor, after: Tensor) -> Tensor:
     return torch.where(total > 0, energy.sum().square() / (len(energy) * total), 1.0)
 
 
-def _nonnegativity(_: Tensor, after: Tensor) -> dict[str, Tensor]:
+def nonnegativity(_: Tensor, after: Tensor) -> dict[str, Tensor]:
     """Return the share of A_l that is ≥ 0."""
     return gauges.nonnegativity(after, after)
-
-
-_nonnegativity.__name__ = "nonnegativity"

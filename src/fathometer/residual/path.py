@@ -148,7 +148,7 @@ class Bottleneck(NamedTuple):
         blocks: the number of blocks.
         stable_rank: the stable rank there, the mean over batches.
         max_rank: the largest possible one, the smaller of the numbers of features and of samples.
-        start: the stable rank of the input of the first block.
+        initial_rank: the stable rank of the input of the first block.
     """
 
     site: str
@@ -156,17 +156,17 @@ class Bottleneck(NamedTuple):
     blocks: int
     stable_rank: float
     max_rank: int
-    start: float
+    initial_rank: float
 
     @property
     def is_inside(self) -> bool:
         """Whether the path has more dimensions before and after; otherwise it is no bottleneck, strictly."""
-        return self.stable_rank < self.start and self.number < self.blocks
+        return self.stable_rank < self.initial_rank and self.number < self.blocks
 
     def __str__(self) -> str:
         where = ", the last block" if self.number == self.blocks else ""
-        if self.stable_rank >= self.start:
-            where = f", but the path begins with {self.start:.1f}"
+        if self.stable_rank >= self.initial_rank:
+            where = f", but the path begins with {self.initial_rank:.1f}"
         return f"{self.site} (stable rank {self.stable_rank:.1f} of {self.max_rank}{where})"
 
 
@@ -184,8 +184,8 @@ def bottleneck(path: Sounding) -> Bottleneck:
     site = str(ranks.idxmin())
     rows = path.records[path.records["site"] == site]
     max_rank = int(rows[["n", "d"]].min(axis=1).max())
-    number, start = list(ranks.index).index(site) + 1, float(path.mean("stable_rank_in").iloc[0])
-    return Bottleneck(site, number, len(ranks), float(ranks[site]), max_rank, start)
+    number, initial_rank = list(ranks.index).index(site) + 1, float(path.mean("stable_rank_in").iloc[0])
+    return Bottleneck(site, number, len(ranks), float(ranks[site]), max_rank, initial_rank)
 
 
 def _module_calls(network: nn.Module, first: Any, call: Call | None) -> list[ModuleCall]:

@@ -22,9 +22,9 @@ from fathometer.errors import FathometerError, InputError
 
 STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
 _DIGITS = 12  # of the random part of a temporary name, so that two writers have two files
-PROBE = 4096  # bytes that are written to see whether there is space
+PROBE_BYTES = 4096  # bytes that are written to see whether there is space
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
-_HALF = r"\ud"  # how half a character begins in JSON; a whole one may, too
+_SURROGATE = r"\ud"  # how a lone surrogate begins in JSON; whole characters may, too
 _LOCK_TIMEOUT = 0.05  # seconds; another process may hold a lock for a moment, only to test it
 
 
@@ -78,7 +78,7 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
 def try_writing(path: Path) -> None:
     """Write a little and remove it again: a full disk still accepts new names, but no contents."""
     with complete_file(path, keep=False, durable=True) as probe:
-        probe.write_bytes(bytes(PROBE))
+        probe.write_bytes(bytes(PROBE_BYTES))
 
 
 def leftovers(folder: Path, path: Path | None = None) -> list[Path]:
@@ -90,8 +90,8 @@ def leftovers(folder: Path, path: Path | None = None) -> list[Path]:
 def remove_leftovers(folder: Path, path: Path | None = None, *, stale_after: float = STALE_AFTER) -> None:
     """Remove what `complete_file` left of writers that were killed: of all files, or of one.
 
-    A file counts as abandoned if it was not written for `stale_after` seconds; who holds the lock of a file
-    may give 0.
+    A file counts as abandoned if it was not written for `stale_after` seconds; a caller that holds the file's
+    lock may pass 0.
     """
     for part in leftovers(folder, path):
         with suppress(OSError):
@@ -153,7 +153,7 @@ def is_locked(path: Path) -> bool:
 def strict_json(text: str | bytes) -> Any:
     r"""Parse JSON. `NaN` and `Infinity` are refused: the standard does not have them.
 
-    Halves of characters, which no table and no page can hold, become question marks.
+    Lone surrogates, which no table and no page can hold, become question marks.
 
     Raises:
         ValueError: if it is not JSON; a `RecursionError` if it is too deep.
@@ -163,7 +163,7 @@ def strict_json(text: str | bytes) -> Any:
         {'name': 'caf?', 'count': 1000.0}
     """
     found = json.loads(text, parse_constant=_refuse_constant)
-    if _HALF in (text if isinstance(text, str) else text.decode()).lower():
+    if _SURROGATE in (text if isinstance(text, str) else text.decode()).lower():
         found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     return found
 

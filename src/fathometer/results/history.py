@@ -76,10 +76,6 @@ def metrics_frame(values: Mapping[str, Iterable[tuple[int, float]]]) -> pd.DataF
     return pd.DataFrame(rows, columns=list(METRICS)).astype(kinds)
 
 
-def _no_metrics() -> pd.DataFrame:
-    return metrics_frame({})
-
-
 @dataclass(frozen=True, eq=False)
 class History:
     """Soundings of a network at several steps of its training.
@@ -95,7 +91,7 @@ class History:
 
     steps: tuple[int, ...]
     soundings: tuple[Sounding, ...]
-    metrics: pd.DataFrame = field(default_factory=_no_metrics)
+    metrics: pd.DataFrame = field(default_factory=lambda: metrics_frame({}))
     cost: Cost = field(default_factory=Cost)
     missed: tuple[tuple[int, str], ...] = ()
 

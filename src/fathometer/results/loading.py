@@ -88,7 +88,10 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
                 continue
             seen.add(real)
             try:
-                found.soundings[path] = _read_sounding(store, name)
+                sounding = _read(store, name)
+                if isinstance(sounding, History):
+                    raise InputError(f"{path}: is the history of a training; report or plot it alone")
+                found.soundings[path] = sounding
                 used += 1
             except InputError as error:
                 if strict or not is_folder:
@@ -117,13 +120,6 @@ def _listed(skipped: dict[str, str]) -> str:
 def is_sweep(folder: Store) -> bool:
     """Say whether a folder has Leaky ResNets in it, and not soundings."""
     return folder.exists(SWEEP)
-
-
-def _read_sounding(store: Store, name: str) -> Sounding:
-    found = _read(store, name)
-    if isinstance(found, History):
-        raise InputError(f"{store.path(name)}: is the history of a training; report or plot it alone")
-    return found
 
 
 def _read(store: Store, name: str = "") -> Sounding | History:

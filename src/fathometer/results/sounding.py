@@ -214,8 +214,8 @@ def _assembled(file: _File) -> Sounding:
     names = [site.name for site in file.sites]
     indices = [_whole(value, 0, len(names) - 1) for value in file.records["site"]]
     data: dict[str, list[Any]] = {"site": [names[index] for index in indices]}
-    for key, least in (("batch", 0), ("n", 1), ("d", 1)):
-        data[key] = [_whole(value, least) for value in file.records[key]]
+    for key, minimum in (("batch", 0), ("n", 1), ("d", 1)):
+        data[key] = [_whole(value, minimum) for value in file.records[key]]
     for gauge in file.gauges:
         data[gauge] = [math.nan if value is None else float(value) for value in file.records[gauge]]
     if len({len(values) for values in data.values()}) != 1:
@@ -225,19 +225,19 @@ def _assembled(file: _File) -> Sounding:
     if not 0 <= file.provenance.seconds < math.inf:
         raise ValueError(f"provenance: seconds {file.provenance.seconds}")
     records = pd.DataFrame(data)
-    if fault := _fault(records):
+    if fault := _find_impossible(records):
         raise ValueError(fault)
     return Sounding(file.sites, records, file.provenance)
 
 
-def _whole(value: Number, least: int, most: int = 2**63 - 1) -> int:
+def _whole(value: Number, minimum: int, maximum: int = 2**63 - 1) -> int:
     """Return a whole number, which a column of floats may hold, too."""
-    if not isinstance(value, int | float) or value != int(value) or not least <= value <= most:
-        raise ValueError(f"expected a whole number from {least}, got {value!r}")
+    if not isinstance(value, int | float) or value != int(value) or not minimum <= value <= maximum:
+        raise ValueError(f"expected a whole number from {minimum}, got {value!r}")
     return int(value)
 
 
-def _fault(records: pd.DataFrame) -> str | None:
+def _find_impossible(records: pd.DataFrame) -> str | None:
     """Return what is impossible in these records, if anything is."""
     if records.duplicated(["site", "batch"]).any():
         return "a site has two rows for one batch"
@@ -260,7 +260,7 @@ def _head(sounding: Sounding) -> dict[str, Any]:
 def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     indices = {site.name: index for index, site in enumerate(sounding.sites)}
     records = sounding.records
-    if fault := _fault(records):
+    if fault := _find_impossible(records):
         raise InputError(fault)
     columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
     columns["site"] = [indices[name] for name in columns["site"]]

@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from fathometer.errors import InputError, first_line
 from fathometer.results.files import (
-    PROBE,
+    PROBE_BYTES,
     StoreError,
     complete_file,
     is_locked,
@@ -108,7 +108,7 @@ class Store:
     def try_writing(self, name: str) -> None:
         """Write a little under that name and remove it again: a full disk still accepts new names."""
         if self.local is None:
-            self.write(name, bytes(PROBE))
+            self.write(name, bytes(PROBE_BYTES))
             self.remove(name)
         else:
             self._make_folder(name)
