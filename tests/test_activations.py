@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,13 +71,16 @@ def test_the_range_decides_how_affine_relu_is() -> None:
     assert scores[0] < scores[3] < 1
 
 
+WRONG_DEGREES: list[Any] = [[0], [2.5], [], 5]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (partial(activation, "Rellu"), "did you mean ReLU"),
         (partial(activation, "GLU"), "expected an activation .* got torch.nn.GLU: its output has another"),
         (partial(activation, "MultiheadAttention"), "expected an activation that needs no arguments"),
-        *((partial(polynomial_scores, wrong), "degrees: expected") for wrong in ([0], [2.5], [], 5)),
+        *((partial(polynomial_scores, wrong), "degrees: expected") for wrong in WRONG_DEGREES),
         (partial(range_scores, ["ReLU"], ranges=[(1, 0)]), "low < high, got 1:0"),
         (partial(range_scores, ["ReLU"], ranges=[]), "ranges"),
         (partial(range_scores, []), "one or more names of activations"),
