@@ -28,7 +28,16 @@ from torch import Tensor, nn
 
 from fathometer import affinity_score, measure
 from fathometer.progress import progress_bar
-from fathometer.report import BLUE, DARK, RED, column_figure, for_print, legend_above, look, save_figure
+from fathometer.report import (
+    BLUE,
+    DARK,
+    RED,
+    column_figure,
+    for_print,
+    legend_above,
+    save_figure,
+    series_style,
+)
 from fathometer.training.penalty import AffinityPenalty
 
 WIDTH, LAYERS, BATCH, SAMPLES, TRAINING = 64, 3, 128, 512, 1000
@@ -224,7 +233,7 @@ def picture(trials: pd.DataFrame) -> Figure:
             rows = trials[(trials.task == task) & (trials.case == case)]
             scores = rows[[f"affinity {site}" for site in SITES]]
             label = "no penalty" if case == "none" else f"target {case}"
-            style = {"color": DARK, "linewidth": 2} if case == "none" else look(number - 1)
+            style = {"color": DARK, "linewidth": 2} if case == "none" else series_style(number - 1)
             axes.errorbar(SITES, scores.mean(), scores.std(), label=label, **style)
         axes.set(title=f"{task}?", ylim=(0.3, 1.02))
     above[0].set_ylabel("affinity score ± std over seeds")

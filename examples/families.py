@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     plan = options.out / "plan.toml"
     plan.write_text(plan_of(options.only, data, options.samples, options.batches), "utf-8")
-    outcome = run_survey(read_plan(plan), options.out, tell=_tell)
+    outcome = run_survey(read_plan(plan), options.out, on_event=_tell)
     print(f"{len(outcome.measured)} measured, {len(outcome.kept)} kept, {len(outcome.failed)} failed")
 
 

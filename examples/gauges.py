@@ -27,7 +27,7 @@ from fathometer import (
     sparsity,
     stable_rank,
 )
-from fathometer.report import legend_above, look, new_figure, print_style, save_figure
+from fathometer.report import legend_above, new_figure, print_style, save_figure, series_style
 
 Matrix = npt.NDArray[np.float64]
 SAMPLES, WIDTH, RANK = 512, 64, 5
@@ -170,11 +170,11 @@ def companion_picture(path: Path) -> None:
         figure = new_figure(8.0, 3.0)
         left, right = figure.subplots(1, 2, sharey=True)
         for number, (name, gauge) in enumerate(COMPANIONS.items()):
-            looks = look(number) | {"markersize": 2.5}
+            looks = series_style(number) | {"markersize": 2.5}
             left.plot(SHIFTS, [gauge(x + shift, relu(x + shift)) for shift in SHIFTS], label=name, **looks)
             right.plot(WIDTHS, [gauge(x, relu(x)) for x in wide.values()], **looks)
         changes = [float(sparsity(x + shift, relu(x + shift))["change"]) for shift in SHIFTS]
-        left.plot(SHIFTS, changes, label="sparsity, change", **look(4) | {"markersize": 2.5})
+        left.plot(SHIFTS, changes, label="sparsity, change", **series_style(4) | {"markersize": 2.5})
         left.set(xlabel="mean μ of the inputs, 64 features", ylim=(-0.6, 1.05))
         right.set(xlabel="features, μ = 0", xscale="log")
         right.set_xticks([8, 64, 512, 1024], ["8", "64", "512", "1024"])
@@ -194,7 +194,7 @@ def dimension_picture(path: Path) -> None:
         shifts = np.linspace(0, 4, 17)
         for number, (name, gauge) in enumerate(DIMENSIONS.items()):
             values = [gauge(flat + shift) for shift in shifts]
-            left.plot(shifts, values, label=name, **look(number) | {"markersize": 2.5})
+            left.plot(shifts, values, label=name, **series_style(number) | {"markersize": 2.5})
         left.set(xlabel="shift of a cloud of rank 5", yscale="log")
         left.set_yticks([1, 2, 5, 6, 10, 50], ["1", "2", "5", "6", "10", "50"])
         left.minorticks_off()
@@ -203,7 +203,9 @@ def dimension_picture(path: Path) -> None:
         for number, name in enumerate(("rank 5, all ≥ 0", "rank 5, normal"), len(DIMENSIONS)):
             x = found[name]
             costs = [float(cost_of_identity(x, relu(x), gamma=gamma)) for gamma in gammas]
-            right.plot(gammas, costs, label=f"cost of identity, {name}", **look(number) | {"markersize": 2.5})
+            right.plot(
+                gammas, costs, label=f"cost of identity, {name}", **series_style(number) | {"markersize": 2.5}
+            )
         right.set(xlabel="γ₀ of the ridge", xscale="log", yscale="log")
         right.axvline(1e-3, color="0.7", linewidth=0.6)
         for axes in (left, right):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from fathometer import measure
-from fathometer.report import look, new_figure, print_style, save_figure
+from fathometer.report import new_figure, print_style, save_figure, series_style
 
 demo = importlib.import_module("examples.digits")  # a script, not a package: mypy would see it twice
 KINDS = ("plain", "residual")
@@ -106,7 +106,7 @@ def picture(rows: pd.DataFrame, path: Path) -> None:
         axes = figure.subplots()
         for number, kind in enumerate(KINDS):
             part = rows[rows["kind"] == kind]
-            axes.plot(part["score"], part["lost"], label=kind, **look(number) | {"linestyle": ""})
+            axes.plot(part["score"], part["lost"], label=kind, **series_style(number) | {"linestyle": ""})
         axes.axhline(0, color="0.7", linewidth=0.6)
         axes.set(xlabel="affinity score of the site", ylabel="points of accuracy lost\nwithout its bend")
         axes.legend()

@@ -14,7 +14,7 @@ from fathometer.capture import Reduction
 from fathometer.errors import InputError
 from fathometer.gauges import affinity_score
 from fathometer.progress import progress_bar
-from fathometer.report import column_figure, for_print, legend_above, look, note_below
+from fathometer.report import column_figure, for_print, legend_above, note_below, series_style
 from papers.images.networks import published_files, published_network
 from papers.images.pictures import pictures
 from papers.images.trained import trained
@@ -181,7 +181,7 @@ def plot(sites: pd.DataFrame, widths: pd.DataFrame) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     for place, name in enumerate(("mean", "sum", "flatten")):
         groups = sites.groupby("number")[name]
-        style = look(place) | ({"linestyle": ":", "markerfacecolor": "none"} if name == "sum" else {})
+        style = series_style(place) | ({"linestyle": ":", "markerfacecolor": "none"} if name == "sum" else {})
         size = 6.0 if name == "sum" else 3.0
         left.errorbar(
             groups.mean().index, groups.mean(), groups.std(), label=name, capsize=2, markersize=size, **style
@@ -191,7 +191,12 @@ def plot(sites: pd.DataFrame, widths: pd.DataFrame) -> Figure:
         groups = widths[widths["covariance"] == name].groupby("ratio")["score"]
         label = {"sample": "sample covariance", "ledoit-wolf": "Ledoit-Wolf shrinkage"}[name]
         right.errorbar(
-            groups.mean().index, groups.mean(), groups.std(), label=label, capsize=2, **look(place + 3)
+            groups.mean().index,
+            groups.mean(),
+            groups.std(),
+            label=label,
+            capsize=2,
+            **series_style(place + 3),
         )
     right.axvline(1, color="0.7", linewidth=0.8)
     right.set_xscale("log", base=2)

@@ -20,9 +20,9 @@ from fathometer.report import (
     extend_to_one,
     for_print,
     legend_above,
-    look,
     plain_text,
     point_size,
+    series_style,
     signature_table,
 )
 from papers.roles import kinds_of
@@ -55,7 +55,7 @@ def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
     known = list(dict.fromkeys(families.values()))
     for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
         for tick, name in zip(ticks, names, strict=True):
-            tick.set_color(look(known.index(families[name]))["color"])
+            tick.set_color(series_style(known.index(families[name]))["color"])
     place = 0
     for _, run in groupby(families[name] for name in names):
         place += len(list(run))
@@ -98,8 +98,8 @@ def plot_raw(soundings: Mapping[str, Sounding]) -> Figure:
                 mean[own],
                 yerr=std[own],
                 linestyle="",
-                marker=look(number)["marker"],
-                color=look(number)["color"],
+                marker=series_style(number)["marker"],
+                color=series_style(number)["color"],
                 markersize=0.75 * point_size(len(mean)),
                 markeredgewidth=0,
                 elinewidth=0.4,
@@ -159,7 +159,7 @@ def plot_family_means(tables: Mapping[str, pd.DataFrame]) -> Figure:
     for number, (title, table) in enumerate(tables.items()):
         shift = 0.5 * ((number + 0.5) / len(tables) - 0.5)
         for axes, metric in zip(grid, metrics, strict=True):
-            looks = look(number) | {"linestyle": "", "markersize": 3.0}
+            looks = series_style(number) | {"linestyle": "", "markersize": 3.0}
             axes.errorbar(
                 table[metric, "mean"],
                 [families.index(str(name)) + shift for name in table.index],
@@ -184,7 +184,7 @@ def _legend_between(axes: Axes, names: Sequence[str]) -> int:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], **look(number) | {"linestyle": "", "label": plain_text(name, 13)})
+        Line2D([], [], **series_style(number) | {"linestyle": "", "label": plain_text(name, 13)})
         for number, name in enumerate(names)
     ]
     legend = axes.legend(

@@ -10,17 +10,17 @@ import pandas as pd
 
 from fathometer.report import (
     BLUE,
+    COLOUR_MAP,
     DARK,
     GREY,
     RED,
-    SCALE,
     column_figure,
     extend_to_one,
     for_print,
     legend_above,
-    look,
     note_below,
     plain_text,
+    series_style,
 )
 from papers.images.ensembles import Ensemble, Scores
 
@@ -94,7 +94,9 @@ def plot_training(before: Scores, after: Scores) -> Figure:
     figure = column_figure(2, 2.5)
     left, right = figure.subplots(1, 2)
     for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
-        left.errorbar(_sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **look(number))
+        left.errorbar(
+            _sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **series_style(number)
+        )
     left.set_ylabel("affinity score")
     extend_to_one(left, "affinity")
     change = after - before
@@ -167,7 +169,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
         for number, network in enumerate(networks):
             own = part[part["network"] == network].pivot(index="seed", columns="data", values="distance")
             places = np.arange(len(data)) + 0.2 * (number - (len(networks) - 1) / 2)
-            style = look(number) | {"linestyle": ""}
+            style = series_style(number) | {"linestyle": ""}
             axes.errorbar(
                 places, own[data].mean(), _std(own[data].to_numpy()), capsize=2, label=network, **style
             )
@@ -180,7 +182,7 @@ def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
     ):
         networks = list(dict.fromkeys(part["network"]))
         for number, (data_name, own) in enumerate(part.groupby("data", sort=False)):
-            style = look(number + 2) | {"linestyle": ""}
+            style = series_style(number + 2) | {"linestyle": ""}
             order = [networks.index(name) for name in own["network"]]
             axes.plot(order, own["distance"], label=data_name, **style)
         axes.set_xticks(range(len(networks)), [plain_text(name, 14) for name in networks], rotation=90)
@@ -206,7 +208,7 @@ def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> 
             own = values.loc[values["method"] == method, list(criteria)]
             apart = 100 * (own - mean) / mean.abs()
             places = np.arange(len(criteria)) + 0.12 * (number - (len(methods) - 1) / 2)
-            style = look(number) | {"linestyle": "", "capsize": 1.5, "label": method}
+            style = series_style(number) | {"linestyle": "", "capsize": 1.5, "label": method}
             axes.errorbar(places, apart.mean(), _std(apart.to_numpy()), **style)
         axes.set_xticks(range(len(criteria)), list(criteria.values()))
         axes.axhline(0, color=GREY, linewidth=0.6, zorder=0)
@@ -264,4 +266,4 @@ def shades(number: int) -> list[tuple[float, float, float, float]]:
     """Return colours from dark to light; the lightest are left out."""
     import matplotlib
 
-    return [tuple(colour) for colour in matplotlib.colormaps[SCALE](np.linspace(0, 0.88, number))]
+    return [tuple(colour) for colour in matplotlib.colormaps[COLOUR_MAP](np.linspace(0, 0.88, number))]

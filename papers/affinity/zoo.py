@@ -60,14 +60,14 @@ def network_soundings(context: RunContext, data: DataName = "imagenet") -> Mappi
         finished = 0
         complaints: list[str] = []
 
-        def tell(event: Event) -> None:
+        def on_event(event: Event) -> None:
             nonlocal finished
             if event.state in ("failed", "failed before"):
                 complaints.append(_complaint(event))
             finished += event.state in ("measured", "kept", "failed", "failed before")
             show(finished, len(tasks), event.task.member.model)
 
-        run_survey(tasks, folder, retry_failed=True, tell=tell)
+        run_survey(tasks, folder, retry_failed=True, on_event=on_event)
     store = Store(folder)
     found = [sounding for task in tasks if (sounding := store.sounding(task)) is not None]
     if not found:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fathometer.report import DARK, column_figure, for_print, legend_above, look, note_below
+from fathometer.report import DARK, column_figure, for_print, legend_above, note_below, series_style
 from papers.affinity.trained_figures import shades
 from papers.intervals import Interval
 
@@ -96,7 +96,7 @@ def plot_finding(
     bar.set_label(r"$\tilde{L}$", rotation=0)
     places = np.arange(len(depths))
     for number, (name, found) in enumerate(along.items()):
-        style = look(number)
+        style = series_style(number)
         values = [found[depth] for depth in depths]
         middle.errorbar(
             places + 0.08 * (number - (len(along) - 1) / 2),
@@ -111,7 +111,7 @@ def plot_finding(
     middle.set(xlabel=r"$\tilde{L}$", title="rank correlation with 1 − affinity,\ninner layers")
     for number, (_, error) in enumerate(errors.items()):
         bars = {"elinewidth": 0.7, "ecolor": DARK, "capsize": 2}
-        right.bar(number, error.mean, yerr=_arms([error]), color=look(number)["color"], error_kw=bars)
+        right.bar(number, error.mean, yerr=_arms([error]), color=series_style(number)["color"], error_kw=bars)
     right.axhline(without, color=DARK, linestyle="--", linewidth=0.8)
     right.set_xticks([])
     right.set_title("error of 1 − affinity,\nheld-out seed")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, look
+from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
     ends = min(wide[0], high[0]), max(wide[1], high[1])
     axes.plot(ends, ends, color=DARK, linewidth=0.6, zorder=1)
     for number, (name, (across, up)) in enumerate(points.items()):
-        style = look(number)
+        style = series_style(number)
         axes.scatter(
             across, up, s=9, color=style["color"], marker=style["marker"], alpha=0.7, linewidths=0, label=name
         )
@@ -53,7 +53,7 @@ def plot_differences(points: Points, limit: float) -> Figure:
     figure = column_figure(1, 2.6)
     axes = figure.subplots()
     for number, (name, (depths, errors)) in enumerate(points.items()):
-        style = look(number)
+        style = series_style(number)
         axes.scatter(
             np.asarray(depths) * (1 + 0.02 * number),  # a little to the side
             np.maximum(np.asarray(errors, float), 1e-17),
@@ -86,7 +86,7 @@ def draw_lines(
     marker: bool = True,
 ) -> None:
     """Draw one line for each seed or draw in one colour, with one label."""
-    style = look(number)
+    style = series_style(number)
     for which, values in enumerate(lines):
         axes.plot(
             np.asarray(x),

@@ -118,7 +118,7 @@ def test_the_live_table() -> None:
     first, second, third = tasks_of(plan("small", "other", "bad"))
     view = SurveyProgress([first, second, third], console)
     for event, head in (
-        (Event(first, "in progress", share=0.25), "0 of 3 soundings, time left not known yet"),
+        (Event(first, "in progress", fraction=0.25), "0 of 3 soundings, time left not known yet"),
         (Event(first, "measured", seconds=2.0), "1 of 3 soundings, 0:00:"),
         (Event(second, "kept"), "2 of 3 soundings, 0:00:"),
         (
@@ -126,7 +126,7 @@ def test_the_live_table() -> None:
             "3 of 3 soundings, 0:00:00 left",
         ),
     ):
-        view.tell(event)
+        view.on_event(event)
         with console.capture() as text:
             console.print(view.table())
         assert head in text.get()

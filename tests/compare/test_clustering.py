@@ -98,7 +98,7 @@ def test_stability_finds_merges_that_are_noise() -> None:
     assert 0.2 < pair < 0.95
     assert found.pairs.loc["x", "y"] == 1
     assert found.pairs.loc["x", "far"] == 0
-    assert found.unvaried == ()
+    assert found.single_batch == ()
     again = stability_of({**noisy, **sure}, draws=60, clusters=2)
     assert again.merges.equals(found.merges)
     assert not stability_of({**noisy, **sure}, draws=60, seed=1).merges.equals(found.merges)
@@ -107,7 +107,7 @@ def test_stability_finds_merges_that_are_noise() -> None:
 def test_networks_with_one_batch_are_named_or_refused() -> None:
     a, b = sounding("a", [0.1, 0.2]), sounding("b", [0.3, 0.5])
     many = sounding("c", RNG.random((2, 3)))
-    assert stability_of([a, b, many], draws=3).unvaried == ("a", "b")
+    assert stability_of([a, b, many], draws=3).single_batch == ("a", "b")
     with pytest.raises(InputError, match="several batches"):
         stability_of([a, b])
     with pytest.raises(InputError, match="draws"):

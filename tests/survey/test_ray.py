@@ -191,16 +191,16 @@ def test_a_survey_here_and_one_on_ray_share_a_folder(cluster: Two, tmp_path: Pat
     store = Store(tmp_path)
     told: list[str] = []
 
-    def tell(event: Event) -> None:
+    def on_event(event: Event) -> None:
         told.append(event.state)
         if told.count("elsewhere") == 1:
-            store.keep(task, measure_task(task))
+            store.write_sounding(task, measure_task(task))
             claim.__exit__(None, None, None)
 
     claim = store.claimed(task)
     assert claim.__enter__()
-    outcome = run_survey([task], tmp_path, backend="ray", address=cluster.address, tell=tell)
-    assert told == ["begun", "elsewhere", "kept"]
+    outcome = run_survey([task], tmp_path, backend="ray", address=cluster.address, on_event=on_event)
+    assert told == ["started", "elsewhere", "kept"]
     assert outcome.kept == [task]
 
 
@@ -259,7 +259,7 @@ def test_the_environment_may_name_the_cluster(
         plan("small"),
         tmp_path,
         backend="ray",
-        tell=lambda _: used.append(ray.get_runtime_context().gcs_address),
+        on_event=lambda _: used.append(ray.get_runtime_context().gcs_address),
     )
     assert len(outcome.measured) == 1
     assert set(used) == {cluster.address}

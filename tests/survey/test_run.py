@@ -19,10 +19,10 @@ PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5
 
 def test_measured_once_and_kept(tmp_path: Path) -> None:
     told: list[Event] = []
-    both = run_survey(plan("small", "other"), tmp_path, tell=told.append)
+    both = run_survey(plan("small", "other"), tmp_path, on_event=told.append)
     assert [len(both.measured), len(both.kept), len(both.failed)] == [2, 0, 0]
-    assert [event.state for event in told if event.state != "in progress"] == ["begun", "measured"] * 2
-    assert any(event.share == 1.0 for event in told)
+    assert [event.state for event in told if event.state != "in progress"] == ["started", "measured"] * 2
+    assert any(event.fraction == 1.0 for event in told)
     times = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.json")}
     more = run_survey(plan("small", "other", change=("[data]", '[data]\nmore = "random:40"')), tmp_path)
     assert [len(more.measured), len(more.kept)] == [2, 2]
@@ -46,7 +46,7 @@ def test_a_failed_model_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None
     (good,) = first.measured
     sounding = store.sounding(good)
     assert sounding is not None
-    store.keep(task, sounding)  # once it succeeds, the failure is history
+    store.write_sounding(task, sounding)  # once it succeeds, the failure is history
     assert store.failure(task) is None
 
 
@@ -88,11 +88,11 @@ def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pyt
     log.unlink()
 
     def interrupt(event: Event) -> None:
-        if event.share is not None and event.share > 0.7:  # in the third batch
+        if event.fraction is not None and event.fraction > 0.7:  # in the third batch
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_survey(plan("small"), tmp_path / "cut", tell=interrupt)
+        run_survey(plan("small"), tmp_path / "cut", on_event=interrupt)
     before = len(log.read_text().splitlines())
     run_survey(plan("small"), tmp_path / "cut")
     after = len(log.read_text().splitlines()) - before
@@ -117,12 +117,12 @@ def test_a_failure_is_tried_again_with_other_options(tmp_path: Path) -> None:
     ((_, failure),) = first.failed
     assert failure.run["batch_size"] == 5
     told: list[Event] = []
-    run_survey(plan("bad"), tmp_path, tell=told.append)
+    run_survey(plan("bad"), tmp_path, on_event=told.append)
     assert [event.state for event in told] == ["failed before"]
     other = plan("bad", change=("batch_size = 5", "batch_size = 3"))
     told.clear()
-    run_survey(other, tmp_path, tell=told.append)
-    assert [event.state for event in told if event.state != "in progress"] == ["begun", "failed"]
+    run_survey(other, tmp_path, on_event=told.append)
+    assert [event.state for event in told if event.state != "in progress"] == ["started", "failed"]
     assert len(list((tmp_path / "failed").iterdir())) == 1
 
 

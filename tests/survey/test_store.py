@@ -101,7 +101,7 @@ def test_results_at_a_url(task: Task) -> None:
     with pytest.warns(UserWarning, match="moved to broken/"):
         assert run_survey([task], url).measured == [task]
     failure = Failure.of(ValueError("why\nnot"), task)
-    store.fail(task, failure)
+    store.write_failure(task, failure)
     assert store.failure(task) == failure
 
 
@@ -124,7 +124,7 @@ def test_status_of_a_sounding(tmp_path: Path, task: Task) -> None:
     with Store(tmp_path).claimed(task):
         assert store.status(task) == "in progress"
     assert store.status(task) == "to do"
-    store.fail(task, Failure.of(ValueError("why"), task))
+    store.write_failure(task, Failure.of(ValueError("why"), task))
     assert store.status(task) == "failed"
     other = replace(task, run=replace(task.run, batch_size=1))
     assert store.status(other) == "to do"  # since it will be tried again

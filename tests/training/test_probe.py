@@ -117,7 +117,7 @@ def timed(clock: Clock, a_sounding: float, **options: Any) -> Probe:
         clock.now += a_sounding
 
     probe = Probe(mlp(), WATCHED, log=log, **options)
-    probe._budget = Budget(probe._budget.bound, clock)
+    probe._budget = Budget(probe._budget.max_share, clock)
     return probe
 
 

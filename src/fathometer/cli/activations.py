@@ -22,7 +22,7 @@ app = opt.new_app(
     "picture with a .csv beside it, or a .csv alone."
 )
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
+_BAR_LEVELS = "▁▂▃▄▅▆▇█"
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -172,9 +172,9 @@ def _atlas_view(atlas: ActivationAtlas) -> TableView:
             "lowest": summary["min"],
             "at mean, std": [f"{row.at_mean:.1f}, {row.at_std:g}" for row in summary.itertuples()],
             "median": summary["median"],
-            "whole": summary["baseline"],
+            "whole interval": summary["baseline"],
             "by mean": [
-                "".join(_BLOCKS[min(int(8 * score), 7)] for score in atlas.medians(str(name)))
+                "".join(_BAR_LEVELS[min(int(8 * score), 7)] for score in atlas.medians(str(name)))
                 for name in summary.index
             ],
         }

@@ -75,8 +75,8 @@ def _set(option: typer.CallbackParam, value: bool) -> None:
         logging.getLogger("fathometer").setLevel(logging.INFO)
 
 
-def _flag(name: str, words: str) -> Any:
-    return typer.Option(name, metavar="", expose_value=False, callback=_set, help=words)
+def _flag(name: str, help_text: str) -> Any:
+    return typer.Option(name, metavar="", expose_value=False, callback=_set, help=help_text)
 
 
 _shared = new_app()

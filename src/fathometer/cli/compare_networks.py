@@ -24,7 +24,7 @@ from fathometer.errors import InputError
 from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
 from fathometer.results.sounding import Sounding
 
-_FEW = 8  # networks whose distance matrix fits a terminal
+_MAX_MATRIX = 8  # networks whose distance matrix fits a terminal
 _SHOWN = ["sites", "min", "median", "max", "spread", "skewness", "dip", "p", "bimodal"]
 
 
@@ -44,7 +44,7 @@ def compare_networks(
     cut = tree.cut(count)
     results.add("distances", tree.distances.frame.rename_axis("network"))
     results.add("statistics", numbers.assign(cluster=cut))
-    if len(named) <= _FEW:
+    if len(named) <= _MAX_MATRIX:
         results.show(tree.ordered.rename_axis("network"), f"{metric} distances of {gauge}")
     shown = numbers[_SHOWN].copy()
     shown["bimodal"] = shown["bimodal"].astype(object).where(shown["p"].notna(), None)
@@ -60,8 +60,8 @@ def compare_networks(
         results.add("families", agreement.set_index("network"))
         _print_agreement(agreement, cut, members, results)
     returns = _stability(named, tree, count, draws, results) if draws else None
-    _relate(named, gauge, members, results)
-    _predict(numbers, facts, members, gauge, results)
+    _show_correlations(named, gauge, members, results)
+    _show_predictors(numbers, facts, members, gauge, results)
     results.draw("dendrogram", lambda: plot_dendrogram(tree, members, returns))
     results.draw("distributions", lambda: plot_distributions(signatures(named, gauge), gauge, numbers))
 
@@ -69,13 +69,13 @@ def compare_networks(
 def _print_agreement(
     agreement: pd.DataFrame, cut: pd.Series[int], members: dict[str, str], results: ResultFolder
 ) -> None:
-    judged = agreement[agreement["same"].notna()]
-    elsewhere = judged[judged["same"] == False]  # noqa: E712 - the column also holds None
+    with_family = agreement[agreement["same"].notna()]
+    elsewhere = with_family[with_family["same"] == False]  # noqa: E712 - the column also holds None
     known = [name for name in cut.index if name in members]
     rand = adjusted_rand([members[name] for name in known], cut.loc[known].to_list())
     results.say(
-        f"nearest neighbour in the same family: {len(judged) - len(elsewhere)} of {len(judged)} networks; "
-        f"mean silhouette {judged['silhouette'].mean():.2f}; "
+        f"nearest neighbour in the same family: {len(with_family) - len(elsewhere)} of {len(with_family)} "
+        f"networks; mean silhouette {with_family['silhouette'].mean():.2f}; "
         f"{cut.nunique()} clusters and the families: adjusted Rand index {rand:.2f}"
     )
     for row in elsewhere.itertuples():
@@ -94,12 +94,14 @@ def _stability(
         f"batches resampled {draws} times: {(returns >= 0.95).sum()} of {len(returns)} clusters return "
         f"in 95 % of the draws, the weakest in {100 * returns.min():.0f} %",
     )
-    if found.unvaried:
-        results.say(f"with one batch, and so never resampled: {', '.join(found.unvaried)}")
+    if found.single_batch:
+        results.say(f"with one batch, and so never resampled: {', '.join(found.single_batch)}")
     return [float(share) for share in returns]
 
 
-def _relate(named: dict[str, Sounding], gauge: str, members: dict[str, str], results: ResultFolder) -> None:
+def _show_correlations(
+    named: dict[str, Sounding], gauge: str, members: dict[str, str], results: ResultFolder
+) -> None:
     try:
         table = correlations(named, gauge)
     except InputError:
@@ -116,7 +118,7 @@ def _relate(named: dict[str, Sounding], gauge: str, members: dict[str, str], res
         results.show(mean_and_std(by_family), title, note)
 
 
-def _predict(
+def _show_predictors(
     numbers: pd.DataFrame, facts: pd.DataFrame, members: dict[str, str], gauge: str, results: ResultFolder
 ) -> None:
     if "accuracy" not in facts or not facts["accuracy"].notna().any():

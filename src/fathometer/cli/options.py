@@ -44,19 +44,19 @@ def new_app(summary: str | None = None, **settings: Any) -> typer.Typer:
     return app
 
 
-def argument(metavar: str, words: str) -> Any:
+def argument(metavar: str, help_text: str) -> Any:
     """Return an argument of a command."""
-    return typer.Argument(metavar=metavar, help=words)
+    return typer.Argument(metavar=metavar, help=help_text)
 
 
-def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
+def option(metavar: str, help_text: str, *names: str, **settings: Any) -> Any:
     """Return an option with a value; its name is that of the parameter, unless names are given."""
-    return typer.Option(*names, metavar=metavar, help=words, **settings)
+    return typer.Option(*names, metavar=metavar, help=help_text, **settings)
 
 
-def flag(name: str, words: str) -> Any:
+def flag(name: str, help_text: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(name, metavar="", help=words)
+    return typer.Option(name, metavar="", help=help_text)
 
 
 def numbers(text: str, kind: Callable[[str], Number], parameter: str) -> list[Number]:
@@ -96,26 +96,26 @@ def measure_options(*names: str) -> list[inspect.Parameter]:
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    words = _HELP.get(option.name, option.help)
+    help_text = _HELP.get(option.name, option.help)
     default = option.default
     kind: Any = option.kind
     settings: dict[str, Any] = {"metavar": "N" if kind is int else "TEXT", "min": option.minimum}
     if option.choices:
         kind = Literal[option.choices]
         settings["metavar"] = "WORD"
-        words += f" One of {', '.join(option.choices)}."
+        help_text += f" One of {', '.join(option.choices)}."
     if option.many:
         kind, default = list[kind] | None, None
         settings["metavar"] = "NAMES"
         own = "" if option.name == "sites" else " Your own are package.module:name; with commas."
-        words += f"{own} Repeatable."
+        help_text += f"{own} Repeatable."
     elif default is None:
         kind = kind | None
     if kind is bool:
         settings["metavar"] = ""
     flag = f"--{option.name.replace('_', '-')}"
     declaration = f"{flag}/--no-{flag[2:]}" if default is True else flag
-    info = typer.Option(declaration, help=words, **settings)
+    info = typer.Option(declaration, help=help_text, **settings)
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from fathometer.progress import Terminal
 
 Content: TypeAlias = "pd.DataFrame | Figure | Callable[[], Figure]"
-PICTURES = (".png", ".svg", ".pdf")
-_LONGEST = 80  # characters: two of them and an ending must make a name that file systems accept
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
+_MAX_SLUG = 80  # characters: two of them and an ending must make a name that file systems accept
 
 
 def slug(name: str) -> str:
     """Shorten a name: `resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`."""
     last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
     stem = Path(last).name.removesuffix(Path(last).suffix if os.path.isfile(last) else "")
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:_LONGEST].strip("-.") or "data"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:_MAX_SLUG].strip("-.") or "data"
 
 
 def print_json(content: Any) -> None:
@@ -87,7 +87,7 @@ def picture_and_table(out: Path | None, force: bool) -> list[Path]:
     from fathometer.report import require_matplotlib
 
     require_matplotlib()
-    check_writable(out, force, (*PICTURES, ".csv"))
+    check_writable(out, force, (*PICTURE_SUFFIXES, ".csv"))
     check_writable(out.with_suffix(".csv"), force)
     return [out.with_suffix(".csv"), out]
 

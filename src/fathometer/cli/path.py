@@ -24,7 +24,7 @@ _COLUMNS = {
     "nonnegativity_energy": "energy ≥ 0",
     "rms": "rms",
 }
-_FEW_SAMPLES = 0.1
+_MIN_PARTICIPATION = 0.1
 
 
 @app.command()
@@ -132,9 +132,9 @@ def _remarks(path: Sounding, skipped: list[str]) -> list[str]:
     few = path.records[path.records["n"] < path.records["d"]]
     share = path.mean("participation")
     lines = []
-    if share.min() < _FEW_SAMPLES:
+    if share.min() < _MIN_PARTICIPATION:
         lines.append(
-            f"a few samples carry the norm of {int((share < _FEW_SAMPLES).sum())} blocks "
+            f"a few samples carry the norm of {int((share < _MIN_PARTICIPATION).sum())} blocks "
             f"({share.min():.1%} of them at {share.idxmin()}): the values there describe these few"
         )
     if missing:

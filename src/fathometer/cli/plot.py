@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from fathometer.cli import options as opt
-from fathometer.cli.outputs import PICTURES, check_writable, slug, write_files
+from fathometer.cli.outputs import PICTURE_SUFFIXES, check_writable, slug, write_files
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def plot(
 
     require_matplotlib()
     for path in out or ():
-        check_writable(path, force, PICTURES)
+        check_writable(path, force, PICTURE_SUFFIXES)
     width = cast("Columns", columns)
     results = read_results(files, strict=strict)
     options: dict[str, tuple[str, ...]]  # that a kind uses, by its name
@@ -96,7 +96,7 @@ def plot(
         default = kinds.default_kind(results)
     else:
         shown = results if network is None else only_network(results, network)
-        options, default = dict.fromkeys(kinds.PICTURES, ("network",)), kinds.default_picture(shown)
+        options, default = dict.fromkeys(kinds.LEAKY_KINDS, ("network",)), kinds.default_leaky_kind(shown)
     kind = kind or default
     if kind not in options:
         raise InputError(f"expected one of {', '.join(options)}, got {kind!r}", parameter="kind")
@@ -109,7 +109,7 @@ def plot(
         figure = plot_history(results, gauge or default_gauge(results.soundings), columns=width)
     elif isinstance(results, dict):
         gauge = gauge or default_gauge(results.values())
-        if kinds.KINDS[kind].alike and len(results) >= kinds.KINDS[kind].min_count:
+        if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:
             results = comparable(results, gauge, allow_mismatch=allow_mismatch)
         drawing = kinds.PlotOptions(
             gauge=gauge,

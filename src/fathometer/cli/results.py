@@ -17,6 +17,7 @@ from fathometer.compare import (
     read_facts,
     unknown_networks,
 )
+from fathometer.compare.soundings import join_names
 from fathometer.errors import InputError
 from fathometer.results.history import History
 from fathometer.results.loading import is_sweep, load, open_results
@@ -89,10 +90,8 @@ def facts_for(named: Mapping[str, Sounding], file: Path | None, patterns: Sequen
             )
         unknown = unknown_networks(named, table)
         if unknown:
-            more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
             warnings.warn(
-                f"{file}: no sounding of {', '.join(unknown[:8])}{more}; these rows are not used",
-                stacklevel=2,
+                f"{file}: no sounding of {join_names(unknown)}; these rows are not used", stacklevel=2
             )
     else:
         facts = known_facts(named)

@@ -121,7 +121,7 @@ def run(
                 backend=backend,
                 address=address,
                 retry_failed=retry_failed,
-                tell=view.tell,
+                on_event=view.on_event,
             )
         except KeyboardInterrupt:
             raise ResumableInterruptError from None

@@ -29,7 +29,7 @@ class SurveyProgress:
         several = {name: len({entry[name] for entry in map(_entries, tasks)}) > 1 for name in _OPTIONAL}
         self._columns = [name for name in _COLUMNS if several.get(name, True)]
 
-    def tell(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Note an event; in a log, print a line for each finished sounding."""
         self._last.pop(event.task.stem, None)  # the latest come last
         self._last[event.task.stem] = event
@@ -69,8 +69,8 @@ def _entries(task: Task) -> dict[str, str]:
 
 
 def _describe(event: Event) -> Text:
-    if event.state == "in progress" and event.share is not None:
-        return Text(f"{event.share:.0%}")
+    if event.state == "in progress" and event.fraction is not None:
+        return Text(f"{event.fraction:.0%}")
     if event.state == "measured":
         return Text(f"measured in {event.seconds:.1f} s", style="green")
     if event.message:

@@ -19,7 +19,14 @@ from fathometer.results.sounding import Sounding
 _BORDER = 3  # characters of a column beside its cells
 _NAME = 24  # characters of a name in one line, if there is no room for all of it
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_BESIDE = ("cka", "r2_heldout", "stable_rank_x", "stable_rank_y", "cost_of_identity", "nonnegativity_energy")
+_EXTRA_GAUGES = (
+    "cka",
+    "r2_heldout",
+    "stable_rank_x",
+    "stable_rank_y",
+    "cost_of_identity",
+    "nonnegativity_energy",
+)
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
         for value, spread in zip(mean, std, strict=True)
     ]
     frame[""] = [bar(value / top) for value in mean]
-    others = [name for name in _BESIDE if name in sounding.gauges and name != gauge]
+    others = [name for name in _EXTRA_GAUGES if name in sounding.gauges and name != gauge]
     for name in others:
         frame[name] = sounding.mean(name)
     facts = sounding.provenance

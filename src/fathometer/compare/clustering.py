@@ -178,7 +178,7 @@ class Stability:
         pairs: network × network, the share of draws in which a cut into `clusters` puts both into one.
         clusters: number of clusters of that cut.
         draws: number of bootstrap draws.
-        unvaried: soundings with one batch, whose signature is the same in every draw.
+        single_batch: soundings with one batch, whose signature is the same in every draw.
     """
 
     clustering: Clustering
@@ -186,7 +186,7 @@ class Stability:
     pairs: pd.DataFrame
     clusters: int
     draws: int
-    unvaried: tuple[str, ...]
+    single_batch: tuple[str, ...]
 
 
 def stability(
@@ -216,8 +216,8 @@ def stability(
         raise InputError(f"expected the soundings of the tree, {', '.join(names)}; got {', '.join(named)}")
     gauge, metric = tree.distances.gauge, tree.distances.metric
     batches = {name: _by_batch(named[name], gauge) for name in names}
-    unvaried = tuple(name for name, values in batches.items() if values.shape[1] < 2)
-    if len(unvaried) == len(named):
+    single_batch = tuple(name for name, values in batches.items() if values.shape[1] < 2)
+    if len(single_batch) == len(named):
         raise InputError(
             "needs soundings of several batches, got one batch of each; measure with more batches",
             parameter="draws",
@@ -249,7 +249,7 @@ def stability(
         }
     )
     pairs = pd.DataFrame(same_cluster / draws, index=names, columns=names)
-    return Stability(tree, table, pairs, clusters, draws, unvaried)
+    return Stability(tree, table, pairs, clusters, draws, single_batch)
 
 
 def _same_batches(named: dict[str, Sounding], batches: dict[str, Array]) -> list[list[str]]:

@@ -13,8 +13,8 @@ import pandas as pd
 from fathometer.compare.distance import Metric, signature_distances
 from fathometer.compare.predict import COMPANIONS
 from fathometer.compare.soundings import (
-    ALIKE,
     ASPECTS,
+    MUST_AGREE,
     Soundings,
     aspects_of,
     by_name,
@@ -204,7 +204,7 @@ def _by_condition(
         raise InputError(f"expected one of {', '.join(ASPECTS)}, got {over!r}", parameter="over")
     named = by_name(soundings)
     words = dict(zip(named, aspects_of(list(named.values()), over), strict=True))
-    alike = [aspect for aspect in ALIKE if aspect != over]
+    alike = [aspect for aspect in MUST_AGREE if aspect != over]
     found: dict[str, dict[str, Sounding]] = {}
     for network, group in _networks(named, over).items():
         kept = comparable(group, gauge, alike=alike, allow_mismatch=allow_mismatch)

@@ -129,10 +129,10 @@ def best_predictors(
     table = _known(statistics, facts, target)
     shares = []
     for row in picked.to_dict("records"):
-        rivals = lines[(lines["family"] == row["family"]) & (lines["kind"] == row["kind"])]["predictor"]
+        candidates = lines[(lines["family"] == row["family"]) & (lines["kind"] == row["kind"])]["predictor"]
         members = _members(table, families, row["family"])
-        x, y = members[list(rivals)].to_numpy(float), members[target].to_numpy(float)
-        shares.append(_share_as_good(x, y, row["r2"]))
+        x, y = members[list(candidates)].to_numpy(float), members[target].to_numpy(float)
+        shares.append(_permutation_p(x, y, row["r2"]))
     return picked.assign(p=shares).reset_index(drop=True)
 
 
@@ -172,7 +172,7 @@ def _fit(x: Array, y: Array) -> tuple[float, float]:
     return slope, float((a @ b) ** 2 / ((a @ a) * (b @ b))) if varies(y) else 0.0
 
 
-def _share_as_good(x: Array, y: Array, reached: float) -> float:
+def _permutation_p(x: Array, y: Array, reached: float) -> float:
     """Return the share of permutations of y for which the best column of x fits as well."""
     count = len(y)
     if count <= _MAX_EXACT:

@@ -18,7 +18,7 @@ Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = Sequence[float] | NDArray[np.floating[Any]]
 
-ALIKE = ("data", "pooling", "samples")
+MUST_AGREE = ("data", "pooling", "samples")
 """Aspects that must agree, or else a difference in signature is no difference between networks."""
 _CONTAINERS = ("list", "tuple", "ndarray", "generator", "map", "zip")
 
@@ -54,8 +54,8 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
             raise InputError(
-                f"{name}: {gauge!r} has no finite value at {listed(bad, 5)}; measure with more samples, or "
-                "without these sites"
+                f"{name}: {gauge!r} has no finite value at {join_names(bad, 5)}; measure with more samples, "
+                "or without these sites"
             )
         found[name] = np.asarray(values, np.float64)
     return found
@@ -66,7 +66,7 @@ def comparable(
     gauge: str = "affinity",
     *,
     allow_mismatch: bool = False,
-    alike: Iterable[str] = ALIKE,
+    alike: Iterable[str] = MUST_AGREE,
 ) -> dict[str, Sounding]:
     """Return the soundings by name if a difference between them is one between the networks.
 
@@ -92,7 +92,7 @@ def comparable(
     if not kept:
         measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
         raise InputError(not_measured(gauge, list(measured)), parameter="gauge")
-    missing = [f"{gauge!r} was not measured in {listed(without)}"] if without else []
+    missing = [f"{gauge!r} was not measured in {join_names(without)}"] if without else []
     found = {aspect: aspects_of(list(kept.values()), aspect) for aspect in alike}
     found["pairs"] = [_pairs_of(sounding) for sounding in kept.values()]
     mismatches = [_mismatch(aspect, dict(zip(kept, values, strict=True))) for aspect, values in found.items()]
@@ -144,7 +144,7 @@ def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] |
     return _with_seeds(words, soundings) if aspect == "weights" else list(words)
 
 
-def listed(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
+def join_names(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
     """Join names; of more than `limit` the rest is counted."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return between.join(names[:limit]) + more
@@ -157,12 +157,12 @@ def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
         *(partial(labels_of, aspect=aspect) for aspect in ("data", "weights", "pooling", "samples", "seed")),
     ]
     for label in labels:
-        for group in _equal(names):
+        for group in _groups_of_equal(names):
             found = label([soundings[index] for index in group])
             if len(set(found)) > 1 and all(found):
                 for index, text in zip(group, found, strict=True):
                     names[index] += f", {text}"
-    for group in _equal(names):
+    for group in _groups_of_equal(names):
         for number, index in enumerate(group[1:], 2):
             names[index] += f" #{number}"
     return names
@@ -180,7 +180,7 @@ def _add_detail(
     keys: Sequence[Hashable] | None = None,
 ) -> list[str]:
     """Append a detail to equal words (or equal keys) if it differs between them."""
-    groups, words = _equal(keys or words), list(words)
+    groups, words = _groups_of_equal(keys or words), list(words)
     for group in groups:
         details = {index: detail(soundings[index]) for index in group}
         if len(set(details.values()) - {""}) > 1:
@@ -189,7 +189,7 @@ def _add_detail(
     return words
 
 
-def _equal(words: Sequence[Hashable]) -> list[list[int]]:
+def _groups_of_equal(words: Sequence[Hashable]) -> list[list[int]]:
     """Return the indices of equal words, group by group."""
     groups: dict[Hashable, list[int]] = {}
     for index, word in enumerate(words):
@@ -217,9 +217,9 @@ def _mismatch(aspect: str, values: Mapping[str, str]) -> str:
         return ""
     if others[0][1] == count:  # no majority
         each = [f"{name}: {value}" for name, value in values.items()]
-        return f"{aspect}: {listed(each, between='; ')}"
+        return f"{aspect}: {join_names(each, between='; ')}"
     odd = [f"{name} ({value})" for name, value in values.items() if value != usual]
-    return f"{aspect}: {usual} in most, but not in {listed(odd, between='; ')}"
+    return f"{aspect}: {usual} in most, but not in {join_names(odd, between='; ')}"
 
 
 def _shape(sounding: Sounding) -> str:

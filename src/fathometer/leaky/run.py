@@ -175,9 +175,9 @@ class LeakySweep:
                 for the network with L̃ nearest 7. Default: the first that these networks allow.
             columns: 1 or 2, the width in columns of a page.
         """
-        from fathometer.report.figures.kinds import default_picture, draw_leaky
+        from fathometer.report.figures.kinds import default_leaky_kind, draw_leaky
 
-        return draw_leaky(self, kind or default_picture(self), columns=columns)
+        return draw_leaky(self, kind or default_leaky_kind(self), columns=columns)
 
 
 def differs_in_depth(design: Design, other: Design) -> bool:

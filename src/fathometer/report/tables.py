@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
-from fathometer.compare.soundings import Array, Soundings
+from fathometer.compare.soundings import Array, Soundings, join_names
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
@@ -123,10 +123,10 @@ def year_table(soundings: Soundings, facts: pd.DataFrame, gauge: str = "affinity
         if name in years.index
     ]
     if not rows:
-        listed = ", ".join(list(found)[:5]) + (" …" if len(found) > 5 else "")
         raise InputError(
-            f"years: expected the years in which networks were published, got none for {listed}; give a CSV "
-            "with columns network and year (read_facts), or facts in a survey's plan"
+            "years: expected the years in which networks were published, got none for "
+            f"{join_names(list(found), 5)}; give a CSV with columns network and year (read_facts), or facts "
+            "in a survey's plan"
         )
     table = pd.DataFrame(rows, columns=["network", "year", "family", "min", "median", "max"])
     table = table.sort_values("year", kind="stable").set_index("network")

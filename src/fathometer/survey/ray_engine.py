@@ -22,12 +22,12 @@ import torch
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.loading import SOURCES
 from fathometer.results.files import StoreError
-from fathometer.survey.run import Event, Tell, is_settled, take_soundings
+from fathometer.survey.run import Event, OnEvent, is_done, take_soundings
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.store import Failure, Store
 from fathometer.survey.tasks import Task
 
-Take: TypeAlias = "Callable[[Sequence[Task], bool, Tell], list[Task]]"
+Take: TypeAlias = "Callable[[Sequence[Task], bool, OnEvent], list[Task]]"
 
 _TIMEOUT = 10.0  # seconds to wait for an address; Ray itself tries for minutes
 
@@ -57,14 +57,14 @@ def on_ray(
         for run in dict.fromkeys(task.run for task in tasks):
             _check_resources(ray, run, is_local=is_local)
         store.check_writable()
-        yield lambda waiting, retry, tell: _Pass(ray, store, retry, tell).over(waiting)
+        yield lambda waiting, retry, on_event: _RayPass(ray, store, retry, on_event).run(waiting)
 
 
-class _Pass:
+class _RayPass:
     """Hands every network to Ray once, and takes in the reports."""
 
-    def __init__(self, ray: Any, store: Store, retry_failed: bool, tell: Tell) -> None:
-        self._ray, self._store, self._retry_failed, self._tell = ray, store, retry_failed, tell
+    def __init__(self, ray: Any, store: Store, retry_failed: bool, on_event: OnEvent) -> None:
+        self._ray, self._store, self._retry_failed, self._on_event = ray, store, retry_failed, on_event
         place = str(store.files.local.absolute()) if store.files.local else store.files.place
         self._arguments = place, retry_failed, os.getcwd()
         # Ray reads max_calls only here, at decoration: a worker that used a GPU ends with its task, because
@@ -74,12 +74,12 @@ class _Pass:
         self._pending: dict[Any, list[Task]] = {}
         self._busy: list[Task] = []
 
-    def over(self, tasks: Sequence[Task]) -> list[Task]:
+    def run(self, tasks: Sequence[Task]) -> list[Task]:
         """Take the soundings, and return the tasks that another survey is measuring."""
         networks: dict[Any, list[Task]] = {}
         for task in tasks:
             with self._store.claimed(task) as mine:
-                if not (mine and is_settled(task, self._store, self._retry_failed, self._tell)):
+                if not (mine and is_done(task, self._store, self._retry_failed, self._on_event)):
                     networks.setdefault((task.network, task.run), []).append(task)
         try:
             for network in networks.values():
@@ -94,19 +94,19 @@ class _Pass:
 
     def _submit(self, tasks: list[Task]) -> None:
         run = tasks[0].run
-        needs = _needs(self._ray, run)
+        needs = _resources(self._ray, run)
         function = self._on_gpu if needs["num_gpus"] else self._on_cpu
         options = function.options(**needs, max_retries=run.retries, name=tasks[0].title)
         self._pending[options.remote(tasks, *self._arguments)] = tasks
         for task in tasks:
-            self._tell(Event(task, "begun"))
+            self._on_event(Event(task, "started"))
 
     def _collect(self, reference: Any) -> None:
         tasks = self._pending.pop(reference)
         try:
             report: Report = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            self._died(tasks, error)
+            self._retry_or_fail(tasks, error)
             return
         for message in report.warnings:
             warnings.warn(message, stacklevel=2)
@@ -115,11 +115,11 @@ class _Pass:
                 self._busy.append(event.task)
             if event.state == "measured" and not self._store.is_finished(event.task):
                 raise StoreError(_not_shared(self._store.files.place, report.node))
-            self._tell(event)
+            self._on_event(event)
         if report.store_error:
             raise StoreError(report.store_error)
 
-    def _died(self, tasks: list[Task], error: Exception) -> None:
+    def _retry_or_fail(self, tasks: list[Task], error: Exception) -> None:
         """Take the rest of what a dead worker had to do one by one: a single sounding may be to blame."""
         rest = []
         for task in tasks:
@@ -127,15 +127,15 @@ class _Pass:
             if found is None:
                 rest.append(task)
             else:
-                self._tell(Event(task, "measured", seconds=found.provenance.seconds))
+                self._on_event(Event(task, "measured", seconds=found.provenance.seconds))
         if len(tasks) > 1:
             for task in rest:
                 self._submit([task])
             return
         for task in rest:
             failure = Failure.of(error, task)
-            self._store.fail(task, failure)
-            self._tell(Event(task, "failed", failure=failure))
+            self._store.write_failure(task, failure)
+            self._on_event(Event(task, "failed", failure=failure))
 
 
 def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: str) -> Report:
@@ -148,7 +148,7 @@ def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: 
         return Report([], node, store_error=_not_shared(place, node))
 
     def note(event: Event) -> None:
-        if event.state not in ("begun", "in progress"):
+        if event.state not in ("started", "in progress"):
             events.append(event)
 
     torch.set_num_threads(1)  # for tasks without threads of their own: the plan asks Ray for one CPU
@@ -166,7 +166,7 @@ def _not_shared(place: str, node: str) -> str:
     return f"{place}: {node} does not see this folder; give a URL, or a folder that all machines share"
 
 
-def _needs(ray: Any, run: RunOptions) -> dict[str, float]:
+def _resources(ray: Any, run: RunOptions) -> dict[str, float]:
     """Return what a task asks Ray for."""
     memory = {} if run.memory is None else {"memory": run.memory * 1e9}
     return {"num_cpus": (run.threads or 1) + run.workers, "num_gpus": _gpus(ray, run), **memory}
@@ -187,7 +187,7 @@ def _gpus(ray: Any, run: RunOptions) -> float:
 
 def _check_resources(ray: Any, run: RunOptions, *, is_local: bool) -> None:
     """Refuse what this machine does not have, and warn if no node of a cluster has it: Ray waits forever."""
-    needs = _needs(ray, run)
+    needs = _resources(ray, run)
     wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], "memory": needs.get("memory", 0)}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes):

@@ -22,7 +22,9 @@ from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
 from fathometer.survey.tasks import Networks, Task, measure_task, tasks_of
 
-State: TypeAlias = Literal["begun", "in progress", "measured", "kept", "failed", "failed before", "elsewhere"]
+State: TypeAlias = Literal[
+    "started", "in progress", "measured", "kept", "failed", "failed before", "elsewhere"
+]
 Backend: TypeAlias = Literal["local", "ray"]
 
 _WAIT = 0.5  # seconds between passes while another survey measures what is left
@@ -35,14 +37,14 @@ class Event(NamedTuple):
         task: which one.
         state: `kept` was measured before, `elsewhere` is being measured by another survey.
         seconds: how long it took, if it was measured.
-        share: the fraction that is done, if it is in progress and that is known.
+        fraction: the fraction that is done, if it is in progress and that is known.
         failure: the record of a failure.
     """
 
     task: Task
     state: State
     seconds: float = 0.0
-    share: float | None = None
+    fraction: float | None = None
     failure: Failure | None = None
 
     @property
@@ -51,7 +53,7 @@ class Event(NamedTuple):
         return "" if self.failure is None else self.failure.message
 
 
-Tell: TypeAlias = "Callable[[Event], None]"
+OnEvent: TypeAlias = "Callable[[Event], None]"
 
 
 @dataclass
@@ -80,7 +82,7 @@ def run_survey(
     address: str | None = None,
     runtime_env: dict[str, Any] | None = None,
     retry_failed: bool = False,
-    tell: Tell | None = None,
+    on_event: OnEvent | None = None,
 ) -> Outcome:
     """Take every sounding of a plan that is not in the results folder yet.
 
@@ -94,7 +96,7 @@ def run_survey(
         runtime_env: Ray's runtime environment of the workers. Default: modules of the current folder that the
             plan names are sent to them.
         retry_failed: try again what failed before.
-        tell: function that is called with every event.
+        on_event: function that is called with every event.
 
     Example:
         >>> import tempfile
@@ -122,11 +124,11 @@ def run_survey(
 
     def note(event: Event) -> None:
         outcome.add(event)
-        if tell is not None:
-            tell(event)
+        if on_event is not None:
+            on_event(event)
 
     try:
-        store.tidy(tasks)
+        store.remove_leftovers(tasks)
         if backend == "ray":
             from fathometer.survey.ray_engine import on_ray
 
@@ -153,51 +155,51 @@ def _until_done(tasks: Sequence[Task], take: Callable[[Sequence[Task]], list[Tas
         waiting = busy
 
 
-def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, tell: Tell) -> list[Task]:
+def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, on_event: OnEvent) -> list[Task]:
     """Take soundings one after the other, and return the tasks that another survey is measuring."""
     networks, busy, may_write = Networks(), [], False
     for task in tasks:
         with store.claimed(task) as mine:
             if not mine:
-                tell(Event(task, "elsewhere"))
+                on_event(Event(task, "elsewhere"))
                 busy.append(task)
                 continue
-            if is_settled(task, store, retry_failed, tell):
+            if is_done(task, store, retry_failed, on_event):
                 continue
             if not may_write:
                 store.check_writable()
                 may_write = True
-            tell(Event(task, "begun"))
+            on_event(Event(task, "started"))
             try:
-                sounding = _measured(task, store, networks, tell)
+                sounding = _measured(task, store, networks, on_event)
             except StoreError:  # the journal cannot be written: not the network's fault
                 raise
             except Exception as error:  # whatever a network, its data or its library does
                 failure = Failure.of(error, task)
-                store.fail(task, failure)
-                tell(Event(task, "failed", failure=failure))
+                store.write_failure(task, failure)
+                on_event(Event(task, "failed", failure=failure))
             else:
-                store.keep(task, sounding)
-                tell(Event(task, "measured", seconds=sounding.provenance.seconds))
+                store.write_sounding(task, sounding)
+                on_event(Event(task, "measured", seconds=sounding.provenance.seconds))
     return busy
 
 
-def is_settled(task: Task, store: Store, retry_failed: bool, tell: Tell) -> bool:
+def is_done(task: Task, store: Store, retry_failed: bool, on_event: OnEvent) -> bool:
     """Say whether there is nothing to do; the caller holds the lock."""
     found = store.sounding(task)
     if found is not None:
         store.relabel(task, found)
-        tell(Event(task, "kept"))
+        on_event(Event(task, "kept"))
         return True
     failure = None if retry_failed else store.failure(task)
     if failure is not None:
-        tell(Event(task, "failed before", failure=failure))
+        on_event(Event(task, "failed before", failure=failure))
     return failure is not None
 
 
-def _measured(task: Task, store: Store, networks: Networks, tell: Tell) -> Sounding:
+def _measured(task: Task, store: Store, networks: Networks, on_event: OnEvent) -> Sounding:
     def progress(done: int, total: int | None) -> None:
-        tell(Event(task, "in progress", share=min(done / total, 1.0) if total else None))
+        on_event(Event(task, "in progress", fraction=min(done / total, 1.0) if total else None))
 
     journal = store.journal(task)
     try:

@@ -89,7 +89,7 @@ class Store:
         """Say whether there is a file of the sounding, without reading it."""
         return self.files.exists(self._name(task))
 
-    def keep(self, task: Task, sounding: Sounding) -> None:
+    def write_sounding(self, task: Task, sounding: Sounding) -> None:
         """Write a finished sounding, and then remove the work that led to it."""
         self.files.write(f"{task.stem}.json", to_json(sounding).encode())
         self._names.get("", {}).pop(task.address, None)
@@ -116,7 +116,7 @@ class Store:
         shared = asdict(task.run).keys() & run.keys()  # another version may have other options
         return found if all(run[name] == getattr(task.run, name) for name in shared) else None
 
-    def fail(self, task: Task, failure: Failure) -> None:
+    def write_failure(self, task: Task, failure: Failure) -> None:
         """Record why a sounding could not be taken."""
         text = json.dumps({"schema": _FAILURE, **asdict(failure)}, indent=1) + "\n"
         self.files.write(self._name(task, "failed/"), text.encode())
@@ -157,7 +157,7 @@ class Store:
         """Raise an error if nothing can be written: better before an hour of work than after it."""
         self.files.try_writing("pending/probe")
 
-    def tidy(self, tasks: Iterable[Task]) -> None:
+    def remove_leftovers(self, tasks: Iterable[Task]) -> None:
         """Remove what killed surveys have left: temporary files, and work on finished soundings."""
         parts = [(folder, name) for folder in ("", "failed/") for name in self.files.leftovers(folder)]
         left = self.files.names("pending", (".journal", ".lock")) + self.files.names("failed")

@@ -61,7 +61,7 @@ def _path_text(path: tuple[Any, ...]) -> str:
 
 
 @contextmanager
-def same_random_numbers(device: torch.device) -> Iterator[None]:
+def restore_random_state(device: torch.device) -> Iterator[None]:
     """Let the generators of torch, NumPy and Python continue afterwards as if nothing had been drawn."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     other = device.type not in ("cpu", "meta")
@@ -74,7 +74,7 @@ def same_random_numbers(device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def same_autocast_cache(device: torch.device) -> Iterator[None]:
+def without_autocast_cache(device: torch.device) -> Iterator[None]:
     """Do not cache weights that are cast without gradients for a training pass in the same autocast region.
 
     autocast keeps each weight in low precision until its region ends. One that was cast under `no_grad` has
@@ -88,8 +88,8 @@ def same_autocast_cache(device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def same_order_of_data(loader: Any) -> Iterator[None]:
-    """Let a loader deal its samples afterwards as if nothing had been taken from it."""
+def restore_loader_state(loader: Any) -> Iterator[None]:
+    """Let a loader yield its samples afterwards as if nothing had been taken from it."""
     owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
     owners.append(getattr(owners[-1], "sampler", None))
     found = {getattr(owner, "generator", None) for owner in owners if owner is not None}
@@ -102,7 +102,7 @@ def same_order_of_data(loader: Any) -> Iterator[None]:
 
 
 @contextmanager
-def same_buffers(model: nn.Module) -> Iterator[None]:
+def restore_buffers(model: nn.Module) -> Iterator[None]:
     """Restore buffers that a forward pass changes, also in eval mode."""
     before = [
         (module._buffers, name, buffer, buffer.clone() if _is_plain(buffer) else None)

@@ -18,11 +18,11 @@ from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.results.history import History, metrics_frame
 from fathometer.results.sounding import Sounding
 from fathometer.training.isolation import (
-    same_autocast_cache,
-    same_buffers,
-    same_order_of_data,
-    same_random_numbers,
+    restore_buffers,
+    restore_loader_state,
+    restore_random_state,
     take_probe_batch,
+    without_autocast_cache,
 )
 from fathometer.training.record import Budget, Metrics
 
@@ -88,7 +88,7 @@ class Probe:
         self._options = check_options(options, changes)
         self._model, self._batch_size, self._name = model, batch_size, name
         self._logs = (log,) if callable(log) else tuple(log)
-        with same_random_numbers(self.device), same_order_of_data(data):
+        with restore_random_state(self.device), restore_loader_state(data):
             self._data = take_probe_batch(data, self._options, keep_on)
         self._budget = Budget(max_overhead)
         self._previous: int | None = None  # the last step that was announced
@@ -200,9 +200,9 @@ class Probe:
     def _measured(self) -> Sounding:
         with (
             self.within(),
-            same_random_numbers(self.device),
-            same_autocast_cache(self.device),
-            same_buffers(self._model),
+            restore_random_state(self.device),
+            without_autocast_cache(self.device),
+            restore_buffers(self._model),
         ):
             sounding = measure(
                 self._model, self._data, self._options, batch_size=self._batch_size, name=self._name

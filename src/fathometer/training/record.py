@@ -15,18 +15,18 @@ from fathometer.errors import InputError
 from fathometer.results.history import Cost
 
 _RECENT = 3  # soundings; the next one is expected to cost as much as the most expensive of these
-_MANY = 1024  # numbers on a GPU that are stacked, so as not to hold a block of memory for each
+_STACK_SIZE = 1024  # numbers on a GPU that are stacked, so as not to hold a block of memory for each
 
 
 class Budget:
-    """Keeps the share of time spent on measuring below `bound`, counting every step and all soundings.
+    """Keeps the share of time spent on measuring below `max_share`, counting every step and all soundings.
 
     With s seconds spent so far, t seconds in total and c seconds for a sounding, another one is allowed if
-    s + 2c ≤ bound · (t + 2c): it and the one at the end still fit.
+    s + 2c ≤ max_share · (t + 2c): it and the one at the end still fit.
     """
 
-    def __init__(self, bound: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.bound, self.now = bound, clock
+    def __init__(self, max_share: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.max_share, self.now = max_share, clock
         self._seconds = self._before = self._last = 0.0
         self._since: float | None = None
         self._costs: deque[float] = deque(maxlen=_RECENT)
@@ -35,7 +35,7 @@ class Budget:
     def cost(self) -> Cost:
         """The cost up to the last step."""
         running = 0.0 if self._since is None else self._last - self._since
-        return Cost(self._seconds, self._before + running, self.bound)
+        return Cost(self._seconds, self._before + running, self.max_share)
 
     def start(self) -> float:
         """Start or continue the clock of the training; return the time."""
@@ -69,11 +69,11 @@ class Budget:
 
     def allows(self) -> bool:
         """Return whether another sounding fits."""
-        if self.bound is None:
+        if self.max_share is None:
             return True
         more = 2 * max(self._costs)
         total = self._before + (0.0 if self._since is None else self.now() - self._since)
-        return self._seconds + more <= self.bound * (total + more)
+        return self._seconds + more <= self.max_share * (total + more)
 
     def resume(self, cost: Cost, recent: Iterable[float]) -> None:
         """Continue from what an earlier process spent, whose soundings took `recent` seconds each."""
@@ -96,7 +96,7 @@ class Metrics:
             self._columns.setdefault(name, {})[step] = number
             if isinstance(number, Tensor):
                 self._on_gpu.append((name, step))
-        if len(self._on_gpu) - self._stacked >= _MANY:
+        if len(self._on_gpu) - self._stacked >= _STACK_SIZE:
             for keys, numbers in self._stacks(self._on_gpu[self._stacked :]):
                 self._put(keys, numbers.unbind())
             self._stacked = len(self._on_gpu)

@@ -30,7 +30,7 @@ from fathometer.report import (
     plot_spectra,
     plot_steps,
 )
-from fathometer.report.figures.kinds import FIGURES, OF_ONE_RUN, PICTURES, default_picture
+from fathometer.report.figures.kinds import LEAKY_KINDS, OF_ONE_RUN, PAPER_FIGURES, default_leaky_kind
 from tests.leaky.networks import SMALL, measured_sweep
 from tests.report.figures.drawn import fits
 
@@ -231,7 +231,7 @@ def test_every_figure_is_drawn_or_says_why_not(depths: LeakySweep, schemes: Leak
     assert set(others) == {"1b", "1c", "2a", "2b", "2c", "affinity"}
     assert why["1a"] == why["3"]
     assert "above 0, got L̃ = 3" in why["3"]
-    assert set(FIGURES) == {*figures, *reasons} == {*others, *why}
+    assert set(PAPER_FIGURES) == {*figures, *reasons} == {*others, *why}
 
 
 def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: LeakySweep) -> None:
@@ -240,12 +240,12 @@ def test_mixed_and_diverged_sweeps_are_refused(depths: LeakySweep, schemes: Leak
     lost = replace(depths, runs=tuple(replace(run, diverged=4) for run in depths.runs))
     figures, reasons = leaky_figures(lost)
     assert not figures
-    assert set(reasons) == set(FIGURES)
+    assert set(reasons) == set(PAPER_FIGURES)
     assert "did not diverge" in reasons["1b"]
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("kind", list(PICTURES))
+@pytest.mark.parametrize("kind", list(LEAKY_KINDS))
 def test_every_picture_fits_its_columns(
     kind: str, columns: Any, depths: LeakySweep, schemes: LeakySweep
 ) -> None:
@@ -270,13 +270,13 @@ def test_training_curves_are_the_history(depths: LeakySweep) -> None:
 
 
 def test_what_a_sweep_shows_first_and_what_a_run_cannot(depths: LeakySweep, schemes: LeakySweep) -> None:
-    assert default_picture(depths) == "1a"
-    assert default_picture(schemes) == "2a"
-    assert default_picture(replace(depths, runs=depths.runs[:1])) == "1c"
+    assert default_leaky_kind(depths) == "1a"
+    assert default_leaky_kind(schemes) == "2a"
+    assert default_leaky_kind(replace(depths, runs=depths.runs[:1])) == "1c"
     (dots,) = depths.runs[0].plot("projection").axes[0].collections
     assert_allclose(np.asarray(dots.get_offsets()), project_paths([depths.runs[0]]).paths[0])
     plain = replace(depths.runs[0], design=replace(SMALL, effective_depth=0.0))
-    assert default_picture(replace(depths, runs=(plain,))) == "1b"
+    assert default_leaky_kind(replace(depths, runs=(plain,))) == "1b"
     assert lines(depths.plot().axes[0]).keys() == lines(plot_dimensions(depths).axes[0]).keys()
     with pytest.raises(InputError, match=r"3 compares .* one run, which can show 1b, 1c"):
         depths.runs[0].plot("3")

@@ -17,11 +17,11 @@ from fathometer.report.figures.style import (
     PALETTE,
     column_figure,
     legend_above,
-    look,
     new_figure,
     plain_text,
     print_style,
     save_figure,
+    series_style,
 )
 from tests.report.figures.drawn import network, texts
 
@@ -33,7 +33,7 @@ def test_colours_are_those_of_okabe_and_ito() -> None:
 
 
 def test_no_two_of_35_rely_on_colour_alone() -> None:
-    looks = [look(number) for number in range(35)]
+    looks = [series_style(number) for number in range(35)]
     for one, other in combinations(looks, 2):
         assert sum(one[key] != other[key] for key in one) >= 2
     assert {repr(each["linestyle"]) for each in looks} == {repr(line) for line in LINES}

@@ -119,8 +119,8 @@ def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
             lines.insert(0, "no clear bottleneck; longer training or a larger depth may show one:")
     diverged = sum(run.diverged is not None for run in runs)
     if diverged:
-        fate = "they are not in the table" if len(runs) > 1 else "these are its last finite weights"
-        lines.insert(0, f"{diverged} of {len(runs)} networks diverged: {fate}")
+        note = "they are not in the table" if len(runs) > 1 else "these are its last finite weights"
+        lines.insert(0, f"{diverged} of {len(runs)} networks diverged: {note}")
     return lines
 
 

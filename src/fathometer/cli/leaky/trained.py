@@ -90,14 +90,14 @@ def figures(
     from fathometer.leaky import load_sweep
     from fathometer.progress import Terminal
     from fathometer.report import leaky_figures, require_matplotlib
-    from fathometer.report.figures.kinds import FIGURES
+    from fathometer.report.figures.kinds import PAPER_FIGURES
     from fathometer.results.store import is_url, local_copy
 
     require_matplotlib()
     with local_copy(run) as folder:
         found = load_sweep(folder)
     out = out or (Path() if is_url(run) else folder) / "figures"
-    files = {name: out / f"{name}.{form}" for name in FIGURES}
+    files = {name: out / f"{name}.{form}" for name in PAPER_FIGURES}
     for path in files.values():
         check_writable(path, force)
     drawn, missing = leaky_figures(found)

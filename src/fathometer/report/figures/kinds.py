@@ -65,14 +65,14 @@ class Kind(NamedTuple):
         draw: makes it from soundings by name.
         min_count: the smallest number of soundings.
         max_count: the largest; None for any.
-        alike: whether they must be measured alike to be compared.
+        needs_comparable: whether they must be measured alike to be compared.
         options: what it uses besides columns, by the names of the command's options.
     """
 
     draw: Callable[[Named, PlotOptions], Figure]
     min_count: int = 1
     max_count: int | None = None
-    alike: bool = False
+    needs_comparable: bool = False
     options: tuple[str, ...] = ("gauge",)
 
 
@@ -144,11 +144,11 @@ KINDS = {
     "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), 2, 2),
     "years": Kind(
         lambda named, o: networks.plot_years(named, o.facts, o.gauge, columns=o.columns),
-        alike=True,
+        needs_comparable=True,
         options=_FACTS,
     ),
-    "distances": Kind(_distances, min_count=2, alike=True, options=(*_FACTS, "metric", "linkage")),
-    "predictors": Kind(_predictors, min_count=3, alike=True, options=_FACTS),
+    "distances": Kind(_distances, min_count=2, needs_comparable=True, options=(*_FACTS, "metric", "linkage")),
+    "predictors": Kind(_predictors, min_count=3, needs_comparable=True, options=_FACTS),
     "path": Kind(
         lambda named, o: plot_path(list(named.values()), list(named), columns=o.columns), options=()
     ),
@@ -167,7 +167,7 @@ class LeakyFigures(NamedTuple):
     reasons: dict[str, str]
 
 
-PICTURES: dict[str, Callable[..., Figure]] = {
+LEAKY_KINDS: dict[str, Callable[..., Figure]] = {
     "1a": leaky.plot_dimensions,
     "1b": leaky.plot_spectra,
     "1c": leaky.plot_energies,
@@ -181,24 +181,24 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "projection": leaky_schemes.plot_projection,
 }
 """Of Leaky ResNets. Each takes a sweep and `columns`; an InputError says what the sweep lacks."""
-FIGURES = tuple(PICTURES)[:8]
+PAPER_FIGURES = tuple(LEAKY_KINDS)[:8]
 """By the paper's numbers, and `affinity`."""
 OF_ONE_RUN = ("1b", "1c", "affinity", "ranks", "training", "projection")
 """Of a sweep, these show the network with L̃ nearest 7 and the lowest seed, or all networks (`training`)."""
 
 
 def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 2) -> Figure:
-    """Draw one of `PICTURES`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
-    if kind not in PICTURES:
-        raise InputError(f"expected one of {', '.join(PICTURES)}, got {kind!r}")
+    """Draw one of `LEAKY_KINDS`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
+    if kind not in LEAKY_KINDS:
+        raise InputError(f"expected one of {', '.join(LEAKY_KINDS)}, got {kind!r}")
     if isinstance(results, LeakyRun) and kind not in OF_ONE_RUN:
         raise InputError(
             f"{kind} compares the networks of a sweep, got one run, which can show {', '.join(OF_ONE_RUN)}"
         )
-    return PICTURES[kind](results, columns=columns)
+    return LEAKY_KINDS[kind](results, columns=columns)
 
 
-def default_picture(results: LeakySweep | LeakyRun) -> str:
+def default_leaky_kind(results: LeakySweep | LeakyRun) -> str:
     """Return what to look at first: 1a of several depths, 2a of several schemes, else the energies."""
     runs = (results,) if isinstance(results, LeakyRun) else results.runs
     depths = {run.design.effective_depth for run in runs}
@@ -214,9 +214,9 @@ def leaky_figures(sweep: LeakySweep, *, columns: Columns = 2) -> LeakyFigures:
     require_matplotlib()
     figures: dict[str, Figure] = {}
     reasons: dict[str, str] = {}
-    for name in FIGURES:
+    for name in PAPER_FIGURES:
         try:
-            figures[name] = PICTURES[name](sweep, columns=columns)
+            figures[name] = LEAKY_KINDS[name](sweep, columns=columns)
         except FathometerError as error:
             reasons[name] = str(error)
     return LeakyFigures(figures, reasons)

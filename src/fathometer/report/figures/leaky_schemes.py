@@ -18,10 +18,10 @@ from fathometer.leaky.schemes import (
 )
 from fathometer.report.figures.leaky import STEP, draw_weight_spectra, name_run, name_spectra
 from fathometer.report.figures.style import (
+    COLOUR_MAP,
     DARK,
     GREY,
     NOTE_SIZE,
-    SCALE,
     WIDTHS,
     Columns,
     column_figure,
@@ -108,7 +108,7 @@ def plot_projection(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     (path,) = plane.paths
     figure, axes = plane_figure([path], plane.explained, columns)
     axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
-    dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=SCALE, zorder=2)
+    dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=COLOUR_MAP, zorder=2)
     figure.colorbar(dots, ax=axes, label="p", aspect=25, pad=0.01).outline.set_visible(False)
     name_run(figure, run)
     return figure

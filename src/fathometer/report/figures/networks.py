@@ -23,17 +23,17 @@ from fathometer.report.figures.style import (
     NOTE_SIZE,
     RED,
     SMALL_SIZE,
-    UPRIGHT,
+    VERTICAL_NAME_WIDTH,
     WIDTHS,
     Columns,
     axis_label,
     column_figure,
     for_print,
     legend_above,
-    look,
     name_series,
     panel_figure,
     plain_text,
+    series_style,
 )
 from fathometer.report.tables import branch_table, matrix_table, predictor_table, year_table
 
@@ -174,9 +174,9 @@ def plot_years(
     families = list(dict.fromkeys(table["family"]))
     places = np.arange(count)
     for number, family in enumerate(families):
-        own, colour = (table["family"] == family).to_numpy(), look(number)["color"]
+        own, colour = (table["family"] == family).to_numpy(), series_style(number)["color"]
         axes.vlines(places[own], table["min"][own], table["max"][own], colour, linewidth=2.2, alpha=0.55)
-        style = look(number) | {"linestyle": "", "markersize": 4.5}
+        style = series_style(number) | {"linestyle": "", "markersize": 4.5}
         axes.plot(places[own], table["median"][own], **style)
     _mark_years(axes, [int(year) for year in table["year"]], room)
     axes.stairs(
@@ -185,7 +185,7 @@ def plot_years(
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_ylabel(axis_label(gauge))
     axes.tick_params("x", length=0)
-    if room >= UPRIGHT:
+    if room >= VERTICAL_NAME_WIDTH:
         axes.set_xticks(
             places, [plain_text(name, 26) for name in table.index], rotation=90, fontsize=SMALL_SIZE
         )
@@ -222,7 +222,7 @@ def _mark_families(
     known = list(dict.fromkeys(families[name] for name in names if name in families))
     for place, (tick, name) in enumerate(zip(square.get_yticklabels(), names, strict=True)):
         if name in families:
-            style = look(known.index(families[name]))
+            style = series_style(known.index(families[name]))
             tick.set_color(style["color"])
             tree.plot(0, place, marker=style["marker"], color=style["color"], markersize=4, clip_on=False)
     if 1 < len(known) <= len(names) / 2:  # otherwise the names say as much

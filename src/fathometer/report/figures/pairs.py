@@ -26,15 +26,15 @@ from fathometer.report.figures.style import (
     MARGIN,
     RED,
     SMALL_SIZE,
-    UPRIGHT,
+    VERTICAL_NAME_WIDTH,
     WIDTHS,
     Columns,
     axis_label,
     column_figure,
     for_print,
-    look,
     name_series,
     plain_text,
+    series_style,
     title_left,
 )
 from fathometer.report.tables import RESIDUAL_GAUGES, alignment_table, residual_path_table, step_edges
@@ -64,7 +64,7 @@ def plot_alignment(
     for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
         own = table[table["network"] == name]
         draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
-        title_left(axes, name, WIDTHS[columns] - 0.7, color=look(number)["color"], bbox=ground)
+        title_left(axes, name, WIDTHS[columns] - 0.7, color=series_style(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     extend_to_one(top, gauge)
     ends = pairs[["first_depth", "first_mean", "second_depth", "second_mean"]].to_numpy(float)
@@ -144,7 +144,7 @@ def plot_path(
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, gauge in zip(every, panels, strict=True):
         for number, own in table[table["gauge"] == gauge].groupby("number"):
-            x, style = own["order" if alike else "depth"], look(int(number))
+            x, style = own["order" if alike else "depth"], series_style(int(number))
             axes.errorbar(x, own["mean"], yerr=own["std"], elinewidth=0.6, **style)
             if gauge == "stable_rank":
                 lowest = own["mean"].iloc[1:].idxmin()  # 0 is the input
@@ -154,7 +154,7 @@ def plot_path(
         axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
     if not alike:
         every[-1].set_xlabel("relative depth")
-    elif (WIDTHS[columns] - MARGIN) / (len(names[0]) + 1) < UPRIGHT:
+    elif (WIDTHS[columns] - MARGIN) / (len(names[0]) + 1) < VERTICAL_NAME_WIDTH:
         every[-1].set_xlabel("block")
     else:
         shown = ["input", *(plain_text(name, 30) for name in names[0])]

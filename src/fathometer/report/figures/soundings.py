@@ -15,15 +15,15 @@ from fathometer.errors import InputError
 from fathometer.report.blocks import Block, blocks_of
 from fathometer.report.figures.style import (
     BLUE,
+    COLOUR_MAP,
     DARK,
     GREY,
     LIGHT_GREY,
     MARGIN,
     PALETTE,
     RED,
-    SCALE,
     SMALL_SIZE,
-    UPRIGHT,
+    VERTICAL_NAME_WIDTH,
     WIDTHS,
     Columns,
     axis_label,
@@ -31,9 +31,9 @@ from fathometer.report.figures.style import (
     for_print,
     legend_above,
     legend_line,
-    look,
     name_series,
     plain_text,
+    series_style,
     title_left,
     width_of,
 )
@@ -91,7 +91,7 @@ def plot_signature(
     room = WIDTHS[columns] * (0.78 if distribution else 1)
     title_left(axes, short_name(sounding) if label is None else label, room - 0.7)
     if strip:
-        _cells(grid[1, 0], table["mean"].to_numpy(), blocks, room / len(table), cmap=SCALE)
+        _cells(grid[1, 0], table["mean"].to_numpy(), blocks, room / len(table), cmap=COLOUR_MAP)
         axes.tick_params("x", length=0)
     name_sites(grid[-1, 0], sounding.sites, room, marks=not strip)
     if distribution:
@@ -134,7 +134,7 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
     named = by_name(soundings)
     table = signature_table(named, gauge)
     low, high = (table["mean"].min(), table["mean"].max()) if table["mean"].notna().any() else (0.0, 1.0)
-    scale: dict[str, Any] = {"vmin": low, "vmax": high if high > low else low + 1e-6, "cmap": SCALE}
+    scale: dict[str, Any] = {"vmin": low, "vmax": high if high > low else low + 1e-6, "cmap": COLOUR_MAP}
     if len(named) == 1:
         ((name, sounding),) = named.items()
         figure = column_figure(columns, 2.0)
@@ -190,7 +190,7 @@ def finite_signatures(soundings: Sounding | Soundings, gauge: str, along: Along 
 def draw_error_bars(axes: Axes, x: Any, mean: Any, std: Any, number: int, **settings: Any) -> None:
     """Draw a line with error bars in the style of series `number`, thinner the more points it has."""
     size = point_size(len(mean))
-    style = look(number) | {"markersize": size, "linewidth": size / 4, "elinewidth": size / 6}
+    style = series_style(number) | {"markersize": size, "linewidth": size / 4, "elinewidth": size / 6}
     x, mean, std = (np.asarray(values, float) for values in (x, mean, std))
     axes.errorbar(x, mean, yerr=std, **(style | settings))
 
@@ -217,7 +217,7 @@ def name_sites(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool =
     """Write the names of all sites under the axis if they fit into so many inches, else those of blocks."""
     room = (width - MARGIN) / max(len(sites), 1)
     names = [plain_text(site.name) for site in sites]
-    if room >= UPRIGHT and max(map(len, names), default=0) <= _LONGEST:
+    if room >= VERTICAL_NAME_WIDTH and max(map(len, names), default=0) <= _LONGEST:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL_SIZE)
         axes.tick_params("x", length=2.5 if marks else 0)
         return
@@ -237,7 +237,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
     flat = all(width_of(labels[block], SMALL_SIZE) + 0.05 <= room * len(block) for block in blocks)
     shown: list[Block] = []
     for block in sorted(blocks, key=len, reverse=True):
-        if flat or all(room * abs(block.middle - other.middle) >= UPRIGHT for other in shown):
+        if flat or all(room * abs(block.middle - other.middle) >= VERTICAL_NAME_WIDTH for other in shown):
             shown.append(block)
     shown.sort(key=lambda block: block.start)
     places, texts = [block.middle for block in shown], [labels[block] for block in shown]

@@ -45,7 +45,7 @@ PALETTE = (BLUE, RED, GREEN, ORANGE, SKY_BLUE, PURPLE, DARK)
 """Okabe and Ito's colours without yellow, which is weak on paper; neighbours differ for colour-blind eyes."""
 LIGHT_GREY = "#eef2f5"  # every other block
 GREY = "#a9b1b8"  # what is in the background
-SCALE = "cividis"  # of scores: the same order in grey, and for colour-blind readers
+COLOUR_MAP = "cividis"  # of scores: the same order in grey, and for colour-blind readers
 
 MARKERS = ("o", "v", "s", "P", "^", "X", "D")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -54,7 +54,7 @@ NOTE_SIZE = 7.0  # points: ticks, legends, notes
 SMALL_SIZE = 6.0  # names close together, numbers in cells
 
 
-UPRIGHT = 1.3 * SMALL_SIZE / 72
+VERTICAL_NAME_WIDTH = 1.3 * SMALL_SIZE / 72
 """Inches that a vertical name under an axis takes."""
 MARGIN = 0.65
 """Inches that the labels of an axis take."""
@@ -87,7 +87,7 @@ PRINT: Any = {  # for a type checker the keys are a long Literal
     "lines.markersize": 3.0,
     "legend.frameon": False,
     "legend.handlelength": 2.2,
-    "image.cmap": SCALE,
+    "image.cmap": COLOUR_MAP,
     "figure.dpi": 150,
     "savefig.dpi": 300,
     "pdf.fonttype": 42,  # letters stay letters: embedded TrueType in a PDF …
@@ -135,7 +135,7 @@ def new_figure(width: float, height: float) -> Figure:
     return Sheet(figsize=(width, height), layout="constrained", dpi=150)
 
 
-def look(number: int) -> dict[str, Any]:
+def series_style(number: int) -> dict[str, Any]:
     """Return colour, marker and line of series `number`: any two of 35 differ in two of the three."""
     colour, line = number % len(PALETTE), number % len(LINES)
     return {
@@ -149,11 +149,11 @@ def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -
     """Return an entry of a legend in the style of series `number`."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], label=plain_text(name, longest), **(look(number) | settings))
+    return Line2D([], [], label=plain_text(name, longest), **(series_style(number) | settings))
 
 
 def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **settings: Any) -> None:
-    """Add a legend above the figure with the name of every series, in the style of `look`."""
+    """Add a legend above the figure with the name of every series, in the style of `series_style`."""
     legend_above(figure, [legend_line(i, name, longest, **settings) for i, name in enumerate(names)])
 
 

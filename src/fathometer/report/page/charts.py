@@ -21,9 +21,9 @@ TEXT: Any = {"format": "", "formatType": "readable"}
 """For a tooltip: the value as `number` of `page.js` writes it, which Vega knows as `readable`."""
 PLAIN = ",.6~g"
 """A number as it is: 0.03, 1, 10,000."""
-WHOLE = "datum.value % 1 ? '' : format(datum.value, 'd')"
+WHOLE_LABELS = "datum.value % 1 ? '' : format(datum.value, 'd')"
 """Labels of an axis that counts: none between whole numbers."""
-PLACES = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"
+SITE_LABELS = "datum.value % 1 ? '' : format(datum.value + 1, 'd')"
 """Labels of an axis of sites, from 1 as in the table; `nameSites` puts names there where they fit."""
 
 _TIP = alt.Tooltip("tip:N")  # an object that the view makes: title, and pairs of name and value
@@ -46,7 +46,7 @@ def as_spec(chart: alt.TopLevelMixin, description: str, height: int | None = Non
     return {**spec, **size, "description": description}
 
 
-def powers() -> alt.Axis:
+def log_axis() -> alt.Axis:
     """Return ticks of a logarithmic axis at 1, 3, 10, 30, …, and no lines between them."""
     ticks = [digit * 10.0**power for power in range(-12, 13) for digit in (1, 3)]
     return alt.Axis(values=ticks, format=PLAIN, labelOverlap=True)
@@ -95,12 +95,12 @@ def sounding_charts() -> dict[str, dict[str, Any]]:
     bars = data("sites").transform_filter("isValid(datum.value)").mark_bar(color=ACCENT, cornerRadiusEnd=2)
     distribution = bars.encode(
         x=alt.X("value:Q", bin=bins, title="{gauge}"),
-        y=alt.Y("count():Q", title="sites", axis=alt.Axis(labelExpr=WHOLE)),
+        y=alt.Y("count():Q", title="sites", axis=alt.Axis(labelExpr=WHOLE_LABELS)),
         tooltip=[alt.Tooltip("count():Q", title="sites"), alt.Tooltip("value:Q", bin=bins, title="{gauge}")],
     )
     modes = data("modes").mark_rule(color=WARM, strokeDash=[4, 3]).encode(x="value:Q")
     batches = data("batches").mark_point(filled=True, size=30, color=ACCENT).encode(
-        x=alt.X("batch:Q", title="batch", axis=alt.Axis(labelExpr=WHOLE, grid=False)),
+        x=alt.X("batch:Q", title="batch", axis=alt.Axis(labelExpr=WHOLE_LABELS, grid=False)),
         y=alt.Y("value:Q", title="{gauge}", scale=alt.Scale(zero=False)),
         tooltip=[alt.Tooltip("batch:Q"), alt.Tooltip("value:Q", title="{gauge}", **TEXT)],
     ) + data("batches").mark_rule(color=WARM, strokeDash=[4, 3]).encode(y="mean(value):Q")
@@ -188,7 +188,7 @@ def film_charts() -> dict[str, dict[str, Any]]:
     on_canvas = {"usermeta": {"embedOptions": {"renderer": "canvas"}}}  # thousands of cells
     text = "{gauge} at every site in order of depth at the current step, behind it the first"
     linear = _metric(alt.Scale(zero=False, nice=True), alt.Axis(format=PLAIN, tickCount=5))
-    log = _metric(alt.Scale(type="log", nice=True), powers())
+    log = _metric(alt.Scale(type="log", nice=True), log_axis())
     return {
         "frame": as_spec(_frame(), text, 300),
         "map": as_spec(_map(), "{gauge} of every site at every step", 240) | on_canvas,
@@ -215,7 +215,7 @@ def _map() -> alt.Chart:
     """Draw a column for each step, as wide as half-way to its neighbours, the first site on top."""
     grey: dict[str, Any] = {"labelColor": LEGIBLE, "titleColor": LEGIBLE}
     steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, **grey)
-    sites = alt.Axis(grid=False, labelExpr=PLACES, **grey)
+    sites = alt.Axis(grid=False, labelExpr=SITE_LABELS, **grey)
     legend = alt.Legend(orient="top", gradientLength=160, **grey)
     down = _fixed("depth", nice=False, reverse=True)
     cells = data("cells").mark_rect(cursor="pointer", aria=False)
@@ -249,7 +249,7 @@ def _bands() -> alt.Chart:
 
 def _place(depth: alt.Scale, height: alt.Scale) -> dict[str, Any]:
     """Return the axes of a signature: sites in order of depth, and their values."""
-    axis = alt.Axis(grid=False, labelExpr=PLACES)
+    axis = alt.Axis(grid=False, labelExpr=SITE_LABELS)
     return {
         "x": alt.X("order:Q", title="site, in order of depth", axis=axis, scale=depth),
         "y": alt.Y("value:Q", title="{gauge}", scale=height),

@@ -120,7 +120,9 @@ def run_data(run: LeakyRun, statements: Sequence[Statement]) -> dict[str, Any]:
         "weight_spectra": None if measures.weight_spectra is None else _spectra(measures.weight_spectra),
         "path": _plane(project_paths([run])),
         "samples": _plane(sample_paths(run.path, range(count))),
-        "theory": [{name: _side(getattr(each, name)) for name in _STATEMENT} for each in statements],
+        "theory": [
+            {name: _json_with_infinity(getattr(each, name)) for name in _STATEMENT} for each in statements
+        ],
     }
 
 
@@ -203,7 +205,7 @@ def _facts(run: LeakyRun) -> list[list[Any]]:
         "path length per √N": found["length_per_root_n"],
         "path length in K": found["length_kernel"],
     }
-    return [[name, _side(value)] for name, value in pairs.items()]
+    return [[name, _json_with_infinity(value)] for name, value in pairs.items()]
 
 
 def _spectra(values: npt.NDArray[np.float64]) -> dict[str, Any]:
@@ -234,10 +236,10 @@ def _over_the_sweep(every: Sequence[Sequence[Statement]]) -> list[dict[str, Any]
         }
     )
     rows = found.reset_index().to_dict("records")
-    return [{str(key): _side(value) for key, value in row.items()} for row in rows]
+    return [{str(key): _json_with_infinity(value) for key, value in row.items()} for row in rows]
 
 
-def _side(value: Any) -> Any:
+def _json_with_infinity(value: Any) -> Any:
     """Return a value as JSON takes it; infinities are results here, and named."""
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"

@@ -27,7 +27,7 @@ from fathometer.report.leaky_tables import (
     error_table,
     scheme_paths,
 )
-from fathometer.report.page.charts import ACCENT, FAINT, PLAIN, TEXT, WARM, as_spec, data, powers
+from fathometer.report.page.charts import ACCENT, FAINT, PLAIN, TEXT, WARM, as_spec, data, log_axis
 from fathometer.report.page.items import Chart
 
 _SHAPES = {
@@ -64,7 +64,7 @@ def _height(panel: Panel, field: str = "value:Q") -> alt.Y:
     ticks = alt.Axis(values=_TICKS, format=PLAIN, labelOverlap=True)
     scales: dict[str, Any] = {
         "symlog": {"axis": ticks, "scale": alt.Scale(type="symlog", constant=LINEAR)},
-        "log": {"axis": powers(), "scale": alt.Scale(type="log")},
+        "log": {"axis": log_axis(), "scale": alt.Scale(type="log")},
         "unit": {"scale": alt.Scale(domain=[0, 1])},
         "linear": {"scale": alt.Scale(zero=False, nice=True)},
     }
@@ -137,7 +137,7 @@ def _spectra() -> alt.TopLevelMixin:
     rows = data("rows").transform_filter("datum.value > 0")
     rows = rows.encode(
         x=_along("p"),
-        y=alt.Y("value:Q", title="{y}", axis=powers(), scale=scale),
+        y=alt.Y("value:Q", title="{y}", axis=log_axis(), scale=scale),
         color=alt.Color("series:N", scale=hues, legend=legend),
     )
     line = rows.mark_line(aria=False, clip=True).encode(

@@ -51,14 +51,14 @@ def comparison_page(
     Distances and statistics are of affinity scores; the overlay shows every gauge that all have. With
     `allow_mismatch` data, reduction or samples may differ; the page says so.
     """
-    named, complaints = _comparable(soundings, allow_mismatch)
+    named, mismatch_warnings = _comparable(soundings, allow_mismatch)
     if len(named) < 2:
         raise InputError(
             f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
         )
     known = facts_table(named, facts)
     members = families_of(known)
-    sections = [Section("", (*map(Paragraph, complaints), overlay_view(named, members)))]
+    sections = [Section("", (*map(Paragraph, mismatch_warnings), overlay_view(named, members)))]
     try:
         tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
@@ -174,10 +174,10 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         named = comparable(soundings, _GAUGE, allow_mismatch=allow_mismatch)
-    complaints = [str(warning.message) for warning in caught]
-    for complaint in complaints:
-        warnings.warn(complaint, stacklevel=3)
-    return named, [f"{complaint[0].upper()}{complaint[1:]}." for complaint in complaints]
+    mismatch_warnings = [str(warning.message) for warning in caught]
+    for text in mismatch_warnings:
+        warnings.warn(text, stacklevel=3)
+    return named, [f"{text[0].upper()}{text[1:]}." for text in mismatch_warnings]
 
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
@@ -190,12 +190,12 @@ def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]
         )
     if len(set(members.values())) > 1:
         agreement = family_agreement(found, members)
-        judged = agreement[agreement["same"].notna()]
-        if len(judged):
-            same = int((judged["same"] == True).sum())  # noqa: E712
+        with_family = agreement[agreement["same"].notna()]
+        if len(with_family):
+            same = int((with_family["same"] == True).sum())  # noqa: E712
             words += (
-                f" The nearest neighbour is in the same family for {same} of {len(judged)} networks; mean "
-                f"silhouette {judged['silhouette'].mean():.2f}."
+                f" The nearest neighbour is in the same family for {same} of {len(with_family)} networks; "
+                f"mean silhouette {with_family['silhouette'].mean():.2f}."
             )
     if len(found.names) > MAX_MATRIX:
         return (Paragraph(f"{words} The matrix of more than {MAX_MATRIX} networks is not drawn here."),)
