@@ -113,12 +113,9 @@ def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
     """Return the first sample, by which the data are known again, and an iterator over all of the data."""
     iterator = iter(items)
     first = next(iterator, None)
-    return _first_row(first), iterator if first is None else chain((first,), iterator)
-
-
-def _first_row(item: Any) -> Tensor | None:
-    tensor = next((t for t in tensors_in(as_tensors(item)) if t.ndim and len(t)), None)
-    return None if tensor is None else tensor[0]
+    tensor = next((t for t in tensors_in(as_tensors(first)) if t.ndim and len(t)), None)
+    row = None if tensor is None else tensor[0]
+    return row, iterator if first is None else chain((first,), iterator)
 
 
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:

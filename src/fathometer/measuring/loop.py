@@ -17,6 +17,7 @@ from fathometer.errors import (
     ForwardError,
     InputError,
     OutOfMemoryError,
+    check_device,
     first_line,
     is_out_of_memory,
 )
@@ -170,23 +171,21 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
         tensors = (*network.parameters(), *network.buffers())
         here = next((tensor.device for tensor in tensors if not tensor.is_meta), torch.device("cpu"))
         users, home = _PLACED.get(network, (0, here))
-        try:
-            there = here if device is None else torch.device(device)
-            if there != here and users:
-                raise InputError("another thread measures this network elsewhere", parameter="device")
-            if there != here:
+        there = here if device is None else torch.device(check_device(device))
+        if users and there == torch.device(here.type):  # cuda stands for cuda:0, where it is
+            there = here
+        if there != here:
+            if users:
+                raise InputError(f"another thread measures this network on {here}", parameter="device")
+            try:
                 network.to(there)
-        except InputError:
-            raise
-        except Exception as error:
-            network.to(here)
-            if is_out_of_memory(error):
+            except Exception as error:
+                network.to(here)
+                if not is_out_of_memory(error):
+                    raise
                 raise OutOfMemoryError(
                     f"out of memory: the network does not fit on {device}; try cpu"
                 ) from error
-            raise InputError(
-                f"{device} is not usable here ({first_line(error)})", parameter="device"
-            ) from error
         _PLACED[network] = users + 1, home
     try:
         yield there

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -85,8 +85,12 @@ def option(
 
 def options_of(kind: type) -> dict[str, Option]:
     """Return the options of a dataclass that text and numbers can express, by name."""
-    every = [Option(each.name, default=each.default, **each.metadata) for each in fields(kind)]
+    every = map(_option, fields(kind))
     return {each.name: each for each in every if each.kind is not None}
+
+
+def _option(field: Field[Any]) -> Option:
+    return Option(field.name, default=field.default, **field.metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +159,7 @@ class MeasureOptions:
         }
         for each in fields(self):
             if each.name in ("samples", "batches", "seed", "leftover", "widths"):
-                known = Option(each.name, default=each.default, **each.metadata)
-                changed[each.name] = known.check(getattr(self, each.name))
+                changed[each.name] = _option(each).check(getattr(self, each.name))
         given: Any = self.reduction
         if not isinstance(given, Reduction):
             changed["reduction"] = Reduction(given, seed=changed["seed"])
