@@ -22,6 +22,7 @@ from fathometer.compare import (
 )
 from fathometer.errors import InputError
 from fathometer.report import plot_dendrogram, plot_distributions, plot_predictors
+from fathometer.report.tables import families_of
 from fathometer.results.sounding import Sounding
 
 _MAX_MATRIX = 8  # networks whose distance matrix fits a terminal
@@ -38,7 +39,7 @@ def compare_networks(
 ) -> None:
     """Show statistics in the order of the tree, families, stability, correlations and predictors."""
     gauge, metric = tree.distances.gauge, tree.distances.metric
-    members = {str(n): str(f) for n, f in facts["family"].dropna().items()} if "family" in facts else {}
+    members = families_of(facts)
     count = clusters or min(max(2, len(set(members.values()))), len(named))
     numbers = statistics(named, gauge).loc[list(tree.names)]
     cut = tree.cut(count)

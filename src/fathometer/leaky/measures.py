@@ -37,6 +37,9 @@ from fathometer.transport.arrays import check_finite
 CRITICAL = 0.1
 """Weights are at a critical point of the loss if the median of `crit` over the layers is at most this."""
 
+CLEAR_GAP = 2.0
+"""Below, the singular values after the bottleneck rank are too near for a bottleneck."""
+
 BOTTLENECK = 0.5
 """The bottleneck is where the cost of identity is at most this far above its minimum, in dimensions."""
 

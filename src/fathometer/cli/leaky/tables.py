@@ -11,9 +11,8 @@ from rich.text import Text
 
 from fathometer.cli.tables import TableView, bar
 from fathometer.leaky import LeakyRun, LeakySweep
+from fathometer.leaky.measures import CLEAR_GAP
 from fathometer.leaky.theory import Statement
-
-CLEAR = 2.0  # least gap of a clear bottleneck
 
 
 def network_view(run: LeakyRun) -> TableView:
@@ -115,7 +114,7 @@ def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
         lines = [f"bottleneck rank: {rank} (gap {gap:.1f})"]
         if len(runs) > 1:
             lines.insert(0, f"{count} of {len(runs)} networks have this rank, and at least this gap:")
-        if gap < CLEAR or rank in {run.design.width for run in runs}:
+        if gap < CLEAR_GAP or rank in {run.design.width for run in runs}:
             lines.insert(0, "no clear bottleneck; longer training or a larger depth may show one:")
     diverged = sum(run.diverged is not None for run in runs)
     if diverged:

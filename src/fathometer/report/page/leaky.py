@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.leaky import LeakyRun, LeakySweep
-from fathometer.leaky.measures import CRITICAL
+from fathometer.leaky.measures import CLEAR_GAP, CRITICAL
 from fathometer.leaky.run import in_threads
 from fathometer.leaky.schemes import Projection, project_paths
 from fathometer.leaky.theory import Statement
@@ -40,8 +40,6 @@ MAX_SAMPLES = 20
 """So many samples are followed through the plane."""
 
 _STATEMENT = ["name", "claim", "how", "note", "holds", "left", "right", "slack"]
-CLEAR_GAP = 2.0
-"""Below, the singular values after the bottleneck rank are too near for a bottleneck."""
 
 NAMES = {
     "effective_depth": "effective depth L̃",

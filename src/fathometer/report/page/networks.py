@@ -155,8 +155,7 @@ def facts_table(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None
     """
     found = (known_facts(named) if facts is None else facts_of(named, facts)).reindex(list(named))
     table = found.select_dtypes("number").dropna(axis="columns", how="all")
-    own = found["family"] if "family" in found.columns else pd.Series(dtype=object)
-    members = {str(name): str(family) for name, family in own.dropna().items()}
+    members = families_of(found)
     table.insert(0, "family", pd.Series({name: members.get(name) for name in named}, dtype=object))
     return table.rename_axis("network")
 
