@@ -86,8 +86,8 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
 
 
 def test_a_new_seed_is_also_that_of_the_random_positions() -> None:
-    options = MeasureOptions(reduction="position")
-    assert with_changes(options, {"seed": 5}) == MeasureOptions(reduction="position", seed=5)
+    options = with_changes(None, {"reduction": "position"})
+    assert with_changes(options, {"seed": 5}) == with_changes(None, {"reduction": "position", "seed": 5})
     own = Reduction("position", seed=7)
     assert with_changes(MeasureOptions(reduction=own), {"seed": 5}).reduction == own
 
@@ -165,8 +165,9 @@ class Own(nn.Module):
     def __init__(self, name: str, value: Any) -> None:
         super().__init__()
         self.layer = nn.Linear(2, 2)
-        self.order, self.log = [self.layer, self], object()
+        self.order: list[Any] = [self.layer, self]
         self.order.append(self.order)
+        self.log = object()
         setattr(self, name, value)
 
     def forward(self, x: Tensor) -> Tensor:
