@@ -78,7 +78,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
 
 def test_numbers_of_numpy_are_whole_numbers() -> None:
     options: dict[str, Any] = {"batch_size": np.int64(8), "seed": np.int32(1), "workers": np.int64(0)}
-    batches = list(open_data("random:20", IMAGES, **options))
-    expected = list(open_data("random:20", IMAGES, batch_size=8, seed=1))
+    batches: list[Any] = list(open_data("random:20", IMAGES, **options))
+    expected: list[Any] = list(open_data("random:20", IMAGES, batch_size=8, seed=1))
     assert [len(batch) for batch in batches] == [8, 8, 4]
     assert all(batch.equal(other) for batch, other in zip(batches, expected, strict=True))
