@@ -16,7 +16,7 @@ from papers.ranks import auc, spearman
 
 TOGETHER = 0.8  # rank correlations along a path
 STRAIGHT = 0.9  # correlation of the logarithms
-NON_NEGATIVE, BENT = 0.02, 0.95
+NON_NEGATIVE, LOW = 0.02, 0.95
 AFFINE, NEGATIVE = 0.98, 0.1
 DEEP, TELLING = 10.0, 0.9
 
@@ -35,14 +35,14 @@ CLAIMS = {
     ),
     "exactly": Claim(
         "Exactly there, and nowhere else.",
-        f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {BENT}, and none a score > "
+        f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {LOW}, and none a score > "
         f"{AFFINE} and ‖A₋‖/‖A‖ > {NEGATIVE}.",
     ),
     "theory": Claim(
         "It happens where the theory says: in the layers whose cost of identity is near its least.",
-        f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores {BENT} "
+        f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores {LOW} "
         "or more; in every network the mean inside is above that outside; and the cost of identity above "
-        f"its least tells layers with a score ≥ {BENT} from the others with an area under the curve whose "
+        f"its least tells layers with a score ≥ {LOW} from the others with an area under the curve whose "
         f"95 % interval (over seeds) lies above {TELLING}.",
     ),
 }
@@ -107,18 +107,18 @@ def answer_limits(layers: pd.DataFrame) -> Answer:
 def answer_exactly(layers: pd.DataFrame) -> Answer:
     """Count layers that are one and not the other."""
     clean, affine = layers["negative"] < NON_NEGATIVE, layers["affinity"] > AFFINE
-    bent, dark = clean & (layers["affinity"] < BENT), affine & (layers["negative"] > NEGATIVE)
+    low, dark = clean & (layers["affinity"] < LOW), affine & (layers["negative"] > NEGATIVE)
     forgiven = 1 - (layers["mixed"] / layers["negative"].clip(lower=1e-300)) ** 2
     within, outside = forgiven[layers["inside"]].mean(), forgiven[~layers["inside"]].mean()
     return Answer(
-        not (bent.any() or dark.any()),
-        f"of {clean.sum()} layers with ‖A₋‖/‖A‖ < {NON_NEGATIVE}, {bent.sum()} score below {BENT} (least "
+        not (low.any() or dark.any()),
+        f"of {clean.sum()} layers with ‖A₋‖/‖A‖ < {NON_NEGATIVE}, {low.sum()} score below {LOW} (least "
         f"{_least(layers.loc[clean, 'affinity'])}); of {affine.sum()} with a score > {AFFINE}, {dark.sum()} "
         f"have ‖A₋‖/‖A‖ > {NEGATIVE} (largest {_least(-layers.loc[affine, 'negative'])}); {len(layers)} "
         "layers in all. Neurons that are always negative do no harm: to allow for them takes "
         f"{abs(within):.1%} off ‖A₋‖² inside the bottleneck, {abs(outside):.1%} outside, in the mean over "
         "layers",
-        {"bent": bent.sum(), "clean": clean.sum(), "negative": dark.sum(), "affine": affine.sum()}
+        {"bent": low.sum(), "clean": clean.sum(), "negative": dark.sum(), "affine": affine.sum()}
         | {"forgiven_inside": within, "forgiven_outside": outside},
     )
 
@@ -132,14 +132,15 @@ def answer_theory(layers: pd.DataFrame) -> Answer:
     curves = areas(deep)
     if curves.isna().all(axis=None):
         return Answer(
-            None, f"no area under the curve: no network of L̃ ≥ {DEEP:g} has scores on both sides of {BENT}"
+            None,
+            f"no area under the curve: no network of L̃ ≥ {DEEP:g} has scores on both sides of {LOW}",
         )
     found = {name: mean_interval(curves[name].dropna()) for name in curves}
-    failing = int((inside["affinity"] < BENT).sum())
+    failing = int((inside["affinity"] < LOW).sum())
     return Answer(
         failing == 0 and bool(below.all()) and found["extra"].low >= TELLING,
         f"{len(inside)} layers inside score {inside['affinity'].min():.3f} or more, {failing} of them below "
-        f"{BENT}; inside above outside in {below.sum()} of {len(below)} networks; area under the curve "
+        f"{LOW}; inside above outside in {below.sum()} of {len(below)} networks; area under the curve "
         f"{found['extra']} by the cost of identity above its least, {found['extra_stable_rank']} by the "
         f"stable rank ‖A‖*²/‖A‖² above its least, {found['extra_stable_rank_op']} by ‖A‖²/‖A‖²_op, "
         f"{found['speed']} by the speed ‖∂A‖/‖A‖",
@@ -156,7 +157,7 @@ def areas(layers: pd.DataFrame) -> pd.DataFrame:
         layers = layers.assign(**{f"extra_{name}": layers[name] - least})
     names = ["extra", "extra_stable_rank", "extra_stable_rank_op", "speed"]
     rows = {
-        seed: {name: auc(-of[name], of["affinity"] >= BENT) for name in names}
+        seed: {name: auc(-of[name], of["affinity"] >= LOW) for name in names}
         for seed, of in layers.groupby("seed")
     }
     return pd.DataFrame.from_dict(rows, orient="index")

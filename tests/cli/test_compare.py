@@ -22,14 +22,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) ->
     del command  # which goes into this folder
     monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / "nets").mkdir()
-    for family, level, length in (("flat", 0.9, 8), ("bent", 0.5, 12)):
+    for family, level, length in (("flat", 0.9, 8), ("deep", 0.5, 12)):
         for size in (1, 2, 3):
             trend = 0.02 * size * np.linspace(0, 1, length + size)[:, None]
             values = level + trend + 0.01 * RNG.random((length + size, 3))
             made = sounding(f"{family}{size}", values, cka=1 - values)
             made.save(tmp_path / "nets" / f"{family}{size}.json")
     facts = ["network,family,accuracy,depth"]
-    facts += [f"{f}{s},{f.upper()},{70 + 5 * s},{10 * s}" for f in ("flat", "bent") for s in (1, 2, 3)]
+    facts += [f"{f}{s},{f.upper()},{70 + 5 * s},{10 * s}" for f in ("flat", "deep") for s in (1, 2, 3)]
     (tmp_path / "facts.csv").write_text("\n".join(facts))
     return tmp_path
 
@@ -60,27 +60,27 @@ def test_every_table_and_picture_is_written_into_a_folder(networks: Command, fol
     }
     distances: Any = pd.read_csv("out/distances.csv", index_col="network")
     assert distances.shape == (6, 6)
-    assert distances.loc["flat1", "flat2"] < 0.2 < distances.loc["flat1", "bent1"]
+    assert distances.loc["flat1", "flat2"] < 0.2 < distances.loc["flat1", "deep1"]
     clusters = pd.read_csv("out/statistics.csv", index_col="network")["cluster"]
     assert clusters.groupby(lambda name: name[:4]).nunique().to_list() == [1, 1]
     assert clusters.nunique() == 2
     assert min((folder / "out" / name).stat().st_size for name in written if name.endswith("png")) > 5000
-    assert set(pd.read_csv("out/best_predictors.csv")["family"]) == {"FLAT", "BENT"}
+    assert set(pd.read_csv("out/best_predictors.csv")["family"]) == {"FLAT", "DEEP"}
     code, _, err = networks("nets", "--out", "out")
     assert (code, "--out out: is not empty" in err) == (2, True)
     assert networks("nets", "--out", "out", "--force")[0] == 0
 
 
 def test_families_by_pattern_and_from_a_file(networks: Command) -> None:
-    patterns = ["--family", "F=flat*", "--family", "B=bent[12]"]
+    patterns = ["--family", "F=flat*", "--family", "B=deep[12]"]
     code, shown, _ = networks("nets", *patterns, "--metric", "wasserstein")
     assert (code, "wasserstein distances of affinity" in shown, "5 of 5 networks" in shown) == (0, True, True)
-    given = ["nets", "--families", "facts.csv", "--family", "R=flat1", "--family", "R=bent1", "--out", "out"]
+    given = ["nets", "--families", "facts.csv", "--family", "R=flat1", "--family", "R=deep1", "--out", "out"]
     code, shown, _ = networks(*given)
     assert (code, "no predictor of accuracy" in shown) == (0, True)  # families of two each
     found = pd.read_csv("out/families.csv", index_col="network")["family"].to_dict()
     assert found == {
-        "flat1": "R", "bent1": "R", "flat2": "FLAT", "flat3": "FLAT", "bent2": "BENT", "bent3": "BENT"
+        "flat1": "R", "deep1": "R", "flat2": "FLAT", "flat3": "FLAT", "deep2": "DEEP", "deep3": "DEEP"
     }  # fmt: skip
 
 
@@ -182,9 +182,9 @@ def test_files_and_facts_that_are_not_used_are_named(networks: Command, folder: 
     assert "given twice, used once: " in networks("nets/flat1.json", str(folder / "nets/flat1.json"))[2]
     assert "no accuracy is known; give it with --families FILE" in networks("nets")[1]
     with (folder / "facts.csv").open("a") as file:
-        file.write("\nflat9,FLAT,1,1\nbnet1,BENT,1,1\n")
+        file.write("\nflat9,FLAT,1,1\ndepe1,DEEP,1,1\n")
     code, _, err = networks("nets", "--families", "facts.csv")
-    assert (code, "facts.csv: no sounding of flat9, bnet1; these rows are not used" in err) == (0, True)
+    assert (code, "facts.csv: no sounding of flat9, depe1; these rows are not used" in err) == (0, True)
 
 
 def test_json_has_every_table(networks: Command) -> None:
@@ -193,5 +193,5 @@ def test_json_has_every_table(networks: Command) -> None:
     assert code == 0
     assert set(found) >= {"distances", "statistics", "families", "correlations", "predictors"}
     assert {row["network"] for row in found["statistics"]} == {
-        f"{f}{s}" for f in ("flat", "bent") for s in (1, 2, 3)
+        f"{f}{s}" for f in ("flat", "deep") for s in (1, 2, 3)
     }

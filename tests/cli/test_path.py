@@ -34,7 +34,7 @@ class Sink(nn.Module):
 def sinks():
     return nn.Sequential(Sink(), Sink()), Inputs("tensor", (5,))
 
-class Bent(nn.Module):
+class Adding(nn.Module):
     def __init__(self, act):
         super().__init__()
         self.inner, self.act = nn.Linear(5, 5), act
@@ -42,7 +42,7 @@ class Bent(nn.Module):
         return x + self.act(self.inner(x))
 
 def mixed():
-    return nn.Sequential(Bent(nn.ReLU()), Bent(nn.ReLU()), Bent(nn.GELU())), Inputs("tensor", (5,))
+    return nn.Sequential(Adding(nn.ReLU()), Adding(nn.ReLU()), Adding(nn.GELU())), Inputs("tensor", (5,))
 
 def plain():
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)), Inputs("image", (3, 8, 8))

@@ -70,8 +70,8 @@ def test_variants_of_relu() -> None:
     assert figure_6.answer_alike(alike).holds is True
     assert figure_6.answer_leaky(alike).holds is True
     other = alike["activation"].eq("ReLU6") & alike["mean"].between(4, 12)  # a second bend
-    bent = alike.assign(score=alike["score"].where(~other, 0.4))
-    assert figure_6.answer_alike(bent).holds is False
+    nonlinear = alike.assign(score=alike["score"].where(~other, 0.4))
+    assert figure_6.answer_alike(nonlinear).holds is False
     assert figure_6.answer_leaky(scores({"ReLU": 0.5, "ReLU6": 0.7, "LeakyReLU": 0.6})).holds is False
 
 

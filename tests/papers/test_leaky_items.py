@@ -257,6 +257,6 @@ def test_the_counterexample_to_the_printed_theorem_4_is_critical() -> None:
 
 def test_footnote_1_needs_linear_networks() -> None:
     table = footnote_1.curve_table(range(1))
-    linear, bent = table[table["sigma"] == "identity"], table[table["sigma"] == "relu"]
+    linear, nonlinear = table[table["sigma"] == "identity"], table[table["sigma"] == "relu"]
     assert linear["integral"].to_list() == pytest.approx(linear["ends"].to_list())
-    assert not math.isclose(bent["integral"].min(), bent["integral"].max(), rel_tol=0.1)
+    assert not math.isclose(nonlinear["integral"].min(), nonlinear["integral"].max(), rel_tol=0.1)

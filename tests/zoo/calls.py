@@ -118,7 +118,7 @@ class Conditional(nn.Module):
         return torch.relu(x) if x.sum() > 0 else torch.tanh(x)
 
 
-class Bent(torch.autograd.Function):
+class Custom(torch.autograd.Function):
     """With a derivative of its own."""
 
     @staticmethod
@@ -168,7 +168,7 @@ CALLS = {
     "out": Awkward(
         "written into memory of one's own (out=)", lambda: holding(into_memory), ["/sigmoid"], trains=False
     ),
-    "autograd function": Awkward("inside torch.autograd.Function", lambda: holding(Bent.apply), ["/relu"]),
+    "autograd function": Awkward("inside torch.autograd.Function", lambda: holding(Custom.apply), ["/relu"]),
     "looped": Awkward("ModuleList and ModuleDict", looped, ["acts.even", "acts.odd", "acts.even#2"]),
     "recursive": Awkward(
         "the network calls itself",

@@ -78,7 +78,7 @@ def hooked() -> nn.Module:
     def shifted(_: Any, args: Any, kwargs: Any) -> Any:
         return args, {"input": torch.sigmoid(kwargs["input"] if kwargs else args[0])} if kwargs else kwargs
 
-    def bent(_: Any, __: Any, output: Tensor) -> Tensor:
+    def activated(_: Any, __: Any, output: Tensor) -> Tensor:
         return torch.tanh(output)
 
     def counted(module: Any, _: Any, __: Any, output: Tensor | None) -> Tensor | None:
@@ -87,7 +87,7 @@ def hooked() -> nn.Module:
 
     network.register_forward_pre_hook(halved)
     network.first.register_forward_pre_hook(shifted, with_kwargs=True)
-    network.first.register_forward_hook(bent)
+    network.first.register_forward_hook(activated)
     network.second.register_forward_hook(counted, with_kwargs=True, always_call=True)
     network.act.register_forward_hook(lambda _, __, output: output * 2)
     return network
