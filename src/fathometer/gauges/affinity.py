@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
-from fathometer.gauges.gauge import indices_of_equal, prepare
-from fathometer.gauges.scoring import Pair, score_groups
+from fathometer.gauges.gauge import indices_of_equal
+from fathometer.gauges.samples import Pair, prepare
+from fathometer.gauges.scoring import score_groups
 from fathometer.transport.arrays import Array
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
 
@@ -117,15 +118,15 @@ def affinity_score(
         >>> round(float(score), 3), score.coupling
         (0.711, 'identity')
     """
-    before, after = prepare(x, y, finite=False)
-    if before.values.ndim == 2:
-        return _scores([(before, after)], covariance, ridge)[0]
+    pair = prepare(x, y, finite=False)
+    if pair.x.values.ndim == 2:
+        return _scores([pair], covariance, ridge)[0]
     try:
-        return AffinityScores(_scores([(before, after)], covariance, ridge))
+        return AffinityScores(_scores([pair], covariance, ridge))
     except FathometerError:
-        resolutions = before.resolution, after.resolution
+        resolutions = pair.x.resolution, pair.y.resolution
         items = (
-            prepare(*item, resolutions, finite=False) for item in zip(before.items, after.items, strict=True)
+            prepare(*item, resolutions, finite=False) for item in zip(pair.x.items, pair.y.items, strict=True)
         )
         _name_the_failing("item", items, covariance, ridge)
         raise
@@ -149,12 +150,13 @@ def affinity_scores(
         1.0
     """
     checked = [_as_single_pair(index, pair) for index, pair in enumerate(pairs)]
-    indices = indices_of_equal((x.values.shape, x.values.device, y.resolution) for x, y in checked)
+    indices = indices_of_equal((p.x.values.shape, p.x.values.device, p.y.resolution) for p in checked)
     groups = []
     for alike in indices:
-        x, y = (torch.stack([checked[index][side].values for index in alike]) for side in (0, 1))
-        resolutions = checked[alike[0]][0].resolution, checked[alike[0]][1].resolution
-        groups.append(prepare(x, y, resolutions, finite=False))
+        x = torch.stack([checked[index].x.values for index in alike])
+        y = torch.stack([checked[index].y.values for index in alike])
+        first = checked[alike[0]]
+        groups.append(prepare(x, y, (first.x.resolution, first.y.resolution), finite=False))
     try:
         scores = _scores(groups, covariance, ridge)
     except FathometerError:
@@ -186,17 +188,17 @@ def affinity(
     pair = prepare(x, y, finite=False)
     check_covariance(covariance)
     value = score_groups([pair], covariance, as_ridge(ridge))[0].value
-    sides = [side.values for side in pair]
+    sides = [pair.x.values, pair.y.values]
     if torch.is_grad_enabled() and any(side.requires_grad for side in sides):
         nothing = sum((side - side.detach()).sum() for side in sides)
         value = value + 0 * nothing  # a constant output has a gradient too: zero
-    return pair[0].each(value)
+    return pair.x.each(value)
 
 
 def affinity_of_batches(batches: Sequence[Pair], covariance: CovarianceKind = "ledoit-wolf") -> list[Tensor]:
     """Compute the affinity scores of several batches of different widths, `[items]` of each."""
     values = score_groups(batches, covariance, DEFAULT_RIDGE)[0].value
-    return list(values.split([len(x.items) for x, _ in batches]))
+    return list(values.split([len(batch.x.items) for batch in batches]))
 
 
 @torch.no_grad()
@@ -205,7 +207,7 @@ def _scores(groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge | f
     check_covariance(covariance)
     ridge = as_ridge(ridge)
     numbers, coupling = score_groups(groups, covariance, ridge)
-    shapes = [x.values.shape[-2:] for x, _ in groups for _ in range(len(x.items))]
+    shapes = [pair.x.values.shape[-2:] for pair in groups for _ in range(len(pair.x.items))]
     columns: list[list[float]] = torch.stack(numbers).tolist()
     return [
         AffinityScore(value, w2, bound, shrinkage_x, shrinkage_y, kind, covariance, ridge, n, d)
@@ -232,9 +234,10 @@ def _as_single_pair(index: int, pair: tuple[Array, Array]) -> Pair:
     except (TypeError, ValueError) as error:
         raise InputError(f"pair {index}: expected (x, y), got {type(pair).__name__}") from error
     try:
-        before, after = prepare(x, y, finite=False)
+        prepared = prepare(x, y, finite=False)
     except InputError as error:
         raise InputError(f"pair {index}: {error}") from error
-    if before.values.ndim != 2:
-        raise InputError(f"pair {index}: expected [samples, features], got shape {list(before.values.shape)}")
-    return before, after
+    if prepared.x.values.ndim != 2:
+        shape = list(prepared.x.values.shape)
+        raise InputError(f"pair {index}: expected [samples, features], got shape {shape}")
+    return prepared

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError, check_positive
-from fathometer.gauges.gauge import prepare
-from fathometer.gauges.spectrum import largest_eigenvalue, nuclear_norm, smaller_gram, squares, to_unit
+from fathometer.gauges.samples import Samples, prepare
+from fathometer.gauges.spectrum import smaller_gram, squares, to_unit
 from fathometer.transport.arrays import Array, as_samples
 
 
@@ -25,8 +25,8 @@ def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    of_x, of_y = _stable_rank(torch.stack([side.values for side in prepare(x, y)]))
-    return {"x": of_x, "y": of_y}
+    pair = prepare(x, y)
+    return {"x": _stable_rank(pair.x), "y": _stable_rank(pair.y)}
 
 
 @torch.no_grad()
@@ -41,7 +41,7 @@ def stable_rank_of(a: Array) -> Tensor:
         >>> round(stable_rank_of(torch.ones(5, 3)).item(), 6)
         1.0
     """
-    return _stable_rank(as_samples(a, "a", minimum=1))
+    return _stable_rank(Samples(as_samples(a, "a", minimum=1), 0.0, "a"))
 
 
 @torch.no_grad()
@@ -66,9 +66,10 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
         8.99
     """
     gamma = check_positive("gamma", gamma)
-    (a, size_a), (b, size_b) = (to_unit(side.values) for side in prepare(x, y))
+    pair = prepare(x, y)
+    (a, size_a), (b, size_b) = to_unit(pair.x.items), to_unit(pair.y.items)
     gram = smaller_gram(b)
-    largest = largest_eigenvalue(gram)
+    largest = (pair.y.singular_values[:, 0] / torch.where(size_b > 0, size_b, 1.0)).square()
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
     cost = torch.stack([squares(part) for part in ridge_coordinates(a, b, ridge, gram)]).sum(0)
     scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
@@ -80,7 +81,7 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
             f"the cost overflows float64: the largest entry of x is {of_x:g}, that of y {of_y:g}; "
             "rescale one side first"
         )
-    return cost
+    return pair.x.each(cost)
 
 
 @torch.no_grad()
@@ -95,7 +96,7 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 3) for name, value in nonnegativity(x, x.relu()).items()}
         {'entries': 0.75, 'energy': 0.909}
     """
-    a, size = to_unit(prepare(x, y)[0].values)
+    a, size = to_unit(prepare(x, y).x.values)
     total = squares(a)
     energy = torch.where(size > 0, squares(a.clamp(min=0)) / torch.where(size > 0, total, 1.0), 1.0)
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
@@ -127,7 +128,8 @@ def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None =
     return w, (x - y @ w) / ridge.sqrt()[..., None, None]
 
 
-def _stable_rank(samples: Tensor) -> Tensor:
-    samples, _ = to_unit(samples)
-    total = squares(samples)
-    return nuclear_norm(samples).square() / torch.where(total > 0, total, 1.0)
+def _stable_rank(samples: Samples) -> Tensor:
+    values = samples.singular_values
+    unit = values / torch.where(values[:, :1] > 0, values[:, :1], 1.0)  # squares then stay within float64
+    total = unit.square().sum(-1)
+    return samples.each(unit.sum(-1).square() / torch.where(total > 0, total, 1.0))

@@ -1,22 +1,27 @@
-"""The record of a gauge, and the samples that gauges take."""
+"""The record of a gauge: its function, its range, and the shared quantities that it needs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias, cast
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
-from fathometer.transport.moments import centre
+from fathometer.errors import InputError, did_you_mean
+from fathometer.gauges.samples import QUANTITIES, Pair, prepare
+from fathometer.transport.arrays import Array
 
 GaugeValue: TypeAlias = "float | Tensor | Mapping[str, float | Tensor]"
-GaugeFunction: TypeAlias = "Callable[[Tensor, Tensor], GaugeValue]"
-"""A function of X and Y, `[samples, features]` each, that gives a number, or several with a name each."""
+GaugeFunction: TypeAlias = "Callable[..., GaugeValue]"
+"""A function of X and Y, `[samples, features]` each, that gives a number, or several with a name each.
+
+Its keyword-only parameters without a default are quantities that it shares with other gauges.
+"""
 
 Bound: TypeAlias = "float | Callable[[float, float], float]"
 """A number, or a function of n and d."""
@@ -27,52 +32,9 @@ Range: TypeAlias = "tuple[Bound, Bound]"
 _ROUNDING = 1e-6  # by which a value may miss its range
 
 
-class Samples:
-    """One side of a pair, or of a batch of pairs, with what several gauges need, computed on first use.
-
-    Attributes:
-        values: `[samples, features]` or `[batch, samples, features]`, float64.
-        resolution: the relative spacing of the numbers that they were computed in.
-        name: what errors call them, `x` or `y`.
-    """
-
-    def __init__(self, values: Tensor, resolution: float, name: str) -> None:
-        self.values, self.resolution, self.name = values, resolution, name
-
-    @property
-    def items(self) -> Tensor:
-        """The values as a batch, `[items, n, d]`, also of a single pair."""
-        return self.values.reshape(-1, *self.values.shape[-2:])
-
-    @cached_property
-    def centred(self) -> tuple[Tensor, Tensor]:
-        """The samples minus their means, `[items, n, d]`, and whether each item varies beyond rounding."""
-        mean, rows = centre(self.items)
-        largest_entry(rows, self.name)
-        return rows, exceeds_rounding(mean, rows, self.resolution)
-
-    def each(self, values: Tensor) -> Tensor:
-        """Return `[items]` values as they are for a batch, as a single number for a single pair."""
-        return values if self.values.ndim == 3 else values[0]
-
-
-def prepare(
-    x: Array | Samples,
-    y: Array | Samples,
-    resolutions: tuple[float, float] | None = None,
-    *,
-    finite: bool = True,
-) -> tuple[Samples, Samples]:
-    """Convert and check both sides of a pair; those that are prepared already are returned as they are.
-
-    `finite=False` leaves the search for NaN and inf to the caller.
-    """
-    if isinstance(x, Samples) and isinstance(y, Samples):
-        return x, y
-    x, y = cast("Array", x), cast("Array", y)
-    a, b = as_pair(x, y, finite=finite)
-    of_x, of_y = resolutions or (resolution(x), resolution(y))
-    return Samples(a, of_x, "x"), Samples(b, of_y, "y")
+LABELS = "labels"
+SHARED = (*(f"{name}_{side}" for name in QUANTITIES for side in "xy"), LABELS)
+"""What a gauge may need: quantities of either side, and the labels of the samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,31 +49,61 @@ class Gauge:
         range: the smallest and the largest value, or such a range for each name that the gauge gives. A bound
             is a number or a function of n and d, e.g. `(0, min)` for a rank.
         infinite: whether it may be inf where no finite number is right.
+        missing: whether it may be NaN where no number is right.
         batched: whether the function also takes a batch `[batch, samples, features]`.
+        needs: quantities that it shares with other gauges (`SHARED`), e.g. `("spectrum_x",)`. The function
+            gets them by keyword. Without labels, a gauge that needs `labels` is left out.
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
-        takes_samples: whether the function takes `Samples`, which gauges of the package share. Any other
-            function gets copies, so that it cannot change what other gauges see.
+        takes_samples: whether the function takes `Samples`, as those of the package do, and reads shared
+            quantities from them. Any other function gets copies, so that it cannot change what others see.
     """
 
     name: str
-    function: Callable[[Any, Any], GaugeValue]
+    function: Callable[..., GaugeValue]
     range: Range | Mapping[str, Range] = (-math.inf, math.inf)
     infinite: bool = False
+    missing: bool = False
     batched: bool = False
-    compute_many: Callable[[Sequence[tuple[Samples, Samples]]], list[Tensor]] | None = None
+    needs: tuple[str, ...] = ()
+    compute_many: Callable[[Sequence[Pair]], list[Tensor]] | None = None
     takes_samples: bool = False
+
+    def __post_init__(self) -> None:
+        for need in self.needs:
+            if need not in SHARED:
+                hint = did_you_mean(need, SHARED) or f"expected {', '.join(SHARED)}"
+                raise InputError(
+                    f"{self.name}: there is no shared quantity {need!r}; {hint}", parameter="gauges"
+                )
 
     @classmethod
     def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
-        """Make a gauge with the name of a function; `range`, `infinite` and `batched` may be declared."""
-        return cls(getattr(function, "__name__", type(function).__name__), function, **declared)
+        """Make a gauge with the name of a function; `range`, `infinite` and the like may be declared.
+
+        Keyword-only parameters without a default say what it `needs`.
+
+        Example:
+            >>> def share_of_first(x, y, *, spectrum_x):
+            ...     return spectrum_x[0] / spectrum_x.sum()
+            >>> Gauge.from_function(share_of_first).needs
+            ('spectrum_x',)
+        """
+        name = getattr(function, "__name__", type(function).__name__)
+        return cls(name, function, **{"needs": _keyword_parameters(function), **declared})
+
+    def __call__(self, x: Array, y: Array, labels: Tensor | None = None) -> GaugeValue:
+        """Compute the value of one pair, or of a batch if the gauge takes batches."""
+        return self.read(torch.as_tensor(x), torch.as_tensor(y), partial(prepare, x, y), labels)
 
     @torch.no_grad()
-    def __call__(self, x: Array | Samples, y: Array | Samples) -> GaugeValue:
-        """Compute the value of one pair, or of a batch if the gauge takes batches."""
+    def read(self, x: Tensor, y: Tensor, prepared: Callable[[], Pair], labels: Tensor | None) -> GaugeValue:
+        """Compute the value of one pair, with quantities of the prepared pair, which gauges share."""
+        given = {LABELS: labels} if LABELS in self.needs else {}
         if self.takes_samples:
-            return self.function(x, y)
-        return self.function(*(torch.as_tensor(side).clone() for side in (x, y)))
+            pair = prepared()
+            return self.function(pair.x, pair.y, **given)
+        given |= {need: prepared().quantity(need).clone() for need in self.needs if need != LABELS}
+        return self.function(x.clone(), y.clone(), **given)
 
     @property
     def ranges(self) -> dict[str, Range]:
@@ -127,11 +119,25 @@ class Gauge:
         """
         for value, n, d in rows:
             low, high = bounds_of(self.ranges[column], n, d)
+            if math.isnan(value) and self.missing:
+                continue
             fits = low - _ROUNDING <= value <= high + _ROUNDING  # False for NaN
             if not fits or not (self.infinite or math.isfinite(value)):
                 kind = "values" if self.infinite or math.isfinite(high - low) else "finite values"
                 return f"{column}: expected {kind} from {low:g} to {high:g}, got {value:g}"
         return None
+
+
+def _keyword_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:  # some functions of C have no signature
+        return ()
+    return tuple(
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty
+    )
 
 
 def column_name(gauge: str, key: str) -> str:

@@ -6,14 +6,13 @@ Inside, samples are `[items, n, d]`, float64 and centred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError, check_whole
-from fathometer.gauges.gauge import prepare
+from fathometer.gauges.samples import Pair, Samples, prepare
 from fathometer.gauges.spectrum import smaller_gram, squares
 from fathometer.transport.arrays import Array
 from fathometer.transport.decompositions import svd
@@ -27,9 +26,6 @@ _ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples o
 _COARSE = 1e-10  # an epsilon above this is not that of float64
 _VANISHING = 1e-60  # of ‖X‖: a fit to less than this would overflow float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
-
-_Errors: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From the rows held out to the errors of a fit to the others there, and the inflation of its rounding."""
 
 
 @torch.no_grad()
@@ -45,11 +41,9 @@ def r2(x: Array, y: Array) -> Tensor:
         >>> round(r2(x, 2 * x + 1).item(), 6), round(r2(x, x**2).item(), 6)
         (1.0, 0.0)
     """
-    before, after = prepare(x, y)
-    a, _ = before.centred
-    b, varies = after.centred
-    residual = residual_in_sample(a, b, before.resolution)
-    return before.each(_explained(residual, squares(b), varies).clamp(min=0))
+    pair = prepare(x, y)
+    share = _explained(_residual_in_sample(pair), pair.y.norms2.sum(-1), pair.y.varies)
+    return pair.x.each(share.clamp(min=0))
 
 
 @torch.no_grad()
@@ -66,17 +60,14 @@ def r2_heldout(x: Array, y: Array, *, folds: int | None = None, seed: int = 0) -
         folds: how many parts to hold out in turn; by default 5, or as many as there are samples.
         seed: seed for the shuffle that assigns samples to folds.
     """
-    before, after = prepare(x, y)
-    n = before.values.shape[-2]
+    pair = prepare(x, y)
+    n = pair.x.values.shape[-2]
     folds = min(_FOLDS, n) if folds is None else check_whole("folds", folds, 2, maximum=n)
-    a, _ = before.centred
-    b, varies = after.centred
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(a.device)
-    held = [order[fold::folds] for fold in range(folds)]
-    found = _explained(*residual_held_out(a, b, held, before.resolution), varies)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(pair.x.values.device)
+    found = _explained(*_residual_held_out(pair, order, folds), pair.y.varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
-    return before.each(found)
+    return pair.x.each(found)
 
 
 @torch.no_grad()
@@ -84,7 +75,7 @@ def cka(x: Array, y: Array) -> Tensor:
     """Compute linear CKA, from 0 to 1: how alike are the similarities of samples before and after.
 
     ‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖) of the centred samples, Kornblith et al. (2019). As for `r2`, 1 where Y is
-    constant, 0 where only X is.
+    constant, 0 where only X is. With few samples it is too large: see `cka_debiased`.
 
     Example:
         >>> import numpy as np
@@ -92,15 +83,17 @@ def cka(x: Array, y: Array) -> Tensor:
         >>> round(cka(x, 2 * x[:, ::-1] + 1).item(), 6)
         1.0
     """
-    before, after = prepare(x, y)
-    (a, x_varies), (b, y_varies) = before.centred, after.centred
-    of_a, of_b = smaller_gram(a), smaller_gram(b)
-    wide = a.shape[-2] <= a.shape[-1]  # ‖YᵀX‖² is the inner product of XXᵀ and YYᵀ
-    shared = (of_a * of_b).sum((-2, -1)) if wide else squares(b.mT @ a)
-    usable = x_varies & y_varies
-    scale = torch.linalg.matrix_norm(of_a) * torch.linalg.matrix_norm(of_b)
-    alike = (shared / torch.where(usable, scale, 1.0)).clamp(0, 1)
-    return before.each(torch.where(usable, alike, (~y_varies).to(alike)))
+    pair = prepare(x, y)
+    usable = pair.x.varies & pair.y.varies
+    scale = torch.linalg.matrix_norm(pair.x.gram) * torch.linalg.matrix_norm(pair.y.gram)
+    alike = (pair.once(_shared_squares) / torch.where(usable, scale, 1.0)).clamp(0, 1)
+    return pair.x.each(torch.where(usable, alike, (~pair.y.varies).to(alike)))
+
+
+def _shared_squares(pair: Pair) -> Tensor:
+    """Compute ‖YᵀX‖², which is the inner product of XXᵀ and YYᵀ."""
+    n, d = pair.x.values.shape[-2:]
+    return (pair.x.gram * pair.y.gram).sum((-2, -1)) if n <= d else squares(pair.cross)
 
 
 def _explained(residual: Tensor, total: Tensor, varies: Tensor) -> Tensor:
@@ -108,112 +101,141 @@ def _explained(residual: Tensor, total: Tensor, varies: Tensor) -> Tensor:
     return torch.where(varies, share.clamp(max=1), 1.0)
 
 
-def residual_in_sample(x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """Compute min_W ‖Y − X W‖² of each item; `epsilon` is the relative spacing of the numbers in X."""
-    n, d = x.shape[-2:]
+def _residual_in_sample(pair: Pair) -> Tensor:
+    """Compute min_W ‖Y − X W‖² of each item."""
+    n, d = pair.x.values.shape[-2:]
     if d < n - 1:
-        basis, inflation = _orthonormal(x)
-        residual = squares(y - basis.mT @ (basis @ y))
-        usable = inflation <= _MAX_INFLATION_IN_SAMPLE
+        _, residuals, inflation = pair.once(_projection)
+        residual, usable = squares(residuals), inflation <= _MAX_INFLATION_IN_SAMPLE
     else:  # centred rows that nothing but their mean ties together can be sent anywhere
-        residual = torch.zeros_like(squares(y))
-        usable = _lifted_root(x @ x.mT)[1] <= _MAX_INFLATION_FULL_RANK
+        residual = torch.zeros_like(pair.y.norms2[:, 0])
+        usable = pair.once(_lifted_kernel)[1] <= _MAX_INFLATION_FULL_RANK
     bad = (~usable).nonzero().flatten()
-    return residual.index_copy(0, bad, _residual_by_svd(x[bad], y[bad], epsilon)) if bad.numel() else residual
+    if not bad.numel():
+        return residual
+    by_svd = _residual_by_svd(pair.x.centred[bad], pair.y.centred[bad], pair.x.resolution)
+    return residual.index_copy(0, bad, by_svd)
 
 
-def residual_held_out(x: Tensor, y: Tensor, folds: Sequence[Tensor], epsilon: float) -> tuple[Tensor, Tensor]:
+def _residual_held_out(pair: Pair, order: Tensor, folds: int) -> tuple[Tensor, Tensor]:
     """Compute Σ ‖y − ŷ‖² and Σ ‖y − μ‖² of each item, where ŷ and μ of a sample come from the other folds.
 
-    ŷ is the fit of least norm. A fold is a list of rows.
+    ŷ is the fit of least norm. Folds of one size are computed together on a GPU.
     """
-    n, d = x.shape[-2:]
-    tall = d < n - max(len(held) for held in folds)
-    errors = _errors_by_features(x, y) if tall else _errors_by_samples(x, y)
-    residual, total = torch.zeros_like(squares(y)), torch.zeros_like(squares(y))
-    for held in folds:
-        residuals, inflation = errors(held)
-        bad = (~(inflation <= _MAX_INFLATION_HELD_OUT)).nonzero().flatten()  # NaN is bad
-        if bad.numel():
-            residuals = residuals.index_copy(0, bad, _errors_by_svd(x[bad], y[bad], held, epsilon))
-        mean = y[:, held].sum(-2, keepdim=True) / (len(held) - n)  # of the others, as all sum to 0
-        residual, total = residual + squares(residuals), total + squares(y[:, held] - mean)
+    n, d = pair.x.values.shape[-2:]
+    every = [order[fold::folds] for fold in range(folds)]
+    sizes = sorted({len(held) for held in every})
+    together = pair.x.values.is_cuda
+    groups = [torch.stack([held for held in every if len(held) == size]) for size in sizes]
+    if not together:
+        groups = [held[None] for held in every]
+    errors = _errors_by_features if d < n - sizes[-1] else _errors_by_samples
+    residual, total = torch.zeros_like(pair.y.norms2[:, 0]), torch.zeros_like(pair.y.norms2[:, 0])
+    for held in groups:
+        found, inflation = errors(pair, held)  # [items, folds] each
+        for item, fold in (~(inflation <= _MAX_INFLATION_HELD_OUT)).nonzero().tolist():  # NaN is bad
+            x, y = pair.x.centred[item, None], pair.y.centred[item, None]
+            found[item, fold] = squares(_errors_by_svd(x, y, held[fold], pair.x.resolution))[0]
+        residual, total = residual + found.sum(-1), total + _deviations(pair.y, held)
     return residual, total
 
 
-def _errors_by_features(x: Tensor, y: Tensor) -> _Errors:
-    """Compute errors where features are few.
+def _deviations(y: Samples, held: Tensor) -> Tensor:
+    """Compute Σ ‖y − μ‖² over the rows held out, where μ is the mean of the others: all rows sum to 0."""
+    n, size = y.values.shape[-2], held.shape[-1]
+    of_sums = y.centred[:, held].sum(-2).square().sum((-2, -1))  # ‖Σ y‖² of each fold
+    return y.norms2[:, held].sum((-2, -1)) + of_sums * (2 / (n - size) + size / (n - size) ** 2)
+
+
+def _errors_by_features(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute ‖y − ŷ‖² of each fold, and the inflation of its rounding, where features are few.
 
     y − ŷ = (I − H_hh)⁻¹ (Y − HY)_h, where H = TᵀT projects on X and a constant.
     Where more rows than features are held out, by (I − TᵀT)⁻¹ = I + Tᵀ (I − TTᵀ)⁻¹ T.
     """
-    basis, inflation = _orthonormal(x)
-    residuals = y - basis.mT @ (basis @ y)
-    basis = torch.cat((basis, torch.full_like(basis[:, :1], x.shape[-2] ** -0.5)), dim=-2)
-
-    def errors(held: Tensor) -> tuple[Tensor, Tensor]:
-        t, e = basis[:, :, held], residuals[:, held]
-        few = len(held) <= t.shape[-2]
-        rest = (t.mT @ t if few else t @ t.mT).neg_()
-        _diagonal(rest).add_(1)
-        root, extra_inflation = _inverse_root(rest, torch.ones_like(rest[:, 0]))
-        e = root.mT @ (root @ e) if few else e + t.mT @ (root.mT @ (root @ (t @ e)))
-        return e, inflation * extra_inflation
-
-    return errors
+    basis, residuals, inflation = pair.once(_projection)
+    t = basis[:, :, held].transpose(1, 2)  # [items, folds, d, rows]
+    t = torch.cat((t, torch.full_like(t[:, :, :1], pair.x.values.shape[-2] ** -0.5)), dim=-2)
+    e = residuals[:, held]
+    few = t.shape[-1] <= t.shape[-2]
+    rest = (t.mT @ t if few else t @ t.mT).neg_()
+    _diagonal(rest).add_(1)
+    root, extra_inflation = _inverse_root(rest, torch.ones_like(_diagonal(rest)))
+    e = root.mT @ (root @ e) if few else e + t.mT @ (root.mT @ (root @ (t @ e)))
+    return squares(e), inflation[:, None] * extra_inflation
 
 
-def _errors_by_samples(x: Tensor, y: Tensor) -> _Errors:
-    """Compute errors where samples are few.
+def _errors_by_samples(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute ‖y − ŷ‖² of each fold, and the inflation of its rounding, where samples are few.
 
     y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983).
     Where that costs digits, as it does with about as many features as samples, fold by fold.
     """
-    n, d = x.shape[-2:]
-    kernel = x @ x.mT
-    if 2 * d < 3 * n:
-        return lambda held: _errors_of_fold(kernel, y, held)
-    root, inflation, level = _lifted_root(kernel)
-    p = root.mT @ root - 1 / (n**2 * level)
-    residuals = p @ y
-
-    def errors(held: Tensor) -> tuple[Tensor, Tensor]:
-        block = p[:, held][:, :, held]
+    n, d = pair.x.values.shape[-2:]
+    if 2 * d >= 3 * n:
+        root, inflation, level = pair.once(_lifted_kernel)
+        p = root.mT @ root - 1 / (n**2 * level)
+        block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
         root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
-        if not bool((inflation * extra_inflation <= _MAX_INFLATION_HELD_OUT).all()):
-            return _errors_of_fold(kernel, y, held)
-        return root.mT @ (root @ residuals[:, held]), inflation * extra_inflation
+        inflation = inflation[:, None] * extra_inflation
+        if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
+            return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
+    return _errors_of_folds(pair, held)
 
-    return errors
 
-
-def _errors_of_fold(kernel: Tensor, y: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the errors of a fold: ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, with K centred on the other samples, k."""
-    known = _others(held, y)
-    (mean, seen), rows = centre(y[:, known]), kernel[:, known]
-    block, across = rows[:, :, known], rows[:, :, held]
+def _errors_of_folds(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute ‖y − ŷ‖² of folds: ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, with K centred on the other samples, k."""
+    kernel = pair.once(_kernel)
+    known = torch.stack([_others(rows, kernel) for rows in held])
+    block = kernel[:, known[:, :, None], known[:, None, :]]  # [items, folds, others, others]
+    across = kernel[:, known[:, :, None], held[:, None, :]]
     offset = block.mean(-1, keepdim=True)
     across = across - offset
     reference = _diagonal(block)
     block = block - offset - (offset - offset.mean(-2, keepdim=True)).mT
     root, inflation, _ = _lifted_root(block, reference)
-    weights = root.mT @ (root @ (across - across.mean(-2, keepdim=True)))
-    return y[:, held] - mean[:, None] - weights.mT @ seen, inflation
+    weights = (root.mT @ (root @ (across - across.mean(-2, keepdim=True)))).mT
+    weights = weights - weights.mean(-1, keepdim=True) + 1 / known.shape[-1]  # of what ŷ is made of
+    factors = kernel.new_zeros(*weights.shape[:3], kernel.shape[-1])  # y − ŷ = A Y
+    for fold in range(len(held)):
+        of_fold = factors[:, fold]
+        of_fold[:, torch.arange(held.shape[-1], device=held.device), held[fold]] = 1
+        of_fold[:, :, known[fold]] = -weights[:, fold]
+    return _squares_of_products(factors, pair.y), inflation
 
 
-def _orthonormal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return T `[items, d, n]`, whose orthonormal rows span the columns of X, and the inflation."""
-    gram = x.mT @ x
-    root, inflation = _inverse_root(gram, _diagonal(gram))
-    return root @ x.mT, inflation
+def _squares_of_products(factors: Tensor, y: Samples) -> Tensor:
+    """Compute ‖A Y‖² of factors A `[items, folds, rows, n]`; for wide samples from YYᵀ."""
+    n, d = y.values.shape[-2:]
+    if n <= d:
+        return ((factors @ y.gram[:, None]) * factors).sum((-2, -1)).clamp(min=0)
+    return squares(factors @ y.centred[:, None])
+
+
+def _projection(pair: Pair) -> tuple[Tensor, Tensor, Tensor]:
+    """Return T `[items, d, n]`, whose orthonormal rows span the features of X; Y − TᵀTY; the inflation."""
+    gram = pair.x.gram.clone()
+    root, inflation = _inverse_root(gram, _diagonal(pair.x.gram))
+    basis = root @ pair.x.centred.mT
+    return basis, torch.baddbmm(pair.y.centred, basis.mT, root @ pair.cross, alpha=-1), inflation
+
+
+def _kernel(pair: Pair) -> Tensor:
+    """Return XXᵀ of the centred samples."""
+    n, d = pair.x.values.shape[-2:]
+    return pair.x.gram if n <= d else pair.x.centred @ pair.x.centred.mT
+
+
+def _lifted_kernel(pair: Pair) -> tuple[Tensor, Tensor, Tensor]:
+    return _lifted_root(pair.once(_kernel))
 
 
 def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Return L⁻¹ and inflation of a centred kernel, the eigenvalue 0 lifted by a level; the level."""
     n, diagonal = kernel.shape[-1], _diagonal(kernel)
-    level = diagonal.sum(-1)[:, None, None] / (n * (n - 1))
+    level = diagonal.sum(-1)[..., None, None] / (n * (n - 1))
     reference = diagonal if reference is None else torch.maximum(diagonal, reference)
-    return *_inverse_root(kernel + level, reference + level[:, 0]), level
+    return *_inverse_root(kernel + level, reference + level[..., 0]), level
 
 
 def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -23,17 +23,17 @@ from fathometer.errors import (
 from fathometer.gauges.affinity import affinity, affinity_of_batches
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank
 from fathometer.gauges.gauge import (
+    LABELS,
     Gauge,
     GaugeFunction,
     GaugeValue,
     Range,
-    Samples,
     column_name,
     indices_of_equal,
-    prepare,
     values_of,
 )
 from fathometer.gauges.linear_fits import cka, r2, r2_heldout
+from fathometer.gauges.samples import Pair, prepare
 from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
 
@@ -43,13 +43,11 @@ GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
 """Pairs by the names of their sites."""
 
-_Inputs: TypeAlias = "tuple[Any, Any]"
-"""X and Y as a gauge takes them: tensors or `Samples`."""
-
 _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
 _SHARE = (0.0, 1.0)
 _NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)
+_MAX_ENTRIES = 2**27  # of the pairs that a GPU reads together: 2 GB in float64, and as much centred
 
 
 _gauge = partial(Gauge, batched=True, takes_samples=True)
@@ -166,21 +164,24 @@ def out_of_range(column: str, rows: Iterable[tuple[float, float, float]]) -> str
 
 
 @torch.no_grad()
-def read_gauges(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+def read_gauges(
+    gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
+) -> list[dict[str, float]]:
     """Compute the values of all gauges for every pair; errors name the pair and the gauge.
 
     A gauge with several values gives `sparsity_before`, `sparsity_after` and so on. A pair may have a
     `resolution`, the relative spacing of the numbers that X and Y were computed in; otherwise that of their
-    dtypes counts.
+    dtypes counts. `labels` has a whole number for each sample. Gauges that need labels are read only where
+    there are some: of pairs with one row for each of them.
     """
     if not _are_on_gpu(pairs):
-        return read_one_by_one(gauges, pairs)
+        return read_one_by_one(gauges, pairs, labels)
     try:
-        return read_together(gauges, pairs)
+        return read_together(gauges, pairs, labels)
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        found = read_one_by_one(gauges, pairs)  # which names the pair, if a single one fails
+        found = read_one_by_one(gauges, pairs, labels)  # which names the pair, if a single one fails
         warnings.warn(
             f"gauges: a batch of pairs failed ({error!r}), so they were read one by one", stacklevel=2
         )
@@ -191,21 +192,25 @@ def _are_on_gpu(pairs: Pairs) -> bool:
     return any(x.is_cuda for x, _ in pairs.values())
 
 
-def read_one_by_one(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+def read_one_by_one(
+    gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
+) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a CPU: a thread for each."""
     if len(pairs) < 2:
-        return [_read_pair(gauges, *item) for item in pairs.items()]
+        return [_read_pair(gauges, name, pair, labels) for name, pair in pairs.items()]
     with pool_of_single_threads() as pool:  # a pair for each core is faster than all cores for each pair
-        return list(pool.map(lambda item: _read_pair(gauges, *item), pairs.items()))
+        return list(pool.map(lambda name: _read_pair(gauges, name, pairs[name], labels), pairs))
 
 
-def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor]) -> dict[str, float]:
+def _read_pair(
+    gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor], labels: Tensor | None
+) -> dict[str, float]:
     found: dict[str, float] = {}
-    inputs = _inputs(*pair, getattr(pair, "resolution", None))
+    prepared = cache(partial(prepare, *pair, getattr(pair, "resolution", None)))
     with torch.no_grad():  # which threads do not inherit
-        for gauge in gauges.values():
+        for gauge in _readable(gauges, len(pair[0]), labels):
             try:
-                value = _compute(gauge, *inputs(gauge))
+                value = _compute(gauge, *pair, prepared, labels)
                 numbers = values_of(value).items()
                 found |= {column_name(gauge.name, key): float(number) for key, number in numbers}
             except (InputError, NumericalError) as error:
@@ -221,16 +226,18 @@ def _read_pair(gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tenso
     return found
 
 
-def _inputs(x: Tensor, y: Tensor, resolutions: tuple[float, float] | None) -> Callable[[Gauge], _Inputs]:
-    """Return what each gauge takes: the pair itself, or `Samples`, which are made once."""
-    samples = cache(partial(prepare, x, y, resolutions))
-    return lambda gauge: samples() if gauge.takes_samples else (x, y)
+def _readable(gauges: Mapping[str, Gauge], n: int, labels: Tensor | None) -> list[Gauge]:
+    """Return the gauges that can be read: those that need labels, only if each sample has one."""
+    labelled = labels is not None and len(labels) == n
+    return [gauge for gauge in gauges.values() if labelled or LABELS not in gauge.needs]
 
 
-def _compute(gauge: Gauge, x: Tensor | Samples, y: Tensor | Samples) -> GaugeValue:
+def _compute(
+    gauge: Gauge, x: Tensor, y: Tensor, prepared: Callable[[], Pair], labels: Tensor | None
+) -> GaugeValue:
     """Return the value of a gauge; an error in a user's function says where it is."""
     try:
-        return gauge(x, y)
+        return gauge.read(x, y, prepared, labels)
     except Exception as error:
         if isinstance(error, FathometerError) or is_out_of_memory(error):
             raise
@@ -240,39 +247,59 @@ def _compute(gauge: Gauge, x: Tensor | Samples, y: Tensor | Samples) -> GaugeVal
 
 
 @torch.no_grad()
-def read_together(gauges: Mapping[str, Gauge], pairs: Pairs) -> list[dict[str, float]]:
+def read_together(
+    gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
+) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
     resolutions = [getattr(pair, "resolution", None) for pair in every]
     alike = indices_of_equal(
         (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, resolutions, strict=True)
     )
-    columns: dict[str, dict[str, Tensor]] = {gauge.name: {} for gauge in gauges.values()}
+    columns: dict[str, Tensor] = {}
 
     def put(gauge: Gauge, indices: Sequence[int], value: GaugeValue) -> None:
         for key, entry in values_of(value).items():
             numbers = torch.as_tensor(entry).reshape(-1)
-            own, column = columns[gauge.name], column_name(gauge.name, key)
             blank = torch.full((len(every),), torch.nan, dtype=torch.float64, device=numbers.device)
-            whole = own.setdefault(column, blank)
+            whole = columns.setdefault(column_name(gauge.name, key), blank)
             whole[indices] = numbers.double().to(whole.device)
 
-    def batch(indices: Sequence[int]) -> Callable[[Gauge], _Inputs]:
-        x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
-        return _inputs(x, y, resolutions[indices[0]])
-
-    batched = [gauge for gauge in gauges.values() if gauge.batched and not gauge.compute_many]
-    for gauge in gauges.values():
-        if gauge.compute_many is not None:
-            values = gauge.compute_many([batch(indices)(gauge) for indices in alike])
-            for indices, value in zip(alike, values, strict=True):
-                put(gauge, indices, value)
-        elif not gauge.batched:
-            for index, pair in enumerate(every):
-                put(gauge, [index], gauge(*pair))
-    for indices in alike if batched else ():
-        inputs = batch(indices)  # one at a time: what it keeps for several gauges takes memory
-        for gauge in batched:
-            put(gauge, indices, gauge(*inputs(gauge)))
-    lists = {name: column.tolist() for own in columns.values() for name, column in own.items()}
+    single = [cache(partial(prepare, *pair, known)) for pair, known in zip(every, resolutions, strict=True)]
+    for groups in _within_memory(alike, every):
+        batches = []
+        for indices in groups:
+            x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
+            batches.append((indices, x, y, cache(partial(prepare, x, y, resolutions[indices[0]]))))
+        for gauge in gauges.values():
+            if gauge.compute_many is not None:
+                values = gauge.compute_many([prepared() for *_, prepared in batches])
+                for (indices, *_), value in zip(batches, values, strict=True):
+                    put(gauge, indices, value)
+                continue
+            for indices, x, y, prepared in batches:
+                if gauge not in _readable(gauges, x.shape[1], labels):
+                    continue
+                if gauge.batched:
+                    put(gauge, indices, gauge.read(x, y, prepared, labels))
+                    continue
+                for index in indices:
+                    put(gauge, [index], gauge.read(*every[index], single[index], labels))
+    lists = {name: column.tolist() for name, column in columns.items()}
     return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]
+
+
+def _within_memory(
+    groups: Iterable[list[int]], pairs: Sequence[tuple[Tensor, Tensor]]
+) -> Iterator[list[list[int]]]:
+    """Yield groups of pairs that are read together: as many as fit into memory with what they share."""
+    chosen: list[list[int]] = []
+    entries = 0
+    for indices in groups:
+        own = sum(pairs[index][1].numel() for index in indices)
+        if chosen and entries + own > _MAX_ENTRIES:
+            yield chosen
+            chosen, entries = [], 0
+        chosen.append(indices)
+        entries += own
+    yield chosen

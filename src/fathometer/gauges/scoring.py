@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges.gauge import Samples
+from fathometer.gauges.samples import Pair
 from fathometer.transport.arrays import check_finite, exceeds_rounding, largest_entry
 from fathometer.transport.assignment import paired_cost, start_matching
 from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
@@ -23,10 +23,6 @@ _BATCHES_AHEAD = 3  # that a GPU may begin before the first is finished
 _ROUNDING = 1e-13  # of the bound: what is left of W₂ between equal samples
 _CHUNK = {"cpu": 2**24, "cuda": 2**28}  # entries of the largest matrix that is held at a time
 _NARROWEST = 256  # on a GPU a batch of narrower pairs takes no less time
-
-
-Pair: TypeAlias = tuple[Samples, Samples]
-"""X and Y: a pair, or a batch of pairs of one shape. NaN and inf are refused here."""
 
 
 class ScoreParts(NamedTuple):
@@ -55,8 +51,8 @@ def score_groups(
     groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge
 ) -> tuple[ScoreParts, list[str]]:
     """Return numbers and coupling of every item of every group, one after the other."""
-    items = sum(len(x.items) for x, _ in groups)
-    device = groups[0][0].values.device if groups else "cpu"
+    items = sum(len(pair.x.items) for pair in groups)
+    device = groups[0].x.values.device if groups else "cpu"
     blank = torch.zeros(items, dtype=torch.float64, device=device)
     numbers, coupling = ScoreParts(blank + 1, blank, blank, blank, blank), ["constant"] * items
     batches = _arrange(_prepare(*piece, covariance) for piece in _pieces(groups))
@@ -129,12 +125,12 @@ def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[
 def _pieces(groups: Sequence[Pair]) -> Iterator[tuple[Tensor, Tensor, float, int]]:
     """Yield x, y, the resolution of y and the first index among all items, in pieces that fit in memory."""
     start = 0
-    for before, after in groups:
-        x, y = before.items, after.items
+    for pair in groups:
+        x, y = pair.x.items, pair.y.items
         n, d = x.shape[-2:]
         size = _chunk_size(x, max(d, min(d, 2 * n) * 2))
         for i in range(0, len(x), size):
-            yield x[i : i + size], y[i : i + size], after.resolution, start + i
+            yield x[i : i + size], y[i : i + size], pair.y.resolution, start + i
         start += len(x)
 
 

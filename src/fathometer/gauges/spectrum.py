@@ -1,4 +1,4 @@
-"""Gram matrices, their eigenvalues, and sums of singular values. Samples are `[..., n, d]`, float64."""
+"""Gram matrices and their eigenvalues. Samples are `[..., n, d]`, float64."""
 
 from __future__ import annotations
 
@@ -8,34 +8,15 @@ import torch
 from torch import Tensor
 
 from fathometer.threads import torch_threads
-from fathometer.transport.decompositions import eigh, polar_factor
+from fathometer.transport.decompositions import eigh
 
 _MAX_SERIAL_SIZE = 1024  # LAPACK is slower with several threads: at 512, two take three times as long
-_MIN_SINGULAR_VALUE = 1e-8  # of ‖A‖: singular values from here on count in full
 _DOUBLINGS = 24
 
 
 def smaller_gram(a: Tensor) -> Tensor:
     """Return AAᵀ or AᵀA, whichever is smaller: they share all eigenvalues but zeros."""
     return a @ a.mT if a.shape[-2] <= a.shape[-1] else a.mT @ a
-
-
-def nuclear_norm(a: Tensor) -> Tensor:
-    """Compute ‖A‖*, the sum of singular values, of each item.
-
-    On a CPU from the eigenvalues of the smaller Gram matrix, of which those that are rounding count as 0;
-    on a GPU, which is fast at products alone, as ⟨U, A⟩ with the polar factor U.
-    """
-    if not a.is_cuda:
-        return eigenvalues(smaller_gram(a)).sqrt().sum(-1)
-    tall = a.reshape(-1, *a.shape[-2:])
-    tall = tall.mT if a.shape[-2] < a.shape[-1] else tall
-    size = torch.linalg.matrix_norm(tall)
-    some = torch.eye(*tall.shape[-2:], dtype=tall.dtype, device=tall.device)  # zeros have no polar factor
-    divisor = torch.where(size > 0, size, 1.0)[:, None, None]
-    unit = torch.where((size > 0)[:, None, None], tall / divisor, some)
-    factor = polar_factor(unit, torch.full_like(size, _MIN_SINGULAR_VALUE))
-    return ((factor * unit).sum((-2, -1)) * size).reshape(a.shape[:-2])
 
 
 def largest_eigenvalue(gram: Tensor) -> Tensor:

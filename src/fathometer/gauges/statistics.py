@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError, check_whole
-from fathometer.gauges.gauge import prepare
+from fathometer.gauges.samples import prepare
 from fathometer.gauges.spectrum import squares, to_unit
 from fathometer.transport.arrays import Array
 
@@ -23,8 +23,8 @@ def sparsity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> sparsity(x, x.relu())["change"].item()
         0.5
     """
-    sides = [side.values for side in prepare(x, y)]
-    before, after = ((side == 0).sum((-2, -1)).to(side.dtype) / side.shape[-2:].numel() for side in sides)
+    pair = prepare(x, y)
+    before, after = ((side.values == 0).to(side.values.dtype).mean((-2, -1)) for side in (pair.x, pair.y))
     return _change(before, after)
 
 
@@ -49,7 +49,8 @@ def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
         {'before': 2.08, 'after': 1.54, 'change': -0.54}
     """
     bins = check_whole("bins", bins, 1)
-    before, after = (_entropy(side.values, bins, side.resolution) for side in prepare(x, y))
+    pair = prepare(x, y)
+    before, after = (_entropy(side.values, bins, side.resolution) for side in (pair.x, pair.y))
     return _change(before, after)
 
 
@@ -62,8 +63,8 @@ def norm(x: Array, y: Array) -> Tensor:
         >>> norm(torch.zeros(2, 2), torch.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
         5.0
     """
-    before, after = prepare(x, y)
-    difference, size = to_unit(after.values - before.values)
+    pair = prepare(x, y)
+    difference, size = to_unit(pair.y.values - pair.x.values)
     length = squares(difference).sqrt() * size
     if not bool(length.isfinite().all()):
         raise NumericalError("‖Y − X‖ overflows float64; rescale both sides first")

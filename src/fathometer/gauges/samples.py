@@ -1,0 +1,156 @@
+"""The two sides of a pair, with what several gauges need of them, computed once, on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from fathometer.gauges.spectrum import eigenvalues, smaller_gram, to_unit
+from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
+from fathometer.transport.moments import centre
+
+_T = TypeVar("_T")
+
+_NEIGHBOURS = 20
+_BLOCK = 2**22  # entries of the matrix of distances that are held at a time
+_SAME_POINT = 1e-14  # of the squared norms that a squared distance is the difference of: rounding
+
+
+class Samples:
+    """One side of a pair, or of a batch of pairs.
+
+    Attributes:
+        values: `[samples, features]` or `[batch, samples, features]`, float64.
+        resolution: the relative spacing of the numbers that they were computed in.
+        name: what errors call them, `x` or `y`.
+    """
+
+    def __init__(self, values: Tensor, resolution: float, name: str) -> None:
+        self.values, self.resolution, self.name = values, resolution, name
+        self.pair: Pair | None = None
+
+    @property
+    def items(self) -> Tensor:
+        """The values as a batch, `[items, n, d]`, also of a single pair."""
+        return self.values.reshape(-1, *self.values.shape[-2:])
+
+    @cached_property
+    def _mean_and_rows(self) -> tuple[Tensor, Tensor]:
+        mean, rows = centre(self.items)
+        largest_entry(rows, self.name)
+        return mean, rows
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of each feature, `[items, d]`."""
+        return self._mean_and_rows[0]
+
+    @property
+    def centred(self) -> Tensor:
+        """The samples minus their mean, `[items, n, d]`."""
+        return self._mean_and_rows[1]
+
+    @cached_property
+    def varies(self) -> Tensor:
+        """Whether any feature of an item varies beyond the rounding of its dtype, `[items]`."""
+        return exceeds_rounding(self.mean, self.centred, self.resolution)
+
+    @cached_property
+    def norms2(self) -> Tensor:
+        """The squared norms of the centred samples, `[items, n]`."""
+        return torch.linalg.vector_norm(self.centred, dim=-1).square()
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """The smaller Gram matrix of the centred samples R, `[items, k, k]`: RRᵀ if n ≤ d, otherwise RᵀR."""
+        return smaller_gram(self.centred)
+
+    @cached_property
+    def spectrum(self) -> Tensor:
+        """The k = min(n, d) eigenvalues of the covariance RᵀR / n, `[items, k]`, in falling order."""
+        return eigenvalues(self.gram).flip(-1) / self.values.shape[-2]
+
+    @cached_property
+    def singular_values(self) -> Tensor:
+        """The k = min(n, d) singular values of the samples, not centred, `[items, k]`, in falling order.
+
+        They come from a Gram matrix: those below some 1e-7 of the largest count as 0.
+        """
+        unit, size = to_unit(self.items)
+        return eigenvalues(smaller_gram(unit)).flip(-1).sqrt() * size[:, None]
+
+    @cached_property
+    def nearest(self) -> Tensor:
+        """The distances of each sample to its 20 nearest others, `[items, n, 20]`, in rising order.
+
+        With fewer samples, to all others. They come from scalar products: below some 1e-7 of the norms they
+        count as 0.
+        """
+        rows, norms2 = self.centred, self.norms2
+        n, d = rows.shape[-2:]
+        found = []
+        for block in torch.arange(n, device=rows.device).split(max(1, _BLOCK // n)):
+            products = self.gram[:, block] if n <= d else rows[:, block] @ rows.mT
+            sums = norms2[:, block, None] + norms2[:, None, :]
+            squared = torch.sub(sums, products, alpha=2)
+            squared = torch.where(squared > _SAME_POINT * sums, squared, 0.0)
+            squared[:, torch.arange(len(block), device=rows.device), block] = torch.inf
+            found.append(squared.topk(min(_NEIGHBOURS, n - 1), largest=False).values.sqrt())
+        return torch.cat(found, dim=1)
+
+    def each(self, values: Tensor) -> Tensor:
+        """Return `[items, …]` values as they are for a batch, as those of one pair for a single pair."""
+        return values if self.values.ndim == 3 else values[0]
+
+
+QUANTITIES = ("mean", "centred", "norms2", "gram", "spectrum", "singular_values", "nearest")
+"""What a gauge may ask for of each side: `spectrum_x`, `gram_y`."""
+
+
+class Pair:
+    """Both sides of a pair, or of a batch of pairs."""
+
+    def __init__(self, x: Samples, y: Samples) -> None:
+        self.x, self.y = x, y
+        x.pair = y.pair = self
+        self._known: dict[Callable[[Pair], Any], Any] = {}
+
+    def once(self, compute: Callable[[Pair], _T]) -> _T:
+        """Return `compute(self)`, which is computed only once, whichever gauges ask for it."""
+        if compute not in self._known:
+            self._known[compute] = compute(self)
+        return cast("_T", self._known[compute])
+
+    @cached_property
+    def cross(self) -> Tensor:
+        """The products of the centred features of both sides, XᵀY, `[items, d, d]`."""
+        return self.x.centred.mT @ self.y.centred
+
+    def quantity(self, name: str) -> Tensor:
+        """Return a shared quantity by the name that a gauge asks for, `spectrum_x`."""
+        of, _, side = name.rpartition("_")
+        samples = self.x if side == "x" else self.y
+        return samples.each(getattr(samples, of))
+
+
+def prepare(
+    x: Array | Samples,
+    y: Array | Samples,
+    resolutions: tuple[float, float] | None = None,
+    *,
+    finite: bool = True,
+) -> Pair:
+    """Convert and check both sides of a pair; one that is prepared already is returned as it is.
+
+    `finite=False` leaves the search for NaN and inf to the caller.
+    """
+    if isinstance(x, Samples) and x.pair is not None:
+        return x.pair
+    x, y = cast("Array", x), cast("Array", y)
+    a, b = as_pair(x, y, finite=finite)
+    of_x, of_y = resolutions or (resolution(x), resolution(y))
+    return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"))
