@@ -25,6 +25,8 @@ _CHANNELS_LAST = frozenset(
 _UNKNOWN = frozenset("einsum movedim moveaxis swapaxes swapdims t T H unflatten fold unfold".split())
 _RESHAPES = frozenset("reshape view view_as reshape_as expand flatten unflatten contiguous".split())
 _SELECTS_ROWS = frozenset("index_select gather masked_select take take_along_dim index".split())
+_SEQUENCES = (tuple, list)
+_SCALARS = frozenset({bool, int, float, str, slice, torch.dtype, torch.device})
 _RANDOM = ("rand", "normal", "bernoulli", "multinomial")  # noise counts as data
 
 
@@ -49,6 +51,7 @@ class Facts(NamedTuple):
 
 
 _NOTHING = Facts()
+_CONSTANT = Facts(constant=True)
 
 
 class TensorFacts:
@@ -62,7 +65,7 @@ class TensorFacts:
     def facts_of(self, tensor: Tensor) -> Facts:
         """Return what is known of a tensor."""
         if id(tensor) in self._constants:
-            return Facts(constant=True)
+            return _CONSTANT
         reference, facts = self._facts.get(id(tensor), (None, _NOTHING))
         if reference is not None and reference() is tensor:
             return facts
@@ -80,19 +83,17 @@ class TensorFacts:
         """Learn from a call. Where a fact would be a guess, none is kept."""
         if operator == "__setitem__":
             self._note_write(args)
-        several = output if isinstance(output, tuple | list) else (output,)  # of chunk, split, unbind
+        several = output if isinstance(output, _SEQUENCES) else (output,)  # of chunk, split, unbind
         outputs = [tensor for tensor in several if isinstance(tensor, Tensor) and is_dense(tensor)]
         if not outputs:
             return
-        sources = [*tensors_in(args), *tensors_in(kwargs)]
-        known = [(source, self.facts_of(source)) for source in sources]
+        known = [(source, self.facts_of(source)) for source in tensors_in((*args, *kwargs.values()))]
         constant = all(facts.constant for _, facts in known) and not any(word in operator for word in _RANDOM)
         for tensor in outputs:
             axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > 2 else None
             rows = self._rows(operator, args, known, tensor) if tensor.ndim else 1
-            facts = Facts(axis, rows, constant)
-            if facts != _NOTHING:
-                self._facts[id(tensor)] = weakref.ref(tensor), facts
+            if axis is not None or rows != 1 or constant:
+                self._facts[id(tensor)] = weakref.ref(tensor), Facts(axis, rows, constant)
             else:
                 self._facts.pop(id(tensor), None)
 
@@ -162,14 +163,24 @@ def has_entries(tensor: Tensor) -> bool:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield all tensors in nested tuples, lists and dicts, in order."""
-    for leaf in tree_leaves(value):
-        if isinstance(leaf, Tensor):
-            yield leaf
-        elif isinstance(leaf, Mapping):  # classes that torch does not know, such as a tokenizer's result
-            yield from tensors_in(list(leaf.values()))
-        elif isinstance(leaf, tuple | list):
-            yield from tensors_in([*leaf])
+    """Return all tensors in nested tuples, lists and dicts, in order."""
+    found: list[Tensor] = []
+    _collect((value,), found)
+    return iter(found)
+
+
+def _collect(values: Iterable[Any], found: list[Tensor]) -> None:
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif value is None or type(value) in _SCALARS:
+            continue
+        elif isinstance(value, _SEQUENCES):
+            _collect(value, found)
+        elif isinstance(value, Mapping):
+            _collect(value.values(), found)
+        else:  # a class that was registered with torch, or none that holds tensors
+            _collect((leaf for leaf in tree_leaves(value) if leaf is not value), found)
 
 
 def _keeps_rows(args: Sequence[Any]) -> bool:

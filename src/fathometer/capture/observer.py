@@ -6,7 +6,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
@@ -32,6 +32,10 @@ from fathometer.capture.sites import (
 )
 from fathometer.errors import InputError
 
+_WITHOUT_ACTIVATIONS = frozenset(
+    f"torch.nn.modules.{name}"
+    for name in "batchnorm container conv dropout flatten instancenorm linear normalization pooling".split()
+)
 _FUSED = (nn.TransformerEncoder.forward, nn.TransformerEncoderLayer.forward)
 
 
@@ -87,12 +91,19 @@ class Observer(TorchFunctionMode):
     def following(self) -> Iterator[None]:
         """Follow the network as long as the context lasts."""
         with ExitStack() as stack:
-            for module in self._paths:
+            for module in filter(self._needs_hooks, self._paths):
                 for handle in self._hooks(module):
                     stack.callback(handle.remove)
             stack.callback(self._leave)
             stack.enter_context(self)
             yield
+
+    def _needs_hooks(self, module: nn.Module) -> bool:
+        """Exclude torch's own layers that call no activation: hooks cost time, and most modules are such."""
+        if module is self._model or module in self._composites or module in self._choice.modules:
+            return True
+        has_own_code = "forward" in vars(module) or bool(module._forward_pre_hooks)
+        return has_own_code or type(module).__module__ not in _WITHOUT_ACTIVATIONS
 
     def _hooks(self, module: nn.Module) -> Iterator[Any]:
         yield module.register_forward_pre_hook(self._enter, with_kwargs=True, prepend=True)
@@ -187,7 +198,13 @@ class Observer(TorchFunctionMode):
                     )
                 info = PassInfo.of(args, kwargs, self._reduction.sample_axis, self._record.samples)
             # Weights are listed again for each pass: `functional_call` runs the network on others.
-            tensors = TensorFacts(info.samples, (*self._model.parameters(), *self._model.buffers()))
+            weights = (
+                tensor
+                for module in self._paths
+                for tensor in (*module._parameters.values(), *module._buffers.values())
+                if tensor is not None
+            )
+            tensors = TensorFacts(info.samples, weights)
             self._pass = _Pass(info, tensors, sys._getframe(2), sys.exc_info()[1])
         self._pass.depth += 1
 
@@ -250,8 +267,10 @@ class Observer(TorchFunctionMode):
         site = self._site(state, frame.path, operator, is_module=is_plain_activation(frame.module))
         if not self._choice.includes(site):
             return function(*args, **kwargs)
-        x = self._reduced(state, given, site)
         facts = state.tensors.facts_of(given)
+        with self._hidden():
+            memory_x, memory_y = self._record.free_rows(site, state.info.samples)
+        x = self._reduced(state, given, site, facts, memory_x)
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
         if result is None or not has_entries(result):
@@ -260,7 +279,7 @@ class Observer(TorchFunctionMode):
             again = partial(call_on, function, args, kwargs, given)
             y = self._pooled_first(again, x.matrix, given.dtype)
         else:
-            y = self._reduced(state, result, site, facts)
+            y = self._reduced(state, result, site, facts, memory_y)
         self._stage(site, x, y)
         return output
 
@@ -273,9 +292,14 @@ class Observer(TorchFunctionMode):
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""
         return (_is_in_vmap(tensor) and tensor.is_floating_point()) or state.tensors.is_data(tensor)
 
-    @contextmanager
-    def _hidden(self) -> Iterator[None]:
+    def _hidden(self) -> AbstractContextManager[None]:
         """Compute for the watch: unseen, outside of `torch.func`, with a graph only if asked for."""
+        if torch.is_grad_enabled() or _functorch.peek_interpreter_stack() is not None:
+            return self._hidden_from_autograd()
+        return torch._C.DisableTorchFunction()  # the usual case, by the cheapest of all contexts
+
+    @contextmanager
+    def _hidden_from_autograd(self) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
             stack.enter_context(torch.set_grad_enabled(self._record.gradients and torch.is_grad_enabled()))
@@ -285,8 +309,15 @@ class Observer(TorchFunctionMode):
                 stack.enter_context(temporarily_clear_interpreter_stack())
             yield
 
-    def _reduced(self, state: _Pass, tensor: Tensor, site: Site, facts: Facts | None = None) -> Reduced:
-        """Return the tensor as a matrix; `facts` are those of the tensor if not given."""
+    def _reduced(
+        self,
+        state: _Pass,
+        tensor: Tensor,
+        site: Site,
+        facts: Facts | None = None,
+        memory: Tensor | None = None,
+    ) -> Reduced:
+        """Return the tensor as a matrix, if possible in `memory`; its facts are looked up if not given."""
         if _is_in_vmap(tensor):
             raise InputError(
                 f"{site}: expected a plain call, got one inside torch.vmap, which hides the samples; "
@@ -294,7 +325,7 @@ class Observer(TorchFunctionMode):
             )
         facts = facts or state.tensors.facts_of(tensor)
         with self._hidden():
-            return reduce(tensor, facts, self._reduction, state.info, site.name)
+            return reduce(tensor, facts, self._reduction, state.info, site.name, memory)
 
     def _pooled_first(self, function: Callable[[Tensor], Any], x: Tensor, dtype: torch.dtype) -> Reduced:
         """Return σ(r(X)); the call may overwrite its input, which is a copy."""

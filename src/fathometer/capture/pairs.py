@@ -105,10 +105,16 @@ class Watch:
             self._known[key] = Site(module, operator, call, len(self._known), is_module)
         return self._known[key]
 
+    def free_rows(self, site: Site, count: int) -> _Sides | tuple[None, None]:
+        """Return memory for the next samples of a site, if there is some; `stage` need not copy from it."""
+        buffer = self._buffers.get(site)
+        return buffer.free_rows(count) if isinstance(buffer, _FixedBuffer) else (None, None)
+
     def stage(self, site: Site, pair: Pair) -> None:
         """Keep a pair of the pass under way; it counts if the pass ends well (`commit`)."""
-        if len(pair.x) != len(pair.y) or (self._widths == "equal" and pair.x.shape != pair.y.shape):
-            self.unequal[site.name] = f"{list(pair.x.shape)} in, {list(pair.y.shape)} out"
+        given, returned = pair.x.shape, pair.y.shape
+        if given != returned and (self._widths == "equal" or given[0] != returned[0]):
+            self.unequal[site.name] = f"{list(given)} in, {list(returned)} out"
             return
         if site not in self._buffers:
             fixed = self._capacity is not None and not self.gradients  # memory used again holds no graph
@@ -147,19 +153,21 @@ class _Buffer:
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
         self._parts: list[Pair] = []
+        self._filled = 0
         self.staged: Pair | None = None
 
     def stage(self, part: Pair) -> None:
         """Take the samples of a pass under way, as far as there is room."""
-        room = None if self._capacity is None else self._capacity - len(self)
+        room = None if self._capacity is None else self._capacity - self._filled
         self.staged = part.with_sides(part.x[:room], part.y[:room])
 
     def commit(self) -> Pair | None:
         """Count what was staged; return it, or None if there was nothing, or no room."""
         part, self.staged = self.staged, None
-        if part is None or not len(part.x):
+        if part is None or not part.x.shape[0]:
             return None
         self._parts.append(part)
+        self._filled += part.x.shape[0]
         return part
 
     @property
@@ -171,10 +179,11 @@ class _Buffer:
     def clear(self) -> None:
         """Forget the samples."""
         self._parts.clear()
+        self._filled = 0
         self.staged = None
 
     def __len__(self) -> int:
-        return sum(len(part.x) for part in self._parts)
+        return self._filled
 
 
 class _FixedBuffer(_Buffer):
@@ -185,29 +194,44 @@ class _FixedBuffer(_Buffer):
     """
 
     _memory: Pair | None = None
+    _offered: _Sides | tuple[None, None] = None, None
 
-    @torch.inference_mode(False)  # a pass in inference mode may be followed by one that is not
-    @torch.no_grad()
+    def free_rows(self, count: int) -> _Sides | tuple[None, None]:
+        """Return the next free rows, fewer if there is no room for all."""
+        if self._memory is not None:
+            self._offered = self._next_rows(self._memory, count)
+        return self._offered
+
     def stage(self, part: Pair) -> None:
-        """Copy the samples into the next free rows."""
-        filled = len(self)
-        if self._memory is None or (not filled and _kinds(self._memory) != _kinds(part)):
-            assert self._capacity is not None
-            x, y = (side.new_empty(self._capacity, side.shape[1]) for side in part)
-            self._memory = Pair(x, y)
+        """Copy the samples into the next free rows, unless they are there."""
+        if part.x is self._offered[0] and part.y is self._offered[1]:
+            self.staged = part
+            return
+        if self._memory is None or (not self._filled and _kinds(self._memory) != _kinds(part)):
+            self._memory = self._allocate(part)
         for memory, side in zip(self._memory, part, strict=True):
             if memory.shape[1] != side.shape[1]:
                 raise InputError(f"its width changed from {memory.shape[1]} to {side.shape[1]}")
-        super().stage(part.with_sides(*(memory[filled : filled + len(part.x)] for memory in self._memory)))
-        assert self.staged is not None
+        self.staged = part.with_sides(*self._next_rows(self._memory, part.x.shape[0]))
         for here, side in zip(self.staged, part, strict=True):
-            here.copy_(side[: len(here)])
+            if here.data_ptr() != side.data_ptr():
+                here.copy_(side[: here.shape[0]])
+
+    def _next_rows(self, memory: Pair, count: int) -> _Sides:
+        rows = slice(self._filled, self._filled + count)
+        return _Sides(memory.x[rows], memory.y[rows])
+
+    @torch.inference_mode(False)  # a pass in inference mode may be followed by one that is not
+    def _allocate(self, part: Pair) -> Pair:
+        assert self._capacity is not None
+        x, y = (side.new_empty(self._capacity, side.shape[1]) for side in part)
+        return Pair(x, y)
 
     @property
     def pair(self) -> Pair:
         """The samples, as a view that is valid until the next pass after `clear`."""
         assert self._memory is not None
-        x, y = (memory[: len(self)] for memory in self._memory)
+        x, y = (memory[: self._filled] for memory in self._memory)
         return Pair(x, y, _coarsest(self._parts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -82,13 +83,20 @@ class Reduced(NamedTuple):
     resolution: float
 
 
-def reduce(tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo, site: str) -> Reduced:
-    """Return the tensor at a site as a matrix `[samples, features]`, a copy."""
+def reduce(
+    tensor: Tensor,
+    facts: Facts,
+    reduction: Reduction,
+    given: PassInfo,
+    site: str,
+    memory: Tensor | None = None,
+) -> Reduced:
+    """Return the tensor at a site as a matrix `[samples, features]`, a copy; in `memory` if a mean fits."""
     axis = facts.channel_axis(tensor.ndim)
     while _functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad`
         tensor = _functorch.get_unwrapped(tensor)
     try:
-        matrix = _matrix(tensor, axis, facts.rows_per_sample, reduction, given, site)
+        matrix = _matrix(tensor, axis, facts.rows_per_sample, reduction, given, site, memory)
     except InputError as error:
         raise InputError(f"{site}: {error}") from error
     pooled = reduction.pooling in ("mean", "sum", "authors")
@@ -96,6 +104,7 @@ def reduce(tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo, 
     return Reduced(matrix, pooled_resolution(tensor.dtype, matrix.dtype, positions))
 
 
+@cache
 def pooled_resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
     """Return the relative spacing of means over `positions` numbers of a dtype, kept in another.
 
@@ -105,27 +114,34 @@ def pooled_resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 
     return max(own, torch.finfo(kept).eps)
 
 
-def _matrix(tensor: Tensor, axis: int, rows: int, reduction: Reduction, given: PassInfo, site: str) -> Tensor:
+def _matrix(
+    tensor: Tensor,
+    axis: int,
+    rows: int,
+    reduction: Reduction,
+    given: PassInfo,
+    site: str,
+    memory: Tensor | None,
+) -> Tensor:
     """Return the tensor as `[samples, features]`, a copy in float32 or float64; channels are on `axis`.
 
     With `rows`, the first axis holds so many for each sample (windows, frames): they are positions. A mask
     applies to `[samples, tokens, features]`. The tensor may be overwritten, also before a backward pass.
     """
-    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    if reduction.channel_axis is not None and tensor.ndim > 2:
+    dtype, axes = torch.float64 if tensor.dtype == torch.float64 else torch.float32, tensor.ndim
+    if reduction.channel_axis is not None and axes > 2:
         axis = reduction.channel_axis
-    if not -tensor.ndim <= axis < tensor.ndim or not -tensor.ndim <= reduction.sample_axis < tensor.ndim:
+    if not -axes <= axis < axes or not -axes <= reduction.sample_axis < axes:
         raise InputError(
             f"expected channels on axis {axis} and samples on axis {reduction.sample_axis}, "
             f"got shape {list(tensor.shape)}; give other axes"
         )
-    axis %= tensor.ndim
+    axis %= axes
     if reduction.pooling == "authors":
-        return _pooled(tensor, tuple(range(2, tensor.ndim)), dtype, mean=True)
-    if reduction.sample_axis % tensor.ndim:
-        index = reduction.sample_axis % tensor.ndim
+        return _pooled(tensor, tuple(range(2, axes)), dtype, memory, mean=True)
+    if index := reduction.sample_axis % axes:
         tensor, axis = tensor.movedim(index, 0), axis + 1 if axis < index else axis
-    if tensor.ndim == 1:
+    if axes == 1:
         tensor, axis = tensor[:, None], 1
     elif axis == 0:
         raise InputError(f"channels and samples on one axis of shape {list(tensor.shape)}; give another axis")
@@ -140,7 +156,7 @@ def _matrix(tensor: Tensor, axis: int, rows: int, reduction: Reduction, given: P
             total = tensor.where(mask[..., None].bool(), 0).sum(1, dtype=dtype)
             return total if reduction.pooling == "sum" else total / mask.sum(1, keepdim=True).clamp(min=1)
         case "mean" | "sum":
-            return _pooled(tensor, positions, dtype, mean=reduction.pooling == "mean")
+            return _pooled(tensor, positions, dtype, memory, mean=reduction.pooling == "mean")
         case "flatten":
             return tensor.flatten(1).to(dtype, copy=True)
     places = tensor.movedim(axis, -1).flatten(1, -2) if positions else tensor[:, None]
@@ -155,10 +171,16 @@ def _matrix(tensor: Tensor, axis: int, rows: int, reduction: Reduction, given: P
     return places[torch.arange(len(places), device=places.device), drawn].to(dtype)
 
 
-def _pooled(tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, *, mean: bool) -> Tensor:
+def _pooled(
+    tensor: Tensor, positions: tuple[int, ...], dtype: torch.dtype, memory: Tensor | None, *, mean: bool
+) -> Tensor:
     if not positions:
         return tensor.to(dtype, copy=True)
-    return tensor.mean(positions, dtype=dtype) if mean else tensor.sum(positions, dtype=dtype)
+    if memory is not None:
+        shape = tuple([length for i, length in enumerate(tensor.shape) if i not in positions])
+        if memory.shape != shape or memory.dtype != dtype or memory.device != tensor.device:
+            memory = None
+    return (torch.mean if mean else torch.sum)(tensor, positions, dtype=dtype, out=memory)
 
 
 def _positions_in_mask(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor:
