@@ -24,6 +24,7 @@ _MAX_INFLATION_IN_SAMPLE = 1e10  # up to which a fit is, in the sample, where it
 _MAX_INFLATION_FULL_RANK = 1e12  # up to which a matrix is seen to be invertible
 _ROUNDED = 32  # what rounding and sums of rounded numbers leave, in multiples of their epsilon
 _COARSE = 1e-10  # an epsilon above this is not that of float64
+_VERY_COARSE = 1e-5  # from here on it is that of float16 or bfloat16
 _VANISHING = 1e-60  # of ‖X‖: a fit to less than this would overflow float64
 _SPREAD = 1e20  # Tr G · Tr G⁻¹: beyond, singular values may be so small as to count as zero
 
@@ -107,9 +108,14 @@ def _residual_in_sample(pair: Pair) -> Tensor:
     if d < n - 1:
         _, residuals, inflation = pair.once(_projection)
         residual, usable = squares(residuals), inflation <= _MAX_INFLATION_IN_SAMPLE
-    else:  # centred rows that nothing but their mean ties together can be sent anywhere
-        residual = torch.zeros_like(pair.y.norms2[:, 0])
-        usable = pair.once(_lifted_kernel)[1] <= _MAX_INFLATION_FULL_RANK
+    else:
+        p, inflation = pair.once(_inverse_kernel)
+        if _damping(pair):  # Y − K (K + λI)⁻¹ Y = λ (K + λI)⁻¹ Y
+            factors = pair.once(_ridge)[:, None, None] * p
+            residual, usable = _squares_of_products(factors[:, None], pair.y)[:, 0], inflation.isfinite()
+        else:  # centred rows that nothing but their mean ties together can be sent anywhere
+            residual = torch.zeros_like(pair.y.norms2[:, 0])
+            usable = inflation <= _MAX_INFLATION_FULL_RANK
     bad = (~usable).nonzero().flatten()
     if not bad.numel():
         return residual
@@ -168,24 +174,21 @@ def _errors_by_features(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
 def _errors_by_samples(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     """Compute ‖y − ŷ‖² of each fold, and the inflation of its rounding, where samples are few.
 
-    y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the pseudo-inverse of XXᵀ (Dubrule 1983).
-    Where that costs digits, as it does with about as many features as samples, fold by fold.
+    y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the inverse of XXᵀ without its constant part (Dubrule 1983).
+    Where that costs digits, as it may with about as many features as samples, fold by fold.
     """
-    n, d = pair.x.values.shape[-2:]
-    if 2 * d >= 3 * n:
-        root, inflation, level = pair.once(_lifted_kernel)
-        p = root.mT @ root - 1 / (n**2 * level)
-        block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
-        root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
-        inflation = inflation[:, None] * extra_inflation
-        if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
-            return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
+    p, inflation = pair.once(_inverse_kernel)
+    block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
+    root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
+    inflation = inflation[:, None] * extra_inflation
+    if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
+        return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
     return _errors_of_folds(pair, held)
 
 
 def _errors_of_folds(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     """Compute ‖y − ŷ‖² of folds: ŷ − μ = K_hk K_kk⁺ (Y − μ)_k, with K centred on the other samples, k."""
-    kernel = pair.once(_kernel)
+    kernel, ridge = pair.once(_kernel), pair.once(_ridge)
     known = torch.stack([_others(rows, kernel) for rows in held])
     block = kernel[:, known[:, :, None], known[:, None, :]]  # [items, folds, others, others]
     across = kernel[:, known[:, :, None], held[:, None, :]]
@@ -193,15 +196,17 @@ def _errors_of_folds(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     across = across - offset
     reference = _diagonal(block)
     block = block - offset - (offset - offset.mean(-2, keepdim=True)).mT
+    _diagonal(block).add_(ridge[:, None, None])
     root, inflation, _ = _lifted_root(block, reference)
     weights = (root.mT @ (root @ (across - across.mean(-2, keepdim=True)))).mT
-    weights = weights - weights.mean(-1, keepdim=True) + 1 / known.shape[-1]  # of what ŷ is made of
+    weights = weights - weights.mean(-1, keepdim=True) + 1 / known.shape[-1]  # ŷ = weights · Y_k
     factors = kernel.new_zeros(*weights.shape[:3], kernel.shape[-1])  # y − ŷ = A Y
     for fold in range(len(held)):
         of_fold = factors[:, fold]
         of_fold[:, torch.arange(held.shape[-1], device=held.device), held[fold]] = 1
         of_fold[:, :, known[fold]] = -weights[:, fold]
-    return _squares_of_products(factors, pair.y), inflation
+    found = _squares_of_products(factors, pair.y)
+    return found, torch.zeros_like(inflation) if _damping(pair) else inflation  # which the ridge limits
 
 
 def _squares_of_products(factors: Tensor, y: Samples) -> Tensor:
@@ -212,10 +217,23 @@ def _squares_of_products(factors: Tensor, y: Samples) -> Tensor:
     return squares(factors @ y.centred[:, None])
 
 
+def _damping(pair: Pair) -> float:
+    """Return the ridge that samples rounded to float32 get, relative to the diagonal of a Gram matrix; else 0.
+
+    Directions in which X has less than some of its resolution are rounding, not features. A ridge at that
+    level suppresses them and leaves the others, and so R², as they are.
+    """
+    epsilon = pair.x.resolution
+    return (_ROUNDED * epsilon) ** 2 if _COARSE < epsilon < _VERY_COARSE else 0.0
+
+
 def _projection(pair: Pair) -> tuple[Tensor, Tensor, Tensor]:
     """Return T `[items, d, n]`, whose orthonormal rows span the features of X; Y − TᵀTY; the inflation."""
-    gram = pair.x.gram.clone()
+    gram, damping = pair.x.gram.clone(), _damping(pair)
+    _diagonal(gram).mul_(1 + damping)
     root, inflation = _inverse_root(gram, _diagonal(pair.x.gram))
+    if damping:  # which limits the inflation
+        inflation = torch.where(inflation.isfinite(), 1.0, inflation)
     basis = root @ pair.x.centred.mT
     return basis, torch.baddbmm(pair.y.centred, basis.mT, root @ pair.cross, alpha=-1), inflation
 
@@ -226,8 +244,17 @@ def _kernel(pair: Pair) -> Tensor:
     return pair.x.gram if n <= d else pair.x.centred @ pair.x.centred.mT
 
 
-def _lifted_kernel(pair: Pair) -> tuple[Tensor, Tensor, Tensor]:
-    return _lifted_root(pair.once(_kernel))
+def _ridge(pair: Pair) -> Tensor:
+    """Return the ridge λ of the kernel XXᵀ, `[items]`."""
+    return _damping(pair) * pair.x.norms2.mean(-1)
+
+
+def _inverse_kernel(pair: Pair) -> tuple[Tensor, Tensor]:
+    """Return the inverse of XXᵀ + λI on all but constants, `[items, n, n]`, and the inflation."""
+    kernel, ridge = pair.once(_kernel), pair.once(_ridge)
+    n = kernel.shape[-1]
+    root, inflation, level = _lifted_root(kernel + torch.diag_embed(ridge[:, None].expand(-1, n)))
+    return root.mT @ root - 1 / (n * (n * level + ridge[:, None, None])), inflation
 
 
 def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
