@@ -14,6 +14,8 @@ from fathometer.gauges.samples import Samples, prepare
 from fathometer.gauges.spectrum import smaller_gram, squares, to_unit
 from fathometer.transport.arrays import Array, as_samples
 
+_MIN_SHARE = 1e-7  # of ‖X‖²: where less is left of it, the difference has lost digits
+
 
 @torch.no_grad()
 def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
@@ -67,20 +69,27 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
     """
     gamma = check_positive("gamma", gamma)
     pair = prepare(x, y)
-    (a, size_a), (b, size_b) = to_unit(pair.x.items), to_unit(pair.y.items)
-    gram = smaller_gram(b)
-    largest = (pair.y.singular_values[:, 0] / torch.where(size_b > 0, size_b, 1.0)).square()
+    largest = pair.y.singular_values[:, 0].square()
     ridge = torch.where(largest > 0, gamma * largest, 1.0)
-    cost = torch.stack([squares(part) for part in ridge_coordinates(a, b, ridge, gram)]).sum(0)
-    scale = torch.where(size_b > 0, size_a / torch.where(size_b > 0, size_b, 1.0), torch.inf)
-    cost = torch.where(size_a > 0, cost * scale.square(), 0.0)
-    overflowed = cost.isinf() & (size_b > 0)
-    if bool(overflowed.any()):
-        of_x, of_y = (float(size[overflowed].flatten()[0]) for size in (size_a, size_b))
-        raise NumericalError(
-            f"the cost overflows float64: the largest entry of x is {of_x:g}, that of y {of_y:g}; "
-            "rescale one side first"
-        )
+    lower = _root_with_ridge(pair.y.raw_gram.clone(), ridge)
+    n, d = pair.x.values.shape[-2:]
+    if n <= d:  # Tr (K + γI)⁻¹ XXᵀ
+        identity = torch.eye(n, dtype=lower.dtype, device=lower.device)
+        root = torch.linalg.solve_triangular(lower, identity, upper=False)
+        cost = ((root @ pair.x.raw_gram) * root).sum((-2, -1))
+    else:  # (‖X‖² − Tr XᵀY (YᵀY + γI)⁻¹ YᵀX) / γ
+        products = torch.baddbmm(pair.cross.mT, pair.y.mean[:, :, None], pair.x.mean[:, None, :], alpha=n)
+        total = _diagonal(pair.x.raw_gram).sum(-1)
+        left = total - squares(torch.linalg.solve_triangular(lower, products, upper=False))
+        cost = left / ridge
+        lossy = (left < _MIN_SHARE * total).nonzero().flatten()
+        if lossy.numel():
+            parts = ridge_coordinates(pair.x.items[lossy], pair.y.items[lossy], ridge[lossy])
+            cost = cost.index_copy(0, lossy, torch.stack([squares(part) for part in parts]).sum(0))
+    of_x, of_y = (_diagonal(side.raw_gram).sum(-1) for side in (pair.x, pair.y))
+    cost = torch.where(of_x > 0, torch.where(of_y > 0, cost, torch.inf), 0.0)
+    if bool((cost.isinf() & (of_y > 0)).any()):
+        raise NumericalError("the cost overflows float64: x is far larger than y; rescale one side first")
     return pair.x.each(cost)
 
 
@@ -102,7 +111,7 @@ def nonnegativity(x: Array, y: Array) -> dict[str, Tensor]:
     return {"entries": (a >= 0).to(a.dtype).mean((-2, -1)), "energy": energy}
 
 
-def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None = None) -> tuple[Tensor, ...]:
+def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor) -> tuple[Tensor, ...]:
     """Return coordinates of X in which ⟨A, A'⟩ = Tr A (K + γI)⁻¹ A'ᵀ is a plain sum of products, by parts.
 
     With L Lᵀ = K + γI they are L⁻¹X. Where there are fewer features than samples, they are W and
@@ -112,20 +121,28 @@ def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor, gram: Tensor | None =
         x: A = Xᵀ, `[..., n, d]`.
         y: of K = YYᵀ, `[..., n, e]`.
         ridge: γ > 0 itself, not relative to K, `[...]`.
-        gram: `smaller_gram(y)` where it is known; γ is added to it in place.
     """
-    gram = smaller_gram(y) if gram is None else gram
-    gram.diagonal(dim1=-2, dim2=-1).add_(ridge[..., None])
+    lower = _root_with_ridge(smaller_gram(y), ridge)
+    if y.shape[-2] <= y.shape[-1]:
+        return (torch.linalg.solve_triangular(lower, x, upper=False),)
+    w = torch.cholesky_solve(y.mT @ x, lower)
+    return w, (x - y @ w) / ridge.sqrt()[..., None, None]
+
+
+def _root_with_ridge(gram: Tensor, ridge: Tensor) -> Tensor:
+    """Return L with L Lᵀ = G + γI; G is overwritten."""
+    _diagonal(gram).add_(ridge[..., None])
     lower, info = torch.linalg.cholesky_ex(gram)
     if bool(info.any()):
         raise NumericalError(
             f"K + γI is singular to rounding with γ = {ridge.min().item():g}; raise gamma, "
             "e.g. to 1e-10 of ‖K‖"
         )
-    if y.shape[-2] <= y.shape[-1]:
-        return (torch.linalg.solve_triangular(lower, x, upper=False),)
-    w = torch.cholesky_solve(y.mT @ x, lower)
-    return w, (x - y @ w) / ridge.sqrt()[..., None, None]
+    return lower
+
+
+def _diagonal(a: Tensor) -> Tensor:
+    return a.diagonal(dim1=-2, dim2=-1)
 
 
 def _stable_rank(samples: Samples) -> Tensor:

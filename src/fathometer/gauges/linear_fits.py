@@ -218,7 +218,7 @@ def _squares_of_products(factors: Tensor, y: Samples) -> Tensor:
 
 
 def _damping(pair: Pair) -> float:
-    """Return the ridge that samples rounded to float32 get, relative to the diagonal of a Gram matrix; else 0.
+    """Return the ridge of samples that were rounded to float32, relative to the diagonal of a Gram matrix.
 
     Directions in which X has less than some of its resolution are rounding, not features. A ridge at that
     level suppresses them and leaves the others, and so R², as they are.

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from fathometer.gauges.spectrum import eigenvalues, smaller_gram, to_unit
+from fathometer.gauges.spectrum import eigenvalues, smaller_gram
 from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
 from fathometer.transport.moments import centre
 
@@ -40,9 +40,7 @@ class Samples:
 
     @cached_property
     def _mean_and_rows(self) -> tuple[Tensor, Tensor]:
-        mean, rows = centre(self.items)
-        largest_entry(rows, self.name)
-        return mean, rows
+        return centre(self.items)
 
     @property
     def mean(self) -> Tensor:
@@ -52,7 +50,13 @@ class Samples:
     @property
     def centred(self) -> Tensor:
         """The samples minus their mean, `[items, n, d]`."""
+        _ = self.largest  # which refuses those whose squares overflow
         return self._mean_and_rows[1]
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """The largest entry of the centred samples, `[items]`."""
+        return largest_entry(self._mean_and_rows[1], self.name)
 
     @cached_property
     def varies(self) -> Tensor:
@@ -75,13 +79,24 @@ class Samples:
         return eigenvalues(self.gram).flip(-1) / self.values.shape[-2]
 
     @cached_property
+    def raw_gram(self) -> Tensor:
+        """The smaller Gram matrix of the samples as they are, `[items, k, k]`, from that of the centred ones.
+
+        With means μ and centred samples R it is RᵀR + n μμᵀ, or RRᵀ + Rμ1ᵀ + 1(Rμ)ᵀ + ‖μ‖² 11ᵀ.
+        """
+        n, d = self.values.shape[-2:]
+        if n > d:
+            return torch.baddbmm(self.gram, self.mean[:, :, None], self.mean[:, None, :], alpha=n)
+        along = self.centred @ self.mean[:, :, None] + self.mean.square().sum(-1)[:, None, None] / 2
+        return self.gram + along + along.mT
+
+    @cached_property
     def singular_values(self) -> Tensor:
         """The k = min(n, d) singular values of the samples, not centred, `[items, k]`, in falling order.
 
         They come from a Gram matrix: those below some 1e-7 of the largest count as 0.
         """
-        unit, size = to_unit(self.items)
-        return eigenvalues(smaller_gram(unit)).flip(-1).sqrt() * size[:, None]
+        return eigenvalues(self.raw_gram).flip(-1).sqrt()
 
     @cached_property
     def nearest(self) -> Tensor:
@@ -107,15 +122,21 @@ class Samples:
         return values if self.values.ndim == 3 else values[0]
 
 
-QUANTITIES = ("mean", "centred", "norms2", "gram", "spectrum", "singular_values", "nearest")
+QUANTITIES = ("mean", "centred", "norms2", "gram", "raw_gram", "spectrum", "singular_values", "nearest")
 """What a gauge may ask for of each side: `spectrum_x`, `gram_y`."""
 
 
 class Pair:
-    """Both sides of a pair, or of a batch of pairs."""
+    """Both sides of a pair, or of a batch of pairs.
 
-    def __init__(self, x: Samples, y: Samples) -> None:
-        self.x, self.y = x, y
+    Attributes:
+        x: the inputs.
+        y: the outputs.
+        is_finite: whether a search for NaN and inf has found none.
+    """
+
+    def __init__(self, x: Samples, y: Samples, *, is_finite: bool = False) -> None:
+        self.x, self.y, self.is_finite = x, y, is_finite
         x.pair = y.pair = self
         self._known: dict[Callable[[Pair], Any], Any] = {}
 
@@ -124,6 +145,11 @@ class Pair:
         if compute not in self._known:
             self._known[compute] = compute(self)
         return cast("_T", self._known[compute])
+
+    def part(self, start: int, stop: int) -> Pair:
+        """Return some pairs of a batch, for which everything is computed anew."""
+        sides = (Samples(s.items[start:stop], s.resolution, s.name) for s in (self.x, self.y))
+        return Pair(*sides, is_finite=self.is_finite)
 
     @cached_property
     def cross(self) -> Tensor:
@@ -153,4 +179,4 @@ def prepare(
     x, y = cast("Array", x), cast("Array", y)
     a, b = as_pair(x, y, finite=finite)
     of_x, of_y = resolutions or (resolution(x), resolution(y))
-    return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"))
+    return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"), is_finite=finite)

@@ -14,10 +14,15 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.samples import Pair
-from fathometer.transport.arrays import check_finite, exceeds_rounding, largest_entry
+from fathometer.transport.arrays import check_finite
 from fathometer.transport.assignment import paired_cost, start_matching
-from fathometer.transport.gaussian import affine_residual_bound, span_coordinates, transported
-from fathometer.transport.moments import CovarianceKind, Ridge, centre, estimate, is_wide
+from fathometer.transport.gaussian import (
+    affine_residual_bound,
+    coordinates_from_gram,
+    span_coordinates,
+    transported,
+)
+from fathometer.transport.moments import CovarianceKind, Ridge, estimate, is_wide
 
 _BATCHES_AHEAD = 3  # that a GPU may begin before the first is finished
 _ROUNDING = 1e-13  # of the bound: what is left of W₂ between equal samples
@@ -42,6 +47,7 @@ class _Batch(NamedTuple):
     y: Tensor  # [items, n, width]
     dimension: Tensor  # [items], the number of features that they came with
     items: Tensor  # [items], which of all items they are
+    grams: tuple[Tensor | None, Tensor | None] = (None, None)  # XᵀX and YᵀY, where they are known
 
 
 _Result: TypeAlias = tuple[ScoreParts, list[bool]]
@@ -64,26 +70,31 @@ def score_groups(
     return numbers, coupling
 
 
-def _prepare(x: Tensor, y: Tensor, resolution: float, start: int, covariance: CovarianceKind) -> _Batch:
+def _prepare(pair: Pair, start: int, covariance: CovarianceKind) -> _Batch:
     """Return the pairs whose output varies, centred; wide ones in the span of their samples."""
-    check_finite(x, "x")
-    check_finite(y, "y")
-    n, d = x.shape[-2:]
-    (_, x), (mean, y) = centre(x), centre(y)
-    x_is_constant = largest_entry(x, "x") == 0
-    varies = (largest_entry(y, "y") > 0) & exceeds_rounding(mean, y, resolution)
-    if bool((x_is_constant & varies).any()):
+    if not pair.is_finite:
+        check_finite(pair.x.values, "x")
+        check_finite(pair.y.values, "y")
+    n, d = pair.x.values.shape[-2:]
+    varies = (pair.y.largest > 0) & pair.y.varies
+    if bool(((pair.x.largest == 0) & varies).any()):
         raise InputError(
             "x is constant but y varies: no function of x gives that; "
             "expected y = f(x), so check that both sides come from the same call"
         )
-    if not bool(varies.all()):
-        x, y = x[varies], y[varies]
-    if is_wide(x) or (d == 2 * n and not x.is_cuda):  # block form pays for the QR on a CPU
-        both = torch.cat((x, y), dim=-2)
-        del x, y  # half of the memory that is held while the QR decomposition runs
-        x, y = span_coordinates(both, shrunk=covariance == "ledoit-wolf")
-    return _Batch(x, y, torch.full((len(x),), d, device=x.device), start + varies.nonzero().flatten())
+    chosen = slice(None) if bool(varies.all()) else varies
+    x, y = pair.x.centred[chosen], pair.y.centred[chosen]
+    dimension = torch.full((len(x),), d, device=x.device)
+    items = start + varies.nonzero().flatten()
+    if is_wide(x) or (d == 2 * n and not x.is_cuda):  # block form pays for the decomposition on a CPU
+        inside = None
+        if covariance == "ledoit-wolf" and not (torch.is_grad_enabled() and y.requires_grad):
+            grams = pair.x.gram[chosen], x @ y.mT, pair.y.gram[chosen]
+            inside = coordinates_from_gram(*grams)
+        x, y = inside or span_coordinates(torch.cat((x, y), dim=-2))
+    elif d < n and not x.is_cuda:
+        return _Batch(x, y, dimension, items, (pair.x.gram[chosen], pair.y.gram[chosen]))
+    return _Batch(x, y, dimension, items)
 
 
 def _results(
@@ -103,8 +114,10 @@ def _results(
 def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[[], _Result]:
     """Compute up to the search for a coupling, which runs in threads; the function returned does the rest."""
     x, y = batch.x, batch.y
-    of_x = estimate(torch.zeros_like(x[:, 0]), x, covariance, ridge, batch.dimension)
-    of_y = estimate(torch.zeros_like(y[:, 0]), y, covariance, ridge, batch.dimension)
+    of_x, of_y = (
+        estimate(torch.zeros_like(rows[:, 0]), rows, covariance, ridge, batch.dimension, gram)
+        for rows, gram in zip((x, y), batch.grams, strict=True)
+    )
     moved = transported(of_x, of_y)
     bound = affine_residual_bound(of_y)
     matching = start_matching(moved, y)
@@ -122,16 +135,15 @@ def _begin(batch: _Batch, covariance: CovarianceKind, ridge: Ridge) -> Callable[
     return finish
 
 
-def _pieces(groups: Sequence[Pair]) -> Iterator[tuple[Tensor, Tensor, float, int]]:
-    """Yield x, y, the resolution of y and the first index among all items, in pieces that fit in memory."""
+def _pieces(groups: Sequence[Pair]) -> Iterator[tuple[Pair, int]]:
+    """Yield pairs in pieces that fit in memory, with the first index of each among all items."""
     start = 0
     for pair in groups:
-        x, y = pair.x.items, pair.y.items
-        n, d = x.shape[-2:]
-        size = _chunk_size(x, max(d, min(d, 2 * n) * 2))
-        for i in range(0, len(x), size):
-            yield x[i : i + size], y[i : i + size], pair.y.resolution, start + i
-        start += len(x)
+        n, d = pair.x.values.shape[-2:]
+        count, size = len(pair.x.items), _chunk_size(pair.x.values, max(d, min(d, 2 * n) * 2))
+        for i in range(0, count, size):
+            yield pair if size >= count else pair.part(i, i + size), start + i
+        start += count
 
 
 def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
@@ -151,7 +163,8 @@ def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
         whole = _join(alike[key])
         size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
         for i in range(0, len(whole.items), size):
-            yield _Batch(*(part[i : i + size] for part in whole))
+            x, y, dimension, items = (part[i : i + size] for part in whole[:4])
+            yield _Batch(x, y, dimension, items)
 
 
 def _chunk_size(samples: Tensor, width: int) -> int:

@@ -166,16 +166,12 @@ def transported(source: Moments, target: Moments) -> Tensor:
     return push_forward(rows, source.covariance, target.covariance, source.floor, target.floor)
 
 
-def span_coordinates(both: Tensor, *, shrunk: bool = False) -> tuple[Tensor, Tensor]:
+def span_coordinates(both: Tensor) -> tuple[Tensor, Tensor]:
     """Return coordinates of x and y, stacked as `[..., 2n, d]`, in an orthonormal basis of their span.
 
     The basis starts with the span of x, so that only the first n of the 2n coordinates of x differ from
     0; those n are returned, `[..., n, n]`, and all of y, `[..., n, 2n]`. The triangular factor of a QR
     decomposition holds them; the basis itself is never formed.
-
-    With `shrunk`, the factor comes from the Gram matrix of all rows, which takes far less time on a GPU. It
-    is exact to the rounding of that matrix: as good where covariances are lifted by far more than that, as
-    Ledoit and Wolf's are, but not where plain ones are to be inverted.
 
     With gradients the basis is formed (and x has all its 2n coordinates), but held fixed. That is exact: a
     function of both samples that rotations and reflections leave alone does not change to first order when
@@ -185,24 +181,28 @@ def span_coordinates(both: Tensor, *, shrunk: bool = False) -> tuple[Tensor, Ten
     if torch.is_grad_enabled() and both.requires_grad:
         inside = both @ _basis(both)
         return inside[..., :n, :], inside[..., n:, :]
-    lower = _root_of_gram(both) if shrunk else None
-    if lower is None:
-        lower = torch.linalg.qr(both.mT, mode="r")[1].mT
+    lower = torch.linalg.qr(both.mT, mode="r")[1].mT
     return lower[..., :n, :n], lower[..., n:, :]
 
 
-def _root_of_gram(both: Tensor) -> Tensor | None:
-    """Return L with L Lᵀ = B Bᵀ, to the rounding of each half, or None where that fails."""
-    halves = both.unflatten(-2, (2, -1))
-    size = torch.linalg.matrix_norm(halves)[..., None, None]
-    size = torch.where(size > 0, size, 1.0)
-    unit = (halves / size).flatten(-3, -2)
-    gram = unit @ unit.mT
+def coordinates_from_gram(of_x: Tensor, across: Tensor, of_y: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Return what `span_coordinates` does, from XXᵀ, XYᵀ and YYᵀ, or None where that fails.
+
+    This takes far less time. It is exact to the rounding of the Gram matrices: as good where covariances are
+    lifted by far more than that, as Ledoit and Wolf's are, but not where plain ones are to be inverted.
+    """
+    n = of_x.shape[-1]
+    traces = (gram.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] for gram in (of_x, of_y))
+    size_x, size_y = (torch.where(trace > 0, trace, 1.0).sqrt() for trace in traces)
+    gram = of_x.new_empty(*of_x.shape[:-2], 2 * n, 2 * n)
+    gram[..., :n, :n] = of_x / size_x.square()
+    gram[..., n:, :n] = across.mT / (size_x * size_y)
+    gram[..., n:, n:] = of_y / size_y.square()
     gram.diagonal(dim1=-2, dim2=-1).add_(_ROUNDING)
-    lower, info = torch.linalg.cholesky_ex(gram)
+    lower, info = torch.linalg.cholesky_ex(gram)  # which reads the lower triangle
     if bool(info.any()):
         return None
-    return (lower.unflatten(-2, (2, -1)) * size).flatten(-3, -2)
+    return lower[..., :n, :n] * size_x, lower[..., n:, :] * size_y
 
 
 @torch.no_grad()

@@ -148,16 +148,22 @@ def centre(samples: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def estimate(
-    mean: Tensor, rows: Tensor, covariance: CovarianceKind, ridge: Ridge, dimension: int | Tensor
+    mean: Tensor,
+    rows: Tensor,
+    covariance: CovarianceKind,
+    ridge: Ridge,
+    dimension: int | Tensor,
+    gram: Tensor | None = None,
 ) -> Moments:
     """Estimate the moments of a sample that has been checked and centred.
 
     `dimension` is the number of features; it exceeds the columns of `rows` where these are coordinates
-    in a subspace.
+    in a subspace. `gram` is RRᵀ of wide rows, RᵀR of others, where it is known.
     """
     n = rows.shape[-2]
     wide = is_wide(rows)
-    gram = rows @ rows.mT if wide else rows.mT @ rows
+    if gram is None:
+        gram = rows @ rows.mT if wide else rows.mT @ rows
     norms2 = torch.linalg.vector_norm(rows, dim=-1).square()
     mean_variance = norms2.sum(-1) / (n * dimension)
     if covariance == "ledoit-wolf":
