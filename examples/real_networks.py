@@ -9,12 +9,7 @@ documentation. `examples/pretrained.py` defines the networks that no library has
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
 
 from fathometer import Sounding, measure
 from fathometer.data import open_data
@@ -33,25 +28,6 @@ NETWORKS = {  # name: (model, pattern of its file)
     "EfficientNet-lite0": ("examples.pretrained:efficientnet_lite0", "efficientnet-lite0-*.pth"),
     "ResNet-50 (Keras)": ("examples.pretrained:resnet50_keras", "resnet50_keras.pth"),
 }
-
-
-@dataclass
-class Accuracy:
-    """Runs the network for `measure` and counts how often the largest output is the label."""
-
-    right: int = 0
-    seen: int = 0
-
-    def __call__(self, model: nn.Module, item: Any) -> None:
-        """One forward pass."""
-        inputs, labels = item
-        self.right += int((model(inputs).argmax(1) == labels).sum())
-        self.seen += len(labels)
-
-    @property
-    def percent(self) -> float:
-        """Of all images so far."""
-        return 100 * self.right / max(self.seen, 1)
 
 
 def main() -> None:
@@ -75,26 +51,25 @@ def main() -> None:
         files = sorted(found for folder in options.weights for found in folder.rglob(pattern))
         if files:
             on_cifar = model.rpartition(":")[2] in CIFAR
-            sounding, accuracy = sound(name, model, files[0], options.cifar if on_cifar else options.images)
+            sounding = sound(name, model, files[0], options.cifar if on_cifar else options.images)
             sounding.save(options.out / f"{model.rpartition(':')[2]}.json")
-            print(row(name, sounding, accuracy), flush=True)
+            print(row(name, sounding), flush=True)
 
 
-def sound(name: str, model: str, weights: Path, data: Path) -> tuple[Sounding, Accuracy]:
-    """The network's sounding, all gauges, and its accuracy on all images."""
+def sound(name: str, model: str, weights: Path, data: Path) -> Sounding:
+    """The network's sounding, all gauges, on all images."""
     loaded = load_model(model, weights)
     images = open_data(data, loaded.inputs, batch_size=50)
-    accuracy = Accuracy()
-    with progress_bar(name) as progress, torch.no_grad():
-        sounding = measure(loaded, images, samples=500, call=accuracy, progress=progress)
-    return sounding, accuracy
+    with progress_bar(name) as progress:
+        return measure(loaded, images, samples=500, progress=progress)
 
 
-def row(name: str, sounding: Sounding, accuracy: Accuracy) -> str:
+def row(name: str, sounding: Sounding) -> str:
     """A line of the table."""
-    numbers = sounding.summary()
+    numbers, count = sounding.summary(), sounding.provenance.data["samples_measured"]
+    percent = 100 * (sounding.accuracy or 0)
     cells = [
-        *(name, str(accuracy.seen), f"{accuracy.percent:.2f}", str(len(sounding.sites))),
+        *(name, str(count), f"{percent:.2f}", str(len(sounding.sites))),
         *(f"{numbers[key]:.3f}" for key in ("min", "median", "max", "spread")),
         f"{sounding.std('affinity').median():.4f}",
     ]

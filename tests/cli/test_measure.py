@@ -28,6 +28,11 @@ def small():
     model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Conv2d(6, 6, 3), nn.SiLU())
     return model, Inputs("image", (3, 12, 12))
 
+def classifier():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(600, 4)]
+    return nn.Sequential(*layers), Inputs("image", (3, 12, 12))
+
 class Slow(nn.Module):
     def forward(self, x):
         time.sleep(0.3)
@@ -99,6 +104,23 @@ def test_measure_show_and_sites(folder: Path, command: Command) -> None:
     found = [(entry["name"], entry["width"], entry["order"]) for entry in json.loads(out)]
     assert found == [("1", 6, 0), ("3", 6, 1)]
     assert contents(folder) == ["gap.csv", "nets.py", "small-random.json"]
+
+
+def test_accuracy_and_loss_are_printed_with_the_table(folder: Path, command: Command) -> None:
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (120, 12, 12, 3), np.uint8)
+    np.savez(folder / "test.npz", x=pixels, y=generator.integers(0, 4, 120))
+    given = "nets:classifier --data test.npz --samples 40 --gauges affinity --out test.json"
+    code, out, err = command("measure", *given.split())
+    assert code == 0, err
+    sounding = load(folder / "test.json")
+    expected = f"accuracy {sounding.accuracy:.3f}, loss {sounding.loss:.3f} on 120 labelled samples"
+    assert expected in out
+    assert expected in command("show", "test.json")[1]
+    outcome = json.loads(command("show", "test.json", "--json")[1])["data"]["outcome"]
+    assert outcome == {"accuracy": sounding.accuracy, "loss": sounding.loss}
+    assert command("report", "test.json", "--out", "test.html")[0] == 0
+    assert expected in (folder / "test.html").read_text()
 
 
 @pytest.mark.usefixtures("folder")

@@ -30,6 +30,10 @@ def test_cifar_10_prefers_the_test_set(ten: Path) -> None:
     assert labels(source) == [*range(10), 0, 1]
     found = [source.description[key] for key in ("kind", "split", "name")]
     assert found == ["CIFAR-10", "test", "cifar-10-batches-bin"]
+    assert source.classes == tuple("0123456789")  # one name is not ten
+    names = "airplane automobile bird cat deer dog frog horse ship truck"
+    (ten / "batches.meta.txt").write_text(names.replace(" ", "\n"))
+    assert open_data(ten, IMAGES).classes == tuple(names.split())
     assert len(open_data(ten.parent, IMAGES)) == 12
     assert len(open_data(ten / "data_batch_2.bin", IMAGES)) == 3
     (x,) = tensors(open_data(ten, RAW, shuffle=False))

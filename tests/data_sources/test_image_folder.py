@@ -21,6 +21,7 @@ def test_labels_are_the_class_folders_sorted_as_torchvision_sorts_them(tmp_path:
     (tmp_path / ".cache").mkdir()
     source = open_data(tmp_path, IMAGES, shuffle=False)
     assert labels(source) == [0, 1, 1, 2, 3, 5]
+    assert source.classes == ("B", "a", "a-b", "a.c", "aa", "b")
     assert [names[int(v)] for v in values(source)] == ["B", "a", "a", "a-b", "a.c", "b"]
 
 
@@ -40,7 +41,8 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     save_image(tmp_path / "more" / "b.png", 2)
     table = tmp_path / "labels.csv"
     table.write_text("file,wnid,class_index\nmore/b.png,n2,7\na.png,n1,400\ngone.png,n3,1\n")
-    assert labels(open_data(tmp_path, IMAGES, shuffle=False)) == [400, 7]
+    source = open_data(tmp_path, IMAGES, shuffle=False)
+    assert (labels(source), source.classes) == ([400, 7], None)
 
 
 @pytest.mark.parametrize(

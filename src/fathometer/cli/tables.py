@@ -185,7 +185,7 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     caption = f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
     count = "1 site" if len(sounding.sites) == 1 else f"{len(sounding.sites)} sites"
-    lines = [f"{gauge} over {count}: {numbers}"]
+    lines = [f"{gauge} over {count}: {numbers}", *filter(None, [sounding.outcome])]
     few = int(((samples < 32) | (8 * samples < width)).sum())
     if few:
         lines.append(

@@ -21,6 +21,7 @@ class _Layout(NamedTuple):
     classes: int
     splits: dict[str, str]  # the preferred one comes first
     folder: str
+    names: str  # the file of the names of the classes
 
     @property
     def record(self) -> int:
@@ -29,9 +30,13 @@ class _Layout(NamedTuple):
 
 _LAYOUTS = (
     _Layout(
-        "CIFAR-10", 1, 10, {"test": "test_batch.bin", "train": "data_batch_*.bin"}, "cifar-10-batches-bin"
+        *("CIFAR-10", 1, 10, {"test": "test_batch.bin", "train": "data_batch_*.bin"}),
+        *("cifar-10-batches-bin", "batches.meta.txt"),
     ),
-    _Layout("CIFAR-100", 2, 100, {"test": "test.bin", "train": "train.bin"}, "cifar-100-binary"),
+    _Layout(
+        *("CIFAR-100", 2, 100, {"test": "test.bin", "train": "train.bin"}),
+        *("cifar-100-binary", "fine_label_names.txt"),
+    ),
 )
 # Files or folders that show the pickled version.
 _PICKLED = (("batches.meta",), ("cifar-10-batches-py",), ("cifar-100-python",), ("meta", "test"))
@@ -50,6 +55,7 @@ class Cifar(Samples):
         records = np.concatenate([_records(file, layout) for file in files])
         self.labels = records[:, layout.labels - 1]
         self.pixels = records[:, layout.labels :].reshape(-1, 3, 32, 32)
+        self.classes = _class_names(files[0].with_name(layout.names), layout.classes)
         self._inputs = inputs
         if self.labels.max() >= layout.classes:
             raise InputError(
@@ -113,6 +119,12 @@ def _of_file(file: Path) -> tuple[_Layout, str | None, Sequence[Path]]:
     raise InputError(
         f"{file}: expected CIFAR in records of {sizes} bytes, got {size} bytes; is it truncated?"
     )
+
+
+def _class_names(file: Path, count: int) -> tuple[str, ...]:
+    """Return the names that the file beside the data has, or numbers if there is none."""
+    names = file.read_text("utf-8").split() if file.is_file() else []
+    return tuple(names) if len(names) == count else tuple(map(str, range(count)))
 
 
 def _records(file: Path, layout: _Layout) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:

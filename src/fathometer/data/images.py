@@ -46,7 +46,7 @@ class ImageFolder(Samples):
                 f"{root}: expected images ({' '.join(s[1:] for s in IMAGE_SUFFIXES)}), found none in it; "
                 "give a folder of images, or one that holds a folder of images for each class"
             )
-        self._labels = _labels(root, self._files)
+        self._labels, self.classes = _labels(root, self._files)
         self.description = {"kind": "images", "name": display_name(root), "labels": self._labels is not None}
 
     def __len__(self) -> int:
@@ -58,7 +58,8 @@ class ImageFolder(Samples):
         return from_file(self._root / file, str(file), label, self._inputs)
 
 
-def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
+def _labels(root: Path, files: list[PurePosixPath]) -> tuple[list[int] | None, tuple[str, ...] | None]:
+    """Return the label of each file, and the names of the classes where folders are classes."""
     table = root / "labels.csv"
     if table.is_file():
         known = _read_labels(table)
@@ -68,10 +69,10 @@ def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
                 f"{table}: expected a row for each image, got none for {missing[0]} "
                 f"({len(missing)} of {len(files)} are missing); add them, or remove the file"
             )
-        return [known[str(file)] for file in files]
+        return [known[str(file)] for file in files], None
     flat = sum(len(file.parts) == 1 for file in files)
     if flat == len(files):
-        return None
+        return None, None
     if flat:
         raise InputError(
             f"{root}: expected images in class folders or directly in it, got both ({flat} of {len(files)} "
@@ -81,7 +82,7 @@ def _labels(root: Path, files: list[PurePosixPath]) -> list[int] | None:
     if {name.lower() for name in classes} <= _SPLITS:
         raise InputError(f"{root}: expected class folders, got {' and '.join(classes)}; give one of these")
     index = {name: i for i, name in enumerate(classes)}
-    return [index[file.parts[0]] for file in files]
+    return [index[file.parts[0]] for file in files], tuple(classes)
 
 
 def _read_labels(table: Path) -> dict[str, int]:

@@ -123,9 +123,11 @@ class Samples(Dataset[Any]):
 
     Attributes:
         description: what the data are, as JSON and without absolute paths: at least `kind` and `name`.
+        classes: the names of the classes that labels number; None if there are no names.
     """
 
     description: dict[str, object]
+    classes: tuple[str, ...] | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -146,6 +148,8 @@ class DataSource:
             more. Files and folders also have `sha256`, a hash of their content (`contents_hash` in
             `fathometer.data.opening` says what it covers); data are the same if `name`, `sha256` and `count`
             agree. Noise has none: it follows from its seed and shape.
+        classes: the names of the classes that labels number: class folders, or those of CIFAR. None if labels
+            have no names: they are then the indices of the network's outputs.
     """
 
     def __init__(
@@ -166,6 +170,7 @@ class DataSource:
             "shuffle": shuffle,
             "seed": seed,
         }
+        self.classes = samples.classes
         self._samples, self._inputs, self._strict, self._seed = samples, inputs, strict, seed
         self._batch_size, self._workers = batch_size, min(workers, -(-count // batch_size))
         self._order: Sequence[int] = range(count)

@@ -20,6 +20,8 @@ from fathometer.measuring.options import Call
 
 DEFAULT_BATCH_SIZE = 32
 
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 
 class Piece(NamedTuple):
     """The input of one forward pass."""
@@ -118,8 +120,23 @@ def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
     return row, iterator if first is None else chain((first,), iterator)
 
 
-def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> None:
-    """Run one forward pass, as the form of the input asks for.
+def labels_of(value: Any) -> Tensor | None:
+    """Return the labels `[n]` of a batch: the second of `(inputs, labels)`, or `labels` or `label` of a dict.
+
+    Labels are whole numbers; others, such as those of each token, are not seen.
+    """
+    found = None
+    if isinstance(value, Mapping):
+        found = value.get("labels", value.get("label"))
+    elif isinstance(value, tuple | list) and len(value) > 1:
+        found = value[1]
+    if not isinstance(found, Tensor) or found.ndim != 1 or found.dtype not in _WHOLE:
+        return None
+    return found if len(found) == _count(value) else None
+
+
+def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> Any:
+    """Run one forward pass, as the form of the input asks for, and return its output.
 
     `(inputs, labels)` passes the first; a dict passes what `forward` takes, by keyword.
     """
@@ -133,14 +150,12 @@ def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -
 
     value = _mapped(value, moved)
     if call is not None:
-        call(model, value)
-        return
+        return call(model, value)
     if isinstance(value, tuple | list):
         value = value[0]
     if isinstance(value, Mapping):
-        model(**_accepted(model, value))
-    else:
-        model(value)
+        return model(**_accepted(model, value))
+    return model(value)
 
 
 def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:

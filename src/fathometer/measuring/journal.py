@@ -13,6 +13,7 @@ import msgspec
 
 from fathometer.capture import Site
 from fathometer.errors import InputError
+from fathometer.measuring.scores import Scores
 from fathometer.results.files import StoreError, complete_file, remove_leftovers
 from fathometer.results.provenance import Provenance, different_names
 
@@ -38,10 +39,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class FinishedBatch:
-    """The readings at all sites for one batch of samples."""
+    """The readings at all sites for one batch of samples, and what its labels say of the outputs."""
 
     batch: int
     rows: list[Reading]
+    scores: Scores | None = None
 
 
 class JournalError(InputError):

@@ -25,6 +25,7 @@ from fathometer.gauges.registry import Pairs, read_gauges
 from fathometer.measuring.batches import Piece, run
 from fathometer.measuring.journal import FinishedBatch, Journal, Reading
 from fathometer.measuring.options import MeasureOptions
+from fathometer.measuring.scores import Scorer
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
@@ -48,10 +49,11 @@ class Loop:
         options: MeasureOptions,
         device: torch.device,
         journal: Journal | None,
+        scorer: Scorer,
         read: Callable[[Pairs], list[dict[str, float]]] | None = None,
     ) -> None:
         self._network, self._record, self._options = network, record, options
-        self._device, self._journal = device, journal
+        self._device, self._journal, self._scorer = device, journal, scorer
         self._read = read or partial(read_gauges, options.chosen_gauges)
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
@@ -94,7 +96,8 @@ class Loop:
         try:
             is_checked = self._passes == 1 and options.call is None
             with refusing_single_images(self._network, piece.value, on=is_checked):
-                run(self._network, piece.value, self._device, options.call)
+                output = run(self._network, piece.value, self._device, options.call)
+            self._scorer.add(output, piece.value)
         except FathometerError:
             raise
         except Exception as error:
@@ -127,7 +130,7 @@ class Loop:
         if not rows and not self.finished:
             raise _nothing_to_measure(self._record, self._network)
         self._record.clear()
-        self.finished.append(FinishedBatch(number, rows))
+        self.finished.append(FinishedBatch(number, rows, self._scorer.take()))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
 

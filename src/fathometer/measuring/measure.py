@@ -23,6 +23,7 @@ from fathometer.measuring.identity import count_samples, describe_data, describe
 from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.loop import Loop, Progress, evaluating, placed
 from fathometer.measuring.options import MeasureOptions, with_changes
+from fathometer.measuring.scores import Scorer, outcome
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
@@ -121,21 +122,25 @@ def run_measurement(
             )
         )
         cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
-        loop = Loop(network, record, options, where, log, read)
+        scorer = Scorer(model, data)
+        loop = Loop(network, record, options, where, log, scorer, read)
         measured, left_over = loop.run(cut, total, show)
         identity = _with_hashes(identity, *hashing.result())
     for site, shapes in record.unequal.items():
         warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
     if not loop.finished:
         raise _too_few(options, measured + left_over)
-    outcome = {
+    scores = [batch.scores for batch in loop.finished]
+    scored = outcome(scores, measured, scorer.doubt([each for each in scores if each]))
+    known = {
         "samples_measured": measured,
         "samples_left_over": left_over,
         "skipped": len(getattr(data, "skipped", ())),
+        **({"outcome": scored} if scored else {}),
     }
     provenance = replace(
         identity,
-        data={**identity.data, **outcome},
+        data={**identity.data, **known},
         settings={**identity.settings, "batch_size": batch_size},
         versions=versions(),
         device=describe_device(where),

@@ -111,6 +111,17 @@ def default_weights(model: str) -> str | None:
     return entries.DEFAULT.name if entries else None
 
 
+def torchvision_categories(model: str) -> list[str]:
+    """Return the names of the classes of a model's weights; empty for other models.
+
+    Example:
+        >>> torchvision_categories("torchvision:resnet18")[:2]
+        ['tench', 'goldfish']
+    """
+    entries = _weights_of(model)
+    return list(entries.DEFAULT.meta["categories"]) if entries else []
+
+
 def torchvision_facts(model: str, weights: str) -> dict[str, float]:
     """Return `parameters`, `gflops`, `year`, and the `accuracy` (top-1 on ImageNet-1K, %) of these weights.
 

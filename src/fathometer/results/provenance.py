@@ -19,7 +19,7 @@ from fathometer.errors import InputError
 
 _CHUNK = 2**26  # bytes
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
-_OUTCOMES = ("samples_measured", "samples_left_over", "skipped")  # of the data, known afterwards
+_OUTCOMES = ("samples_measured", "samples_left_over", "skipped", "outcome")  # of the data, known afterwards
 
 
 @dataclass(frozen=True)

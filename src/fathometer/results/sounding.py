@@ -56,6 +56,31 @@ class Sounding:
         return [str(column) for column in self.records.columns if column not in KEYS]
 
     @property
+    def accuracy(self) -> float | None:
+        """The share of samples with the right label as the largest output; None if it is not known.
+
+        It is known where the data have labels that number the network's outputs.
+        """
+        return self._outcome("accuracy")
+
+    @property
+    def loss(self) -> float | None:
+        """The mean cross-entropy of outputs and labels, in nats; None if it is not known."""
+        return self._outcome("loss")
+
+    @property
+    def outcome(self) -> str:
+        """Accuracy and loss as text, or why there are none; empty if the data have no labels."""
+        known = self.provenance.data.get("outcome")
+        if isinstance(known, dict) and "no_accuracy" in known:
+            return f"no accuracy: {known['no_accuracy']}"
+        names = {"accuracy": "accuracy", "top5": "top-5", "loss": "loss"}
+        numbers = {text: self._outcome(name) for name, text in names.items()}
+        parts = ", ".join(f"{text} {number:.3f}" for text, number in numbers.items() if number is not None)
+        count = self.provenance.data.get("samples_measured", "?")
+        return parts and f"{parts} on {count} labelled samples"
+
+    @property
     def signature(self) -> pd.Series[float]:
         """The non-linearity signature: the affinity score of every site, as a mean over batches."""
         return self.mean("affinity")
@@ -124,6 +149,11 @@ class Sounding:
                 _write_parquet(self, part)
         return path
 
+    def _outcome(self, name: str) -> float | None:
+        known = self.provenance.data.get("outcome")
+        value = known.get(name) if isinstance(known, dict) else None
+        return float(value) if isinstance(value, int | float) else None
+
     def _by_site(self, gauge: str) -> Any:
         if gauge not in self.gauges:
             raise InputError(not_measured(gauge, self.gauges))
@@ -132,13 +162,15 @@ class Sounding:
     def __repr__(self) -> str:
         model, data = self.provenance.model.get("name", "?"), self.provenance.data.get("name", "?")
         count = self.records["batch"].nunique()
-        parts = {"site": len(self.sites), "batch": count, "gauge": len(self.gauges)}
-        counts = ", ".join(f"{n} {what if n == 1 else _PLURALS[what]}" for what, n in parts.items())
-        head = f"Sounding of {model} on {data}: {counts}"
-        if "affinity" not in self.gauges:
-            return head
-        numbers = self.summary()
-        return f"{head}; affinity {numbers['min']:.3f} … {numbers['median']:.3f} … {numbers['max']:.3f}"
+        sizes = {"site": len(self.sites), "batch": count, "gauge": len(self.gauges)}
+        counts = ", ".join(f"{n} {what if n == 1 else _PLURALS[what]}" for what, n in sizes.items())
+        parts = [f"Sounding of {model} on {data}: {counts}"]
+        if "affinity" in self.gauges:
+            low, middle, high = self.summary()[["min", "median", "max"]]
+            parts.append(f"affinity {low:.3f} … {middle:.3f} … {high:.3f}")
+        if self.accuracy is not None:
+            parts.append(self.outcome)
+        return "; ".join(parts)
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks, with a bar for the first gauge."""

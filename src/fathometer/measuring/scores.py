@@ -1,0 +1,164 @@
+"""Accuracy and loss of a classifier, from the same passes that are measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Subset
+
+from fathometer.measuring.batches import labels_of
+from fathometer.models import LoadedModel
+
+_MAX_FOR_TOP1 = 10  # classes; for more of them, the accuracy of the best five is given, too
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Sums over samples with labels, as a line of the journal keeps them.
+
+    Attributes:
+        outputs: the number of the network's outputs.
+        samples: the number of samples.
+        correct: for how many the largest output is that of the label.
+        top5: for how many the output of the label is among the five largest.
+        invalid: how many labels stand for no output.
+        loss: the sum of the cross-entropies, in nats.
+        largest: the largest label.
+    """
+
+    outputs: int
+    samples: int
+    correct: int
+    top5: int
+    invalid: int
+    loss: float
+    largest: int
+
+
+class Scorer:
+    """Compares the outputs of a network with the labels of the data; it never waits for a GPU in a pass.
+
+    Labels are numbers of outputs. Where the data name their classes, these names are looked up among those
+    of the network's classes; failing that, labels count if there are as many classes as outputs.
+    """
+
+    def __init__(self, model: nn.Module | LoadedModel, data: Any) -> None:
+        self._model, self._classes = model, classes_of(data)
+        self._outputs: int | None = None
+        self._output_of_label: Tensor | None = None  # None: labels are numbers of outputs
+        self._passes: list[Tensor] = []
+        self._reason = ""
+
+    @torch.no_grad()
+    def add(self, output: Any, value: Any) -> None:
+        """Compare the output of a pass over `value`, if it looks like logits and there are labels."""
+        labels, logits = labels_of(value), _logits(output)
+        if labels is None or logits is None or len(logits) != len(labels):
+            return
+        if self._outputs is None:
+            self._outputs = logits.shape[1]
+            self._look_up_classes()
+        if self._reason or logits.shape[1] != self._outputs:
+            return
+        # The watch sees every call of a torch function: these need not pass it.
+        with torch.autocast(logits.device.type, enabled=False), torch._C.DisableTorchFunction():
+            labels = labels.to(logits.device, torch.long, non_blocking=True)
+            if self._output_of_label is not None:
+                labels = _looked_up(labels, self._output_of_label.to(labels.device))
+            self._passes.append(_sums(logits, labels))
+
+    def take(self) -> Scores | None:
+        """Return the sums of the passes since the last call."""
+        passes, self._passes = self._passes, []
+        if not passes or self._outputs is None:
+            return None
+        numbers = torch.stack(passes).cpu().double()
+        *counts, loss, _ = numbers.sum(0).tolist()
+        samples, correct, top5, invalid = map(int, counts)
+        return Scores(self._outputs, samples, correct, top5, invalid, loss, int(numbers[:, -1].max()))
+
+    def doubt(self, scores: Sequence[Scores]) -> str:
+        """Say why labels and outputs cannot be compared, or nothing if they can."""
+        if self._reason or not scores:
+            return self._reason
+        outputs, largest = scores[0].outputs, max(each.largest for each in scores)
+        if any(each.invalid for each in scores):
+            return f"some labels are not among the {outputs} outputs of the network"
+        if self._classes is None and 2 * (largest + 1) < outputs:  # 10 classes, and 512 features or ImageNet
+            return f"the labels end at {largest}, but the network has {outputs} outputs"
+        return ""
+
+    def _look_up_classes(self) -> None:
+        from fathometer.models.class_names import class_names, match_classes
+
+        if self._classes is None:
+            return
+        known = class_names(self._model) if isinstance(self._model, LoadedModel) else []
+        found = match_classes(self._classes, known) if len(known) == self._outputs else None
+        if found is not None:
+            self._output_of_label = torch.tensor(found)
+        elif len(self._classes) != self._outputs:
+            names = ", ".join(self._classes[:3]) + (", …" if len(self._classes) > 3 else "")
+            self._reason = f"the classes of the data ({names}) are not the {self._outputs} of the network"
+
+
+def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:
+    """Return accuracy and loss over all samples; if some have no labels, nothing; if in doubt, the reason."""
+    known = [each for each in scores if each is not None]
+    if doubt:
+        return {"no_accuracy": doubt}
+    if not known or sum(each.samples for each in known) != samples:
+        return {}
+    found = {"accuracy": sum(each.correct for each in known) / samples}
+    if known[0].outputs > _MAX_FOR_TOP1:
+        found["top5"] = sum(each.top5 for each in known) / samples
+    loss = sum(each.loss for each in known) / samples
+    return {**found, "loss": loss} if math.isfinite(loss) else found
+
+
+def classes_of(data: Any) -> tuple[str, ...] | None:
+    """Return the names of the classes that labels number, as our data and torchvision's have them."""
+    while isinstance(data, DataLoader | Subset):
+        data = data.dataset
+    names = getattr(data, "classes", None)
+    if not isinstance(names, tuple | list) or not names:
+        return None
+    return tuple(", ".join(each) if isinstance(each, tuple | list) else str(each) for each in names)
+
+
+def _logits(output: Any) -> Tensor | None:
+    """Return `[n, classes]`: the output, its `logits`, or the first entry of a tuple."""
+    if isinstance(output, Mapping):
+        output = output.get("logits")
+    elif not isinstance(output, Tensor):
+        first = output[0] if isinstance(output, tuple | list) and output else None
+        output = getattr(output, "logits", first)
+    is_matrix = isinstance(output, Tensor) and output.ndim == 2 and output.is_floating_point()
+    return output if is_matrix and output.shape[1] > 1 else None
+
+
+def _looked_up(labels: Tensor, output_of_label: Tensor) -> Tensor:
+    last = len(output_of_label) - 1
+    is_known = (labels >= 0) & (labels <= last)
+    return torch.where(is_known, output_of_label[labels.clamp(0, last)], -1)
+
+
+def _sums(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return samples, correct, top5, invalid, loss and the largest label, on the device of the logits."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    outputs = logits.shape[1]
+    invalid = (labels < 0) | (labels >= outputs)
+    safe = labels.clamp(0, outputs - 1)
+    correct = logits.argmax(1) == safe
+    top5 = (logits.topk(min(5, outputs)).indices == safe[:, None]).any(1)
+    loss = cross_entropy(logits, safe, reduction="sum")
+    count = torch.full_like(loss, len(labels))
+    return torch.stack(
+        [count, *(part.sum().to(loss) for part in (correct, top5, invalid)), loss, labels.max().to(loss)]
+    )
