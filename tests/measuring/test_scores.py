@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, log_loss, top_k_accuracy_score
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from fathometer import Sounding, load, measure
+from fathometer import InputError, Sounding, load, measure
 from fathometer.data import open_data
 from fathometer.models import load_model
 from fathometer.report.page.sounding import sounding_page
@@ -194,3 +194,47 @@ def test_folders_with_other_names_have_no_accuracy(photos: Any) -> None:
     model = dataclasses.replace(load_model("torchvision:squeezenet1_1", "none", seed=0), weights="trained")
     found = measure(model, open_data(photos("cats", "crane"), model.inputs), samples=8, gauges="affinity")
     assert found.outcome.endswith("the classes of the data (cats, crane) are not the 1000 of the network")
+
+
+def test_gauges_get_the_labels_of_the_samples() -> None:
+    x, y = labelled()
+
+    def with_labels(x: Tensor, y: Tensor, *, labels: Tensor) -> dict[str, float]:
+        del y
+        return {"sum": float(labels.sum()), "first": float(x[labels == labels[0]].mean())}
+
+    def plain(x: Tensor, y: Tensor) -> float:
+        return float((x - y).abs().max())
+
+    for size in (None, 7):
+        items = [(x[i : i + 40], y[i : i + 40]) for i in range(0, len(x), 40)]
+        found = measure(Net(), items, samples=100, gauges=[with_labels, plain], batch_size=size)
+        assert found.records["with_labels_sum"].to_list() == [y[:100].sum(), y[100:200].sum()]
+        first = Net().inner(x[:100])[y[:100] == y[0]].mean().item()
+        assert found.records["with_labels_first"][0] == pytest.approx(first, rel=1e-5)
+    for data in (x, [(x, y - 100)], [(x, y.float())]):
+        assert measure(Net(), data, samples=100, gauges=[with_labels, plain]).gauges == ["plain"]
+    with pytest.raises(InputError, match="with_labels: expected data with a label for each sample, got none"):
+        measure(Net(), x, samples=100, gauges=with_labels)
+
+
+class Routed(nn.Module):
+    """Sends each input twice through a second layer: its rows are not those of the inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.first(x))
+        chosen = torch.randint(len(x), (2 * len(x),))
+        return torch.tanh(self.second(x[chosen]))
+
+
+def test_sites_with_other_rows_than_the_inputs_get_no_labels() -> None:
+    def count(x: Tensor, y: Tensor, *, labels: Tensor) -> float:
+        del x, y
+        return float(len(labels))
+
+    found = measure(Routed(), [labelled()], samples=100, gauges=["affinity", count], batch_size=30)
+    assert found.mean("count").isna().to_list() == [False, True]

@@ -50,11 +50,13 @@ class Watch:
         samples: how many inputs the network was given.
         gradients: whether pairs are part of the network's graph.
         unequal: modules that were asked for but whose input and output differ in shape.
+        routed: sites whose rows were not one for each input, such as those of an expert.
     """
 
     def __init__(self, choice: SiteChoice, capacity: int | None, widths: Widths, *, gradients: bool) -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
+        self.routed: set[Site] = set()
         self.gradients = gradients
         self._choice, self._capacity, self._widths = choice, capacity, widths
         self._passes = 0
@@ -131,6 +133,8 @@ class Watch:
         self._passes += 1
         for site in self._staged:
             added = self._buffers[site].commit()
+            if added is None or len(added.x) != samples:
+                self.routed.add(site)
             if self.gradients and added is not None:
                 mode = torch.is_grad_enabled() or added.x.requires_grad or added.y.requires_grad
                 self._modes.setdefault(site, set()).add(mode)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from fathometer.capture import Watch
+from fathometer.capture import Pair, Site, Watch
 from fathometer.errors import (
     FathometerError,
     ForwardError,
@@ -22,7 +21,7 @@ from fathometer.errors import (
     is_out_of_memory,
 )
 from fathometer.gauges.registry import Pairs, read_gauges
-from fathometer.measuring.batches import Piece, run
+from fathometer.measuring.batches import Piece, labels_of, run
 from fathometer.measuring.journal import FinishedBatch, Journal, Reading
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer
@@ -54,7 +53,8 @@ class Loop:
     ) -> None:
         self._network, self._record, self._options = network, record, options
         self._device, self._journal, self._scorer = device, journal, scorer
-        self._read = read or partial(read_gauges, options.chosen_gauges)
+        self._read = read
+        self._labels: list[Tensor | None] = []  # of each pass of the batch that is not full yet
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
             site = row.site  # known from the beginning, so that sites are in the same order as then
@@ -98,6 +98,7 @@ class Loop:
             with refusing_single_images(self._network, piece.value, on=is_checked):
                 output = run(self._network, piece.value, self._device, options.call)
             self._scorer.add(output, piece.value)
+            self._labels.append(labels_of(piece.value))
         except FathometerError:
             raise
         except Exception as error:
@@ -116,7 +117,7 @@ class Loop:
         try:
             # The watch sees every call of a torch function: those of the gauges need not pass it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
-                values = self._read({site.name: pair for site, pair in pairs.items()})
+                values = self._read_values(pairs)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -129,10 +130,38 @@ class Loop:
         ]
         if not rows and not self.finished:
             raise _nothing_to_measure(self._record, self._network)
+        if rows and not any(row.values for row in rows):
+            raise InputError(
+                f"{', '.join(self._options.chosen_gauges)}: expected data with a label for each sample, got "
+                "none; give batches (inputs, labels), or other gauges",
+                parameter="gauges",
+            )
         self._record.clear()
         self.finished.append(FinishedBatch(number, rows, self._scorer.take()))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
+
+    def _read_values(self, pairs: Mapping[Site, Pair]) -> list[dict[str, float]]:
+        """Read the values of all sites; labels belong to those whose samples are the inputs."""
+        labels = self._take_labels()
+        if self._read is not None:
+            return self._read({site.name: pair for site, pair in pairs.items()})
+        routed = self._record.routed if labels is not None else set()
+        found: dict[Site, dict[str, float]] = {}
+        for sites, known in ((pairs.keys() - routed, labels), (pairs.keys() & routed, None)):
+            group = {site: pairs[site] for site in pairs if site in sites}
+            named = {site.name: pair for site, pair in group.items()}
+            found |= zip(group, read_gauges(self._options.chosen_gauges, named, known), strict=True)
+        return [found[site] for site in pairs]
+
+    def _take_labels(self) -> Tensor | None:
+        """Return the labels of the batch, if every sample is an input and has one."""
+        parts, self._labels = self._labels, []
+        known = [part for part in parts if part is not None]
+        if self._options.counts_tokens or not known or len(known) < len(parts):
+            return None
+        labels = torch.cat(known)
+        return labels.to(self._device, torch.long) if int(labels.min()) >= 0 else None
 
 
 def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
