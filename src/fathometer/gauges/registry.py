@@ -6,6 +6,7 @@ import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -47,6 +48,7 @@ _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has 
 _SHARE = (0.0, 1.0)
 _NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)
+_MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done before threads have started
 _MAX_ENTRIES = 2**27  # of the pairs that a GPU reads together: 2 GB in float64, and as much centred
 
 
@@ -196,21 +198,31 @@ def read_one_by_one(
     gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
 ) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a CPU: a thread for each."""
+    read = partial(_read_pair, gauges, labels)
     if len(pairs) < 2:
-        return [_read_pair(gauges, name, pair, labels) for name, pair in pairs.items()]
+        return [read(name, pair, alone=True) for name, pair in pairs.items()]
     with pool_of_single_threads() as pool:  # a pair for each core is faster than all cores for each pair
-        return list(pool.map(lambda name: _read_pair(gauges, name, pairs[name], labels), pairs))
+        return list(pool.map(read, pairs, pairs.values()))
 
 
 def _read_pair(
-    gauges: Mapping[str, Gauge], name: str, pair: tuple[Tensor, Tensor], labels: Tensor | None
+    gauges: Mapping[str, Gauge],
+    labels: Tensor | None,
+    name: str,
+    pair: tuple[Tensor, Tensor],
+    *,
+    alone: bool = False,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     prepared = cache(partial(prepare, *pair, getattr(pair, "resolution", None)))
     with torch.no_grad():  # which threads do not inherit
+        early: dict[str, GaugeValue] = {}
+        if alone and min(pair[0].shape) >= _MIN_SIZE_TO_SPLIT:
+            with suppress(FathometerError):  # it comes again, from its gauge
+                early = _compute_side_by_side(gauges.values(), *pair, prepared)
         for gauge in _readable(gauges, len(pair[0]), labels):
             try:
-                value = _compute(gauge, *pair, prepared, labels)
+                value = early[gauge.name] if gauge.name in early else _compute(gauge, *pair, prepared, labels)
                 numbers = values_of(value).items()
                 found |= {column_name(gauge.name, key): float(number) for key, number in numbers}
             except (InputError, NumericalError) as error:
@@ -224,6 +236,27 @@ def _read_pair(
                     f"{name}: {gauge.name}: expected a number, or a dict of them, got {error!r}"
                 ) from error
     return found
+
+
+def _compute_side_by_side(
+    gauges: Iterable[Gauge], x: Tensor, y: Tensor, prepared: Callable[[], Pair]
+) -> dict[str, GaugeValue]:
+    """Compute what gains little from several threads in a thread each: quantities of x and y, and scores.
+
+    The quantities are kept in the pair. The scores are returned by the names of their gauges.
+    """
+    pair = prepared()
+    _ = pair.x.gram, pair.y.gram  # which all of them read
+    needs = sorted({need for gauge in gauges for need in gauge.needs if need != LABELS})
+    with pool_of_single_threads() as pool:
+        scores = {
+            gauge.name: pool.submit(gauge.read, x, y, prepared, None)
+            for gauge in gauges
+            if gauge.compute_many
+        }
+        for side in ("_x", "_y"):
+            pool.submit(lambda names: [*map(pair.quantity, names)], [n for n in needs if n.endswith(side)])
+        return {name: score.result() for name, score in scores.items()}
 
 
 def _readable(gauges: Mapping[str, Gauge], n: int, labels: Tensor | None) -> list[Gauge]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from fathometer.gauges.spectrum import eigenvalues, smaller_gram
+from fathometer.gauges.spectrum import eigenvalues, gram_of_rows, smaller_gram
 from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
 from fathometer.transport.moments import centre
 
@@ -107,9 +107,10 @@ class Samples:
         """
         rows, norms2 = self.centred, self.norms2
         n, d = rows.shape[-2:]
+        whole = self.gram if n <= d else gram_of_rows(rows) if n * n <= _BLOCK else None
         found = []
         for block in torch.arange(n, device=rows.device).split(max(1, _BLOCK // n)):
-            products = self.gram[:, block] if n <= d else rows[:, block] @ rows.mT
+            products = rows[:, block] @ rows.mT if whole is None else whole[:, block]
             sums = norms2[:, block, None] + norms2[:, None, :]
             squared = torch.sub(sums, products, alpha=2)
             squared = torch.where(squared > _SAME_POINT * sums, squared, 0.0)

@@ -11,12 +11,27 @@ from fathometer.threads import torch_threads
 from fathometer.transport.decompositions import eigh
 
 _MAX_SERIAL_SIZE = 1024  # LAPACK is slower with several threads: at 512, two take three times as long
+_MIN_SIZE_FOR_STRIPS = 512
 _DOUBLINGS = 24
 
 
 def smaller_gram(a: Tensor) -> Tensor:
     """Return AAᵀ or AᵀA, whichever is smaller: they share all eigenvalues but zeros."""
-    return a @ a.mT if a.shape[-2] <= a.shape[-1] else a.mT @ a
+    return gram_of_rows(a if a.shape[-2] <= a.shape[-1] else a.mT)
+
+
+def gram_of_rows(a: Tensor) -> Tensor:
+    """Return AAᵀ; a large one on a CPU in strips up to its diagonal, which takes 5/8 of the time."""
+    size = a.shape[-2]
+    if a.is_cuda or size < _MIN_SIZE_FOR_STRIPS or a.requires_grad:
+        return a @ a.mT
+    found = a.new_empty(*a.shape[:-2], size, size)
+    for start in range(0, size, -(-size // 4)):
+        stop = min(start + -(-size // 4), size)
+        strip = a[..., start:stop, :] @ a[..., :stop, :].mT
+        found[..., start:stop, :stop] = strip
+        found[..., :start, start:stop] = strip[..., :start].mT
+    return found
 
 
 def largest_eigenvalue(gram: Tensor) -> Tensor:
