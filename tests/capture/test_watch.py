@@ -125,7 +125,7 @@ def test_passes_with_and_without_gradients_share_one_memory(layer: nn.Module, sh
 def test_a_users_hook_and_forward_of_a_torch_layer_are_seen() -> None:
     model, x = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 5)), torch.randn(2, 5)
     model[0].register_forward_pre_hook(lambda _, args: (torch.tanh(args[0]),))
-    model[1].forward = torch.relu  # type: ignore[assignment]
+    model[1].forward = torch.relu
     with watch(model) as record:
         model(x)
     assert [site.name for site in record.sites] == ["0/tanh", "1/relu"]

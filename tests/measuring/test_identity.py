@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fathometer.measuring.identity import checksum
+from fathometer.measuring.checksums import checksum, weights_checksum
 
 X = torch.randn(40, 3, 5, generator=torch.Generator().manual_seed(0))
 CHANGED = X.clone()
@@ -27,6 +27,22 @@ def test_the_checksum_does_not_depend_on_the_layout_in_memory(dtype: torch.dtype
     assert checksum([x[:0]]) == checksum([x[:0].clone()])
 
 
+def test_the_checksum_of_weights_depends_on_names_and_every_number() -> None:
+    large = torch.randn(3 * 2**20 + 1, generator=torch.Generator().manual_seed(0))  # more than one block
+    state = {"small": X, "large": large, "half": X.half()[:, :, :3], "more": large.double()}
+    known = weights_checksum(state)
+    assert known == weights_checksum({name: value.clone() for name, value in state.items()})
+    for place in (0, 2**21 - 600, 2**21, len(large) - 1):  # at both ends of a block, too
+        changed = large.clone()
+        changed[place] += 1e-6
+        assert weights_checksum(state | {"large": changed}) != known
+    assert weights_checksum({"other" if name == "small" else name: state[name] for name in state}) != known
+
+
 @pytest.mark.gpu
-def test_the_checksum_is_the_same_on_a_gpu() -> None:
+def test_checksums_are_the_same_on_a_gpu() -> None:
     assert checksum([X.cuda()]) == checksum([X])
+    large = torch.randn(20 * 2**20 + 1)
+    state = {"small": X, "large": large, "half": X.half(), "more": large.double()}
+    moved = {name: value.cuda() for name, value in state.items()}
+    assert weights_checksum(moved) == weights_checksum(state) == weights_checksum(moved | {"half": X.half()})

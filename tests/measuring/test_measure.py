@@ -310,7 +310,7 @@ def test_provenance_records_model_settings_and_versions() -> None:
     again = measure(network(), images(), samples=64, gauges="affinity").provenance
     other = measure(network(1), images(), samples=64, gauges="affinity").provenance
     assert facts.model["name"] == "small"
-    assert facts.model["sha256"] == again.model["sha256"] != other.model["sha256"]
+    assert facts.model["checksum"] == again.model["checksum"] != other.model["checksum"]
     assert facts.model["parameters"] == sum(p.numel() for p in network().parameters())
     assert facts.settings["samples"] == 64
     assert facts.versions["torch"] == version("torch")

@@ -61,7 +61,7 @@ def test_what_is_saved_is_loaded(history: History, tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(one.records, other.records, check_exact=True)
         assert one.sites == other.sites
         assert one.provenance == other.provenance
-    assert len({sounding.provenance.model["sha256"] for sounding in again.soundings}) == 3
+    assert len({sounding.provenance.model["checksum"] for sounding in again.soundings}) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["h.json"]
     bare = History((np.int64(3),), history.soundings[:1])  # type: ignore[arg-type]
     again = load_history(bare.save(tmp_path / "bare.json"))

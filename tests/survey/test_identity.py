@@ -99,9 +99,9 @@ def test_random_weights_do_not_depend_on_numbers_drawn_at_import(module: Path) -
     first = tasks.measure_task(task)
     again = tasks.measure_task(task)
     alone = fathometer.models.load_model("my_code_of_a_test:build", "none", seed=0)
-    assert first.provenance.model["sha256"] == again.provenance.model["sha256"]
+    assert first.provenance.model["checksum"] == again.provenance.model["checksum"]
     sounding = fathometer.measure(alone, torch.rand(16, 3, 8, 8), samples=16)
-    assert sounding.provenance.model["sha256"] == first.provenance.model["sha256"]
+    assert sounding.provenance.model["checksum"] == first.provenance.model["checksum"]
 
 
 def test_renamed_data_are_kept(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def show(
 
     from fathometer.cli.results import default_gauge, read_sounding
     from fathometer.cli.tables import sounding_json, sounding_view
+    from fathometer.results.provenance import weights_identity
 
     sounding = read_sounding(file)
     gauge = gauge or default_gauge([sounding])
@@ -48,7 +49,7 @@ def show(
     inputs, unit = ("texts", " tokens") if pooling == "tokens" else ("samples", "")
     lines = [
         f"{facts.model.get('class', '?')}, {_count(facts.model.get('parameters', 0))} parameters, "
-        f"sha256 {str(facts.model.get('sha256', '?'))[:12]}…",
+        f"checksum {weights_identity(facts.model)[:12] or '?'}…",
         f"{facts.data.get('samples_measured', '?')} {inputs} in batches of "
         f"{settings.get('samples', '?')}{unit}, reduced by {pooling}, seed {settings.get('seed', '?')}",
         f"{facts.device}, {facts.date}, {facts.seconds:.1f} s, "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fathometer.errors import InputError
+from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding, not_measured
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
@@ -259,7 +260,7 @@ def _setting(sounding: Sounding, name: str) -> str:
 
 def _weights(sounding: Sounding) -> str:
     model = sounding.provenance.model
-    parts = str(model.get("weights") or ""), str(model.get("sha256", ""))[:8]
+    parts = str(model.get("weights") or ""), weights_identity(model)[:8]
     return " ".join(filter(None, parts)) or "?"
 
 

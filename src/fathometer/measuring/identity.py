@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampl
 from fathometer.capture import unwrapped
 from fathometer.capture.axes import is_dense, tensors_in
 from fathometer.measuring.batches import as_tensors
+from fathometer.measuring.checksums import checksum, weights_checksum
 from fathometer.models import LoadedModel
 from fathometer.results.provenance import describe_model, frozen_state, tensor_hash, weights_hash
 
@@ -37,7 +38,6 @@ _HASHED = (
 )
 _SET_BY_TORCH = frozenset(vars(nn.Module()))  # attributes of every module: its parts, hooks, training
 _READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-_BLOCK = 2**20  # words in a block of a checksum: 8 MB
 
 _Seen: TypeAlias = dict[int, tuple[str, Any]]
 """By id, a name for each object that is already described, and the object: then its id stays its own."""
@@ -97,9 +97,9 @@ def count_samples(data: Any) -> int | None:
 
 
 def hash_contents(network: nn.Module, data: Any) -> Callable[[], tuple[str, dict[str, Any]]]:
-    """Return a function that computes the hash of the weights as they are now, and those of data in memory.
+    """Return a function that computes checksums of the weights as they are now, and of data in memory.
 
-    It can run in a thread beside the forward passes.
+    It can run in a thread beside the forward passes. Weights on a GPU are read at once: it takes little time.
     """
     state = frozen_state(network)
     inner = data.dataset if isinstance(data, DataLoader) else data
@@ -109,43 +109,16 @@ def hash_contents(network: nn.Module, data: Any) -> Callable[[], tuple[str, dict
         tensors = list(inner.tensors)
     elif isinstance(inner, Tensor | np.ndarray) or type(inner) in (list, tuple):  # others may do more
         tensors = list(tensors_in(as_tensors(inner)))
-    return lambda: (weights_hash(state), _hash_tensors(tensors))
+    if all(tensor.device.type == "cpu" for tensor in tensors_in(state)):
+        return lambda: (weights_checksum(state), _hash_tensors(tensors))
+    weights = weights_checksum(state)
+    return lambda: (weights, _hash_tensors(tensors))
 
 
 def _hash_tensors(tensors: Sequence[Tensor]) -> dict[str, Any]:
     if not tensors or not all(is_dense(tensor) for tensor in tensors):
         return {}
     return {"sha256": checksum(tensors)}
-
-
-def checksum(tensors: Iterable[Tensor]) -> str:
-    """Return a hash of dense tensors that is computed where they are: data on a GPU need not leave it.
-
-    Every block of 64-bit words w gives Σ wᵢ cᵢ mod 2⁶⁴ with fixed coefficients c; the SHA-256 of dtypes,
-    shapes and these sums is returned. It is the same on every device.
-    """
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype} {list(tensor.shape)}\n".encode())
-        content = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-        coefficients = _coefficients(min(_BLOCK, content.numel() // 8 + 1), content.device)
-        sums = []
-        for block in content.split(8 * _BLOCK):
-            if len(block) % 8:
-                block = nn.functional.pad(block, (0, -len(block) % 8))
-            elif block.storage_offset() % 8:
-                block = block.clone()
-            words = block.view(torch.int64)
-            sums.append((words * coefficients[: len(words)]).sum())
-        digest.update(torch.stack(sums).cpu().numpy().tobytes() if sums else b"")
-    return digest.hexdigest()
-
-
-def _coefficients(count: int, device: torch.device) -> Tensor:
-    """Return odd numbers that look random, the same on every device."""
-    numbers = torch.arange(1, count + 1, device=device) * 0x1E3779B97F4A7C15
-    numbers = (numbers ^ (numbers >> 29)) * 0x3F58476D1CE4E5B9
-    return (numbers ^ (numbers >> 32)) | 1
 
 
 def code_hash(target: Callable[..., Any]) -> str:

@@ -170,7 +170,7 @@ def expected_provenance(
 
 
 def _with_hashes(identity: Provenance, weights: str, data: dict[str, Any]) -> Provenance:
-    return replace(identity, model={**identity.model, "sha256": weights}, data={**identity.data, **data})
+    return replace(identity, model={**identity.model, "checksum": weights}, data={**identity.data, **data})
 
 
 def _total(data: Any, options: MeasureOptions) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 
-_CHUNK = 2**26  # bytes
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
 _OUTCOMES = ("samples_measured", "samples_left_over", "skipped", "outcome")  # of the data, known afterwards
 
@@ -27,7 +26,7 @@ class Provenance:
     """Everything needed to repeat a measurement, as plain values.
 
     Attributes:
-        model: name, class, weights, number of parameters, and the SHA-256 of all of them.
+        model: name, class, weights, number of parameters, and a checksum of all of them.
         data: what was measured on: name, number of samples, and the SHA-256 of the contents where known.
         settings: all options.
         versions: of Python and of the packages that took part.
@@ -79,11 +78,11 @@ def weights_hash(state: Mapping[str, Any]) -> str:
     digest = hashlib.sha256()
     parts: list[Tensor] = []
     for name, value in state.items():
-        for tensor in _tensors(value):
+        for tensor in tensors_of(value):
             digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            parts += _dense_parts(tensor)
-    for content in _contents(parts):
-        digest.update(content)
+            parts += dense_parts(tensor)
+    for part in parts:
+        digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -92,16 +91,17 @@ def tensor_hash(tensor: Tensor) -> str:
     return weights_hash({"": tensor})
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_of(value: Any) -> Iterator[Tensor]:
     """Yield a tensor, or those in a tuple, as packed weights of quantised layers have them."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):
         for entry in value:
-            yield from _tensors(entry)
+            yield from tensors_of(entry)
 
 
-def _dense_parts(tensor: Tensor) -> list[Tensor]:
+def dense_parts(tensor: Tensor) -> list[Tensor]:
+    """Return tensors with all numbers of one that may be sparse or quantised; none if it is on `meta`."""
     tensor = tensor.detach()
     if tensor.is_meta:
         return []
@@ -123,39 +123,18 @@ def _dense_parts(tensor: Tensor) -> list[Tensor]:
     return [tensor.resolve_conj().resolve_neg()]
 
 
-def _contents(tensors: Iterable[Tensor]) -> Iterator[memoryview]:
-    """Yield the bytes of all tensors; from a GPU in few large chunks, so that the interpreter stays free."""
-    pending: list[Tensor] = []
-    for tensor in tensors:
-        flat = tensor.contiguous().reshape(-1).view(torch.uint8)
-        if pending and (
-            flat.device != pending[0].device or sum(p.numel() for p in pending) + flat.numel() > _CHUNK
-        ):
-            yield _bytes(pending)
-            pending = []
-        pending.append(flat)
-        if not flat.is_cuda:
-            yield _bytes(pending)
-            pending = []
-    if pending:
-        yield _bytes(pending)
-
-
-def _bytes(parts: Sequence[Tensor]) -> memoryview:
-    if not parts[0].is_cuda:
-        return parts[0].cpu().numpy().data
-    # On a stream of its own, so as not to wait for the network, which may be at work.
-    with torch.cuda.stream(torch.cuda.Stream(parts[0].device)):
-        return torch.cat(list(parts)).cpu().numpy().data
+def weights_identity(model: Mapping[str, Any]) -> str:
+    """Return the checksum of the weights; soundings of version 0.1 have their SHA-256 instead."""
+    return str(model.get("checksum") or model.get("sha256") or "")
 
 
 def frozen_state(model: nn.Module) -> dict[str, Any]:
-    """Return parameters, and copies of the buffers, which a forward pass may change."""
+    """Return parameters, and copies of the buffers on a CPU, which a forward pass may change."""
     buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
     return {
-        name: value.to("cpu", copy=True) if name in buffers and not value.is_meta else value
+        name: value.to("cpu", copy=True) if name in buffers and value.device.type == "cpu" else value
         for name, value in model.state_dict().items()
-        if next(_tensors(value), None) is not None
+        if next(tensors_of(value), None) is not None
     }
 
 

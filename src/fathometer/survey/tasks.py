@@ -156,12 +156,12 @@ class Networks:
     def __init__(self) -> None:
         self._key: object = None
         self._model: LoadedModel | None = None
-        self._sha256: str | None = None
+        self._checksum: str | None = None
 
     def load(self, task: Task) -> LoadedModel:
         """Return the network of a task, with torch's generator as it is after loading."""
         if self._model is None or self._key != task.network:
-            self._model = self._sha256 = None  # two networks may not fit into memory
+            self._model = self._checksum = None  # two networks may not fit into memory
             model = load_model(task.member.model_source, task.member.weights_source, seed=task.seed)
             if task.settings.dtype:
                 model.module.to(getattr(torch, task.settings.dtype))
@@ -172,9 +172,9 @@ class Networks:
 
     def is_unchanged(self, sounding: Sounding) -> bool:
         """Say whether the weights are still those that were loaded; if not, forget the network."""
-        found = str(sounding.provenance.model.get("sha256"))
-        self._sha256 = self._sha256 or found
-        if found != self._sha256:
+        found = str(sounding.provenance.model.get("checksum"))
+        self._checksum = self._checksum or found
+        if found != self._checksum:
             self._model = None
         return self._model is not None
 

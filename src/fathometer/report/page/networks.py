@@ -33,6 +33,7 @@ from fathometer.report.page.items import Item, Page, Paragraph, Section, Table, 
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
 from fathometer.report.page.sounding import PROVENANCE, data_name, provenance_facts, sounding_data
 from fathometer.report.tables import families_of, predictor_table, year_table
+from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding
 
 _GAUGE = "affinity"
@@ -163,7 +164,7 @@ def facts_table(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None
 def _counted(named: Mapping[str, Sounding]) -> str:
     """Say how many networks, and how many soundings if some networks have several."""
     models = [sounding.provenance.model for sounding in named.values()]
-    found = {tuple(str(model.get(key)) for key in ("name", "weights", "sha256")) for model in models}
+    found = {(str(model.get("name")), str(model.get("weights")), weights_identity(model)) for model in models}
     networks = "1 network" if len(found) == 1 else f"{len(found)} networks"
     return networks if len(found) == len(named) else f"{len(named)} soundings of {networks}"
 
