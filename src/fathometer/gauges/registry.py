@@ -34,7 +34,7 @@ from fathometer.gauges.gauge import (
     values_of,
 )
 from fathometer.gauges.linear_fits import cka, r2, r2_heldout
-from fathometer.gauges.samples import Pair, prepare
+from fathometer.gauges.samples import Pair, check_together, prepare
 from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
 
@@ -289,21 +289,21 @@ def read_together(
     alike = indices_of_equal(
         (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, resolutions, strict=True)
     )
-    columns: dict[str, Tensor] = {}
+    found: list[tuple[str, Sequence[int], Tensor]] = []
 
     def put(gauge: Gauge, indices: Sequence[int], value: GaugeValue) -> None:
         for key, entry in values_of(value).items():
-            numbers = torch.as_tensor(entry).reshape(-1)
-            blank = torch.full((len(every),), torch.nan, dtype=torch.float64, device=numbers.device)
-            whole = columns.setdefault(column_name(gauge.name, key), blank)
-            whole[indices] = numbers.double().to(whole.device)
+            found.append((column_name(gauge.name, key), indices, torch.as_tensor(entry).reshape(-1)))
 
     single = [cache(partial(prepare, *pair, known)) for pair, known in zip(every, resolutions, strict=True)]
     for groups in _within_memory(alike, every):
         batches = []
         for indices in groups:
             x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
-            batches.append((indices, x, y, cache(partial(prepare, x, y, resolutions[indices[0]]))))
+            known = resolutions[indices[0]]
+            batches.append((indices, x, y, cache(partial(prepare, x, y, known, finite=False))))
+        if any(gauge.takes_samples for gauge in gauges.values()):
+            check_together([prepared() for *_, prepared in batches])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
                 values = gauge.compute_many([prepared() for *_, prepared in batches])
@@ -318,8 +318,20 @@ def read_together(
                     continue
                 for index in indices:
                     put(gauge, [index], gauge.read(*every[index], single[index], labels))
-    lists = {name: column.tolist() for name, column in columns.items()}
-    return [{name: column[i] for name, column in lists.items()} for i in range(len(pairs))]
+    return _rows(found, len(every))
+
+
+def _rows(found: Sequence[tuple[str, Sequence[int], Tensor]], count: int) -> list[dict[str, float]]:
+    """Return the values of each pair by column; they are copied from the GPU together."""
+    devices = [values.device for *_, values in found]
+    device = next((device for device in devices if device.type != "cpu"), devices[0] if devices else None)
+    numbers = iter(torch.cat([values.double().to(device) for *_, values in found]).tolist() if found else ())
+    columns = dict.fromkeys(column for column, *_ in found)
+    rows: list[dict[str, float]] = [dict.fromkeys(columns, math.nan) for _ in range(count)]
+    for column, indices, _ in found:
+        for index in indices:
+            rows[index][column] = next(numbers)
+    return rows
 
 
 def _within_memory(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from fathometer.gauges.spectrum import eigenvalues, gram_of_rows, smaller_gram
-from fathometer.transport.arrays import Array, as_pair, exceeds_rounding, largest_entry, resolution
+from fathometer.transport.arrays import (
+    Array,
+    as_pair,
+    check_spread,
+    exceeds_rounding,
+    has_squares,
+    resolution,
+)
 from fathometer.transport.moments import centre
 
 _T = TypeVar("_T")
@@ -32,6 +40,7 @@ class Samples:
     def __init__(self, values: Tensor, resolution: float, name: str) -> None:
         self.values, self.resolution, self.name = values, resolution, name
         self.pair: Pair | None = None
+        self.is_checked = False
 
     @property
     def items(self) -> Tensor:
@@ -49,19 +58,21 @@ class Samples:
 
     @property
     def centred(self) -> Tensor:
-        """The samples minus their mean, `[items, n, d]`."""
-        _ = self.largest  # which refuses those whose squares overflow
+        """The samples minus their mean, `[items, n, d]`; those whose squares overflow are refused."""
+        if not self.is_checked:
+            check_spread(self.largest, self.name)
+            self.is_checked = True
         return self._mean_and_rows[1]
 
     @cached_property
     def largest(self) -> Tensor:
         """The largest entry of the centred samples, `[items]`."""
-        return largest_entry(self._mean_and_rows[1], self.name)
+        return torch.linalg.vector_norm(self._mean_and_rows[1].detach(), torch.inf, dim=(-2, -1))
 
     @cached_property
     def varies(self) -> Tensor:
         """Whether any feature of an item varies beyond the rounding of its dtype, `[items]`."""
-        return exceeds_rounding(self.mean, self.centred, self.resolution)
+        return (self.largest > 0) & exceeds_rounding(self.mean, self._mean_and_rows[1], self.resolution)
 
     @cached_property
     def norms2(self) -> Tensor:
@@ -157,11 +168,41 @@ class Pair:
         """The products of the centred features of both sides, XᵀY, `[items, d, d]`."""
         return self.x.centred.mT @ self.y.centred
 
+    @cached_property
+    def changes(self) -> list[tuple[bool, bool]]:
+        """Whether X is not constant, and whether Y varies beyond rounding, of each item."""
+        check_together([self])
+        return self.changes
+
     def quantity(self, name: str) -> Tensor:
         """Return a shared quantity by the name that a gauge asks for, `spectrum_x`."""
         of, _, side = name.rpartition("_")
         samples = self.x if side == "x" else self.y
         return samples.each(getattr(samples, of))
+
+
+def check_together(pairs: Sequence[Pair]) -> None:
+    """Refuse samples that are not finite or whose squares overflow, and find the `changes` of all pairs.
+
+    A GPU is waited for once, however many pairs there are.
+    """
+    sides = [side for pair in pairs for side in (pair.x, pair.y)]
+    flags = [
+        torch.stack(
+            (has_squares(p.x.largest) & has_squares(p.y.largest), p.x.largest > 0, p.y.varies), dim=-1
+        )
+        for p in pairs
+    ]
+    every: list[list[bool]] = torch.cat(flags).tolist()
+    if not all(fine for fine, *_ in every):
+        for side in sides:
+            check_spread(side.largest, side.name)
+    for side in sides:
+        side.is_checked = True
+    rows = iter(every)
+    for pair, flag in zip(pairs, flags, strict=True):
+        pair.is_finite = True  # otherwise the largest would be NaN
+        pair.changes = [(x, y) for _, x, y in islice(rows, len(flag))]
 
 
 def prepare(

@@ -46,7 +46,7 @@ class _Batch(NamedTuple):
     x: Tensor  # [items, n, width], or fewer columns: those that follow are zero
     y: Tensor  # [items, n, width]
     dimension: Tensor  # [items], the number of features that they came with
-    items: Tensor  # [items], which of all items they are
+    items: list[int]  # which of all items they are
     grams: tuple[Tensor | None, Tensor | None] = (None, None)  # XᵀX and YᵀY, where they are known
 
 
@@ -63,9 +63,9 @@ def score_groups(
     numbers, coupling = ScoreParts(blank + 1, blank, blank, blank, blank), ["constant"] * items
     batches = _arrange(_prepare(*piece, covariance) for piece in _pieces(groups))
     for indices, (part, proved) in _results(batches, covariance, ridge):
-        at, pairs = indices.to(device), zip(numbers, part, strict=True)
+        at, pairs = torch.tensor(indices, device=device), zip(numbers, part, strict=True)
         numbers = ScoreParts(*(whole.index_copy(0, at, new.to(device)) for whole, new in pairs))
-        for index, identity in zip(indices.tolist(), proved, strict=True):
+        for index, identity in zip(indices, proved, strict=True):
             coupling[index] = "identity" if identity else "assignment"
     return numbers, coupling
 
@@ -76,19 +76,20 @@ def _prepare(pair: Pair, start: int, covariance: CovarianceKind) -> _Batch:
         check_finite(pair.x.values, "x")
         check_finite(pair.y.values, "y")
     n, d = pair.x.values.shape[-2:]
-    varies = (pair.y.largest > 0) & pair.y.varies
-    if bool(((pair.x.largest == 0) & varies).any()):
+    if (False, True) in pair.changes:
         raise InputError(
             "x is constant but y varies: no function of x gives that; "
             "expected y = f(x), so check that both sides come from the same call"
         )
-    chosen = slice(None) if bool(varies.all()) else varies
+    varying = [index for index, (_, y_varies) in enumerate(pair.changes) if y_varies]
+    chosen = slice(None) if len(varying) == len(pair.changes) else varying
     x, y = pair.x.centred[chosen], pair.y.centred[chosen]
     dimension = torch.full((len(x),), d, device=x.device)
-    items = start + varies.nonzero().flatten()
+    items = [start + index for index in varying]
     if is_wide(x) or (d == 2 * n and not x.is_cuda):  # block form pays for the decomposition on a CPU
         inside = None
-        if covariance == "ledoit-wolf" and not (torch.is_grad_enabled() and y.requires_grad):
+        with_gradients = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
+        if covariance == "ledoit-wolf" and not with_gradients:
             grams = pair.x.gram[chosen], x @ y.mT, pair.y.gram[chosen]
             inside = coordinates_from_gram(*grams)
         x, y = inside or span_coordinates(torch.cat((x, y), dim=-2))
@@ -99,9 +100,9 @@ def _prepare(pair: Pair, start: int, covariance: CovarianceKind) -> _Batch:
 
 def _results(
     batches: Iterable[_Batch], covariance: CovarianceKind, ridge: Ridge
-) -> Iterator[tuple[Tensor, _Result]]:
+) -> Iterator[tuple[list[int], _Result]]:
     """Yield items and result of each batch; on a GPU, some batches begin before the first is finished."""
-    begun: deque[tuple[Tensor, Callable[[], _Result]]] = deque()
+    begun: deque[tuple[list[int], Callable[[], _Result]]] = deque()
     for batch in batches:
         begun.append((batch.items, _begin(batch, covariance, ridge)))
         if len(begun) > (_BATCHES_AHEAD if batch.y.is_cuda else 0):
@@ -163,8 +164,8 @@ def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
         whole = _join(alike[key])
         size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
         for i in range(0, len(whole.items), size):
-            x, y, dimension, items = (part[i : i + size] for part in whole[:4])
-            yield _Batch(x, y, dimension, items)
+            piece = slice(i, i + size)
+            yield _Batch(whole.x[piece], whole.y[piece], whole.dimension[piece], whole.items[piece])
 
 
 def _chunk_size(samples: Tensor, width: int) -> int:
@@ -183,5 +184,5 @@ def _join(parts: Sequence[_Batch]) -> _Batch:
         padded([part.x for part in parts]),
         padded([part.y for part in parts]),
         torch.cat([part.dimension for part in parts]),
-        torch.cat([part.items for part in parts]),
+        [item for part in parts for item in part.items],
     )

@@ -86,13 +86,23 @@ def check_finite(tensor: Tensor, name: str) -> None:
 def largest_entry(rows: Tensor, name: str) -> Tensor:
     """Return the largest entry of the centred rows of each item; refuse it if its square overflows."""
     largest = torch.linalg.vector_norm(rows.detach(), torch.inf, dim=(-2, -1))
-    fine = (largest == 0) | ((largest >= _TINY) & (largest <= 1 / _TINY))  # NaN is not
+    check_spread(largest, name)
+    return largest
+
+
+def check_spread(largest: Tensor, name: str) -> None:
+    """Refuse samples whose largest centred entry is so small or large that its square leaves float64."""
+    fine = has_squares(largest)
     if not bool(fine.all()):
         raise InputError(
             f"{name}: expected a spread between {_TINY:g} and {1 / _TINY:g}, "
             f"got {float(largest[~fine].flatten()[0]):g}; rescale it first"
         )
-    return largest
+
+
+def has_squares(largest: Tensor) -> Tensor:
+    """Tell whether squares of numbers up to `largest`, and products of two squares, are within float64."""
+    return (largest == 0) | ((largest >= _TINY) & (largest <= 1 / _TINY))  # NaN is not
 
 
 def exceeds_rounding(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
