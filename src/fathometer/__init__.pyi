@@ -45,12 +45,14 @@ from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
 from .measuring.measure import measure as measure
 from .measuring.options import MeasureOptions as MeasureOptions
+from .measuring.two_networks import similarity_map as similarity_map
 from .report.page import write_report as write_report
 from .residual import residual_path as residual_path
 from .results.history import History as History
 from .results.loading import load as load
 from .results.loading import load_history as load_history
 from .results.provenance import Provenance as Provenance
+from .results.similarity import SimilarityMap as SimilarityMap
 from .results.sounding import Sounding as Sounding
 from .survey.atlas import atlas as atlas
 from .training import AffinityPenalty as AffinityPenalty

@@ -45,6 +45,7 @@ OTHERS: list[dict[str, Any]] = [
     {"widths": "any"},
     {"leftover": "keep"},
     {"seed": 1},
+    {"map": "cka"},
     {"call": lambda model, item: model(item)},
     {"call": lambda model, item: model(2 * item)},
 ]

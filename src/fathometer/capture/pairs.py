@@ -90,6 +90,14 @@ class Watch:
         return {site: buffer.pair for site, buffer in ordered if len(buffer)}
 
     @property
+    def rows(self) -> dict[Site, int]:
+        """How many samples each site has seen since the last `clear`, also those beyond the capacity.
+
+        Sites that see other rows than the network's samples, as an expert does, have other numbers.
+        """
+        return {site: buffer.rows for site, buffer in self._buffers.items()}
+
+    @property
     def sites_without_graph(self) -> tuple[Site, ...]:
         """With `gradients`, the sites that are kept of a pass under `no_grad`."""
         return tuple(site for site, modes in self._modes.items() if False in modes)
@@ -125,6 +133,7 @@ class Watch:
             self._buffers[site].stage(pair)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
+        self._buffers[site].rows += len(pair.x)
         self._staged.append(site)
 
     def commit(self, samples: int) -> None:
@@ -152,10 +161,12 @@ class _Buffer:
 
     Attributes:
         staged: samples of a pass under way, which count once it has ended.
+        rows: how many samples came, also those without room.
     """
 
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
+        self.rows = 0
         self._parts: list[Pair] = []
         self._filled = 0
         self.staged: Pair | None = None
@@ -185,6 +196,7 @@ class _Buffer:
         self._parts.clear()
         self._filled = 0
         self.staged = None
+        self.rows = 0
 
     def __len__(self) -> int:
         return self._filled

@@ -5,10 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fathometer.cli import options as opt
-from fathometer.cli.outputs import ResultFolder
+from fathometer.cli.measure import LoadingOptions
+from fathometer.cli.outputs import ResultFolder, check_writable, print_result, slug
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 app = opt.new_app(
     "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
     "weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` writes all tables "
-    "(.csv) and pictures (.png) into a folder."
+    "(.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their sites."
 )
 
 
@@ -176,3 +179,68 @@ def trainings(
     shared.results.add("criteria", table)
     shared.results.show(table, "Each gauge over trainings (Table 3)", "relative: std / |mean|")
     shared.results.finish()
+
+
+@app.command("map")
+@opt.with_options(
+    *opt.fields_of(LoadingOptions, without="weights"),
+    *opt.measure_options(
+        *("samples", "batches", "sites", "activations", "reduction", "pool_first", "channel_axis"),
+        *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+    ),
+)
+def similarity(
+    first: Annotated[str, opt.argument("FIRST", "A network, as for `fathometer measure`.")],
+    second: Annotated[str, opt.argument("SECOND", "Another network.")],
+    data: opt.DataOption,
+    weights: Annotated[
+        list[str] | None,
+        opt.option("WHICH", "Weights as for `measure`: once for both networks, or once for each."),
+    ] = None,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
+    **options: Any,
+) -> None:
+    """Compare the sites of two networks: the similarity (CKA) of every site with every site of the other.
+
+    Both run side by side over the same data, each with its own preprocessing. The result is one file
+    (default: FIRST-SECOND-map.json) for `fathometer plot`, `report` and `fathometer.load`. Patterns of
+    `--sites` see names that begin with `first.` and `second.`. For one network: `fathometer measure --map`.
+
+    For example:
+
+    - `fathometer compare map torchvision:resnet18 torchvision:resnet50 --data photos/`
+
+    - `fathometer compare map nets:small nets:large --weights small.pt --weights large.pt --data test.npz`
+    """
+    from fathometer.cli.measure import load_model_and_data
+    from fathometer.cli.tables import TableView
+    from fathometer.measuring.two_networks import similarity_map
+    from fathometer.progress import progress_bar
+
+    given = weights or ["default"]
+    if len(given) > 2:
+        raise InputError(f"expected one or two, got {len(given)}", parameter="weights")
+    chosen = opt.chosen_options(options)
+    out = out or Path(f"{slug(first)}-{slug(second)}-map.json")
+    check_writable(out, force, (".json",))
+    one, other = (
+        load_model_and_data(model, data, chosen.seed, {**options, "weights": which})
+        for model, which in zip((first, second), (given[0], given[-1]), strict=True)
+    )
+    with progress_bar("comparing") as progress:
+        found = similarity_map(
+            one.model,
+            other.model,
+            one.data,
+            chosen,
+            second_data=other.data,
+            batch_size=options["batch_size"],
+            device=one.device,
+            progress=progress,
+        )
+    found.save(out)
+    title = f"The most similar site of {found.names[1]} for each of {found.names[0]}"
+    terminal = print_result(found.nearest, TableView(found.nearest, title), as_json)
+    terminal.say(f"wrote {out}; `fathometer plot` draws it")

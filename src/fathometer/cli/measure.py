@@ -45,6 +45,10 @@ class LoadingOptions:
 def measure(
     model: opt.ModelArgument,
     data: opt.DataOption,
+    with_map: Annotated[
+        bool,
+        opt.flag("--map", "Also compute the similarity (CKA) of every site with every other."),
+    ] = False,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
     resume: opt.ResumeOption = False,
@@ -63,6 +67,8 @@ def measure(
 
     - `fathometer measure torchvision:resnet18 --data photos/`
 
+    - `fathometer measure torchvision:resnet50 --data photos/ --map` (then `fathometer plot … --kind map`)
+
     - `fathometer measure torchvision:vit_b_16 --weights none --data random:512 --samples 128`
 
     - `fathometer measure hf:./my-model --data book.txt --reduction tokens --gauges affinity,r2_heldout`
@@ -72,7 +78,7 @@ def measure(
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.results.files import locked
 
-    chosen = opt.chosen_options(options)
+    chosen = opt.chosen_options({**options, "map": "cka" if with_map else None})
     out = out or Path(f"{slug(model)}-{slug(data)}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:

@@ -52,9 +52,10 @@ def plot(
 
     `--out` is a .pdf, .svg or .png, and repeatable; by default the name of the input and the kind, as .pdf.
 
-    Kinds for one sounding: `signature`, `strip`, `distribution`; for a residual path: `path`. For two:
-    `alignment`, `difference`. For several: `overlay`, `strip`, `distribution`, `years`, `distances`,
-    `predictors`. For the history of a training: `history`.
+    Kinds for one sounding: `signature`, `strip`, `distribution`, `map` (of `measure --map`); for a residual
+    path: `path`. For two: `alignment`, `difference`. For several: `overlay`, `strip`, `distribution`,
+    `years`, `distances`, `predictors`. For the history of a training: `history`. For two networks of
+    `compare map`: `map`.
 
     For a leaky run: `1b` (spectra), `1c` (energies, Hamiltonian), `affinity`, `ranks`, `training`,
     `projection`; for a sweep also `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes of steps).
@@ -64,6 +65,8 @@ def plot(
     - `fathometer plot resnet18-photos.json --columns 1 --out signature.pdf`
 
     - `fathometer plot resnet18-photos.json --strip --distribution -o figure.pdf -o figure.png`
+
+    - `fathometer plot resnet18-photos.json --kind map`
 
     - `fathometer plot resnet18.json vgg16.json --kind alignment`
 
@@ -79,9 +82,10 @@ def plot(
     from fathometer.cli.results import default_gauge, facts_for, read_results
     from fathometer.compare import comparable
     from fathometer.progress import Terminal
-    from fathometer.report import plot_history, require_matplotlib
+    from fathometer.report import plot_history, plot_map, require_matplotlib
     from fathometer.report.figures import kinds
     from fathometer.results.history import History
+    from fathometer.results.similarity import SimilarityMap
 
     require_matplotlib()
     for path in out or ():
@@ -91,6 +95,8 @@ def plot(
     options: dict[str, tuple[str, ...]]  # that a kind uses, by its name
     if isinstance(results, History):
         options, default = {"history": ("gauge",)}, "history"
+    elif isinstance(results, SimilarityMap):
+        options, default = {"map": ()}, "map"
     elif isinstance(results, dict):
         options = {name: each.options for name, each in kinds.KINDS.items()}
         default = kinds.default_kind(results)
@@ -107,6 +113,8 @@ def plot(
         check_writable(out[0], force)
     if isinstance(results, History):
         figure = plot_history(results, gauge or default_gauge(results.soundings), columns=width)
+    elif isinstance(results, SimilarityMap):
+        figure = plot_map(results, columns=width)
     elif isinstance(results, dict):
         gauge = gauge or default_gauge(results.values())
         if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:

@@ -43,6 +43,8 @@ def report(
 
     - the history of a training: the signature as a film
 
+    - a map of two networks (`fathometer compare map`): which sites are similar
+
     For example:
 
     - `fathometer report resnet18-photos.json`
@@ -64,7 +66,7 @@ def report(
     if folder and isinstance(results, dict):
         opt.refuse_unused(context, (*_ALWAYS, "families", "family"), "a report of an atlas")
     elif not isinstance(results, dict) or len(results) == 1:
-        what = "one sounding" if isinstance(results, dict) else "a history or a leaky sweep"
+        what = "one sounding" if isinstance(results, dict) else "a history, a map or a leaky sweep"
         opt.refuse_unused(context, _ALWAYS, f"a report of {what}")
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])

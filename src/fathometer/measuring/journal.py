@@ -39,11 +39,20 @@ class Reading:
 
 @dataclass(frozen=True)
 class FinishedBatch:
-    """The readings at all sites for one batch of samples, and what its labels say of the outputs."""
+    """The readings at all sites for one batch of samples.
+
+    Attributes:
+        batch: its number, from 0.
+        rows: the readings, in order of depth.
+        scores: what its labels say of the outputs.
+        hsic: what the similarity of every two of these sites is computed from, if a map was asked for
+            (`fathometer.measuring.similarity`).
+    """
 
     batch: int
     rows: list[Reading]
     scores: Scores | None = None
+    hsic: bytes = b""
 
 
 class JournalError(InputError):

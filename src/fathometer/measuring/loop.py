@@ -25,6 +25,7 @@ from fathometer.measuring.batches import Piece, labels_of, run
 from fathometer.measuring.journal import FinishedBatch, Journal, Reading
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer
+from fathometer.measuring.similarity import hsic_of_batch
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
@@ -118,6 +119,7 @@ class Loop:
             # The watch sees every call of a torch function: those of the gauges need not pass it.
             with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
                 values = self._read_values(pairs)
+                hsic = hsic_of_batch(pairs, self._record.rows) if self._options.map else b""
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -130,14 +132,14 @@ class Loop:
         ]
         if not rows and not self.finished:
             raise _nothing_to_measure(self._record, self._network)
-        if rows and not any(row.values for row in rows):
+        if rows and self._read is None and not any(row.values for row in rows):
             raise InputError(
                 f"{', '.join(self._options.chosen_gauges)}: expected data with a label for each sample, got "
                 "none; give batches (inputs, labels), or other gauges",
                 parameter="gauges",
             )
         self._record.clear()
-        self.finished.append(FinishedBatch(number, rows, self._scorer.take()))
+        self.finished.append(FinishedBatch(number, rows, self._scorer.take(), hsic))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
 

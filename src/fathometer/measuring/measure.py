@@ -24,6 +24,7 @@ from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.loop import Loop, Progress, evaluating, placed
 from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, outcome
+from fathometer.measuring.similarity import map_of_batches
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
@@ -54,7 +55,7 @@ def measure(
         data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of batches: tensors, `(tensor, label)`
             or dicts.
         options: what decides the values: `samples`, `batches`, `gauges`, `sites`, `activations`, `reduction`,
-            `leftover`, `seed`, `call` and more (`MeasureOptions`). Usually they are given by name.
+            `leftover`, `seed`, `map`, `call` and more (`MeasureOptions`). Usually they are given by name.
         batch_size: the largest number of inputs in a forward pass; as the data come if left out.
         device: where to run; where the network is if left out.
         name: name of the network in the result.
@@ -147,7 +148,9 @@ def run_measurement(
         date=now(),
         seconds=round(time.perf_counter() - started, 3),
     )
-    return Sounding(*_sites_and_records(loop.finished), provenance)
+    sites, records = _sites_and_records(loop.finished)
+    similarity = map_of_batches(sites, loop.finished) if options.map else None
+    return Sounding(sites, records, provenance, similarity)
 
 
 def expected_provenance(

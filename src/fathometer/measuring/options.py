@@ -145,12 +145,16 @@ class MeasureOptions:
         choices=("drop", "keep"),
     )
     seed: int = option(0, "Seed for the order of the data and for random positions.", int, minimum=0)
+    map: Literal["cka"] | None = option(
+        None, "Also compute the similarity of every site with every other (cka).", str, choices=("cka",)
+    )
     call: Call | None = option(
         None, "How to run the network on an item of the data, call(model, item), where the usual ways fail."
     )
 
     def __post_init__(self) -> None:
         from fathometer.capture import Reduction
+        from fathometer.gauges.similarity import MIN_SAMPLES
 
         changed: dict[str, Any] = {
             "gauges": tuple(_split_names(self.gauges)),
@@ -158,7 +162,7 @@ class MeasureOptions:
             "activations": tuple(_listed(self.activations)),
         }
         for each in fields(self):
-            if each.name in ("samples", "batches", "seed", "leftover", "widths"):
+            if each.name in ("samples", "batches", "seed", "leftover", "widths", "map"):
                 changed[each.name] = _option(each).check(getattr(self, each.name))
         given: Any = self.reduction
         if not isinstance(given, Reduction):
@@ -173,6 +177,10 @@ class MeasureOptions:
             raise InputError(
                 "data are cut along the first axis; give `call` to turn them for the network",
                 parameter="sample_axis",
+            )
+        if self.map and self.samples < MIN_SAMPLES:
+            raise InputError(
+                f"expected at least {MIN_SAMPLES} for a map, got {self.samples}", parameter="samples"
             )
         _ = self.chosen_gauges  # refuses unknown names before a network runs
 
@@ -232,6 +240,8 @@ class MeasureOptions:
             "seed": self.seed,
             "batches": self.batches,
         }
+        if self.map is not None:
+            found["map"] = self.map
         if self.call is not None:
             found["call"] = _readable_name(self.call)
         if code := self._code():

@@ -22,6 +22,7 @@ from .figures.pairs import plot_alignment as plot_alignment
 from .figures.pairs import plot_difference as plot_difference
 from .figures.pairs import plot_history as plot_history
 from .figures.pairs import plot_path as plot_path
+from .figures.similarity import plot_map as plot_map
 from .figures.soundings import extend_to_one as extend_to_one
 from .figures.soundings import plot_overlay as plot_overlay
 from .figures.soundings import plot_signature as plot_signature
@@ -59,6 +60,7 @@ from .leaky_tables import network_row as network_row
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table
 from .tables import branch_table as branch_table
+from .tables import map_table as map_table
 from .tables import matrix_table as matrix_table
 from .tables import predictor_table as predictor_table
 from .tables import relative_depth as relative_depth

@@ -70,6 +70,25 @@ def blocks_of(sites: Sequence[Site]) -> tuple[Block, ...]:
     return tuple(found)
 
 
+def spaced_blocks(blocks: Sequence[Block], distance: float) -> list[Block]:
+    """Return blocks whose middles are so many sites apart; where two are closer, the larger one is kept."""
+    shown: list[Block] = []
+    for block in sorted(blocks, key=len, reverse=True):
+        if all(abs(block.middle - other.middle) >= distance for other in shown):
+            shown.append(block)
+    return sorted(shown, key=lambda block: block.start)
+
+
+def site_labels(sites: Sequence[Site], distance: float) -> dict[float, str]:
+    """Return what to write along an axis with site i at i, where labels must be so many sites apart.
+
+    These are the names of all sites if they fit, and otherwise those of blocks.
+    """
+    if distance <= 1:
+        return {float(place): site.name for place, site in enumerate(sites)}
+    return {block.middle: block.label for block in spaced_blocks(blocks_of(sites), distance)}
+
+
 @dataclass(frozen=True)
 class _Span:
     home: tuple[str, ...]

@@ -8,12 +8,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fathometer.capture import Site
 from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
 from fathometer.compare.soundings import Array, Soundings, join_names
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
+from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding
 
 Along: TypeAlias = Literal["depth", "dtw"]
@@ -146,6 +148,28 @@ def matrix_table(clustering: Clustering) -> pd.DataFrame:
     row, column = (part.ravel() for part in np.indices(matrix.shape))
     cells = {"network": names[row], "other": names[column], "row": row, "column": column}
     return pd.DataFrame({**cells, "distance": matrix.ravel()})
+
+
+def map_table(result: Sounding | SimilarityMap) -> pd.DataFrame:
+    """Return a row for each cell of a similarity map: `row` and `column` from 0, and `cka`."""
+    if isinstance(result, SimilarityMap):
+        values = result.values
+    elif result.map is not None:
+        values = result.map
+    else:
+        raise InputError(
+            'expected a sounding with a map, got one without; measure(..., map="cka") computes it, on the '
+            "command line --map"
+        )
+    row, column = (part.ravel() for part in np.indices(values.shape))
+    return pd.DataFrame({"row": row, "column": column, "cka": values.to_numpy(float).ravel()})
+
+
+def map_sites(result: Sounding | SimilarityMap) -> tuple[Sequence[Site], Sequence[Site]]:
+    """Return the sites of the rows of a similarity map, and those of its columns."""
+    if isinstance(result, SimilarityMap):
+        return result.first, result.second
+    return result.sites, result.sites
 
 
 def branch_table(clustering: Clustering) -> pd.DataFrame:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fathometer.errors import InputError
-from fathometer.results import history, sounding
+from fathometer.results import history, similarity, sounding
 from fathometer.results.files import parse_json
 from fathometer.results.history import History
+from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import SUFFIXES, Sounding, load_parquet
 from fathometer.results.store import Place, Store, local_copy
 
@@ -21,7 +22,9 @@ _MAX_NAMED = 5  # skipped files that a warning names
 
 
 def load(path: Place) -> Any:
-    """Read a result that fathometer wrote: a `Sounding`, a `History`, or a folder of Leaky ResNets.
+    """Read a result that fathometer wrote.
+
+    That is a `Sounding`, a `History`, a `SimilarityMap`, or a folder of Leaky ResNets.
 
     Args:
         path: a `.json` or `.parquet` file, the folder of a leaky run, or a URL of one of these that fsspec
@@ -89,8 +92,10 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
             seen.add(real)
             try:
                 sounding = _read(store, name)
-                if isinstance(sounding, History):
-                    raise InputError(f"{path}: is the history of a training; report or plot it alone")
+                if not isinstance(sounding, Sounding):
+                    is_history = isinstance(sounding, History)
+                    kind = "the history of a training" if is_history else "a similarity map"
+                    raise InputError(f"{path}: is {kind}; report or plot it alone")
                 found.soundings[path] = sounding
                 used += 1
             except InputError as error:
@@ -122,7 +127,7 @@ def is_sweep(folder: Store) -> bool:
     return folder.exists(SWEEP)
 
 
-def _read(store: Store, name: str = "") -> Sounding | History:
+def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap:
     """Read a file; its schema says what it is."""
     path = store.path(name)
     if path.lower().endswith(".parquet"):
@@ -135,6 +140,8 @@ def _read(store: Store, name: str = "") -> Sounding | History:
     plain = parse_json(_content(store, name), path, "a result of fathometer")
     if isinstance(plain, dict) and plain.get("schema") == history.SCHEMA:
         return history.from_plain(plain, path)
+    if isinstance(plain, dict) and plain.get("schema") == similarity.SCHEMA:
+        return similarity.from_plain(plain, path)
     return sounding.from_plain(plain, path)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from fathometer.capture.sites import Site
@@ -44,11 +45,14 @@ class Sounding:
         records: a row for each site and batch: `site` (its name), `batch`, `n` samples, `d` features, and a
             column for each value of each gauge.
         provenance: model, data, settings, versions, device, date.
+        map: the similarity (CKA) of the outputs of every site with those of every other, site × site, if it
+            was asked for. NaN where a site does not vary, or saw other samples than most.
     """
 
     sites: tuple[Site, ...]
     records: pd.DataFrame
     provenance: Provenance = field(default_factory=Provenance)
+    map: pd.DataFrame | None = None
 
     @property
     def gauges(self) -> list[str]:
@@ -137,6 +141,12 @@ class Sounding:
 
         return plot_signature(self, gauge, columns=columns, strip=strip, distribution=distribution)
 
+    def plot_map(self, *, columns: Literal[1, 2] = 2) -> Figure:
+        """Plot the similarity of every site with every other, which `measure(..., map="cka")` computes."""
+        from fathometer.report import plot_map
+
+        return plot_map(self, columns=columns)
+
     def save(self, path: str | Path) -> Path:
         """Save one file, `.json` or `.parquet`; it appears once it is complete."""
         path = Path(path)
@@ -215,6 +225,7 @@ class _File(msgspec.Struct):
     gauges: Annotated[list[str], msgspec.Meta(min_length=1)]
     provenance: Provenance
     records: dict[str, list[Number]]
+    map: list[list[Number]] | None = None
 
 
 def to_json(sounding: Sounding) -> str:
@@ -259,7 +270,24 @@ def _assembled(file: _File) -> Sounding:
     records = pd.DataFrame(data)
     if fault := _find_impossible(records):
         raise ValueError(fault)
-    return Sounding(file.sites, records, file.provenance)
+    similarity = None if file.map is None else similarity_frame(file.map, names, names)
+    return Sounding(file.sites, records, file.provenance, similarity)
+
+
+def similarity_frame(
+    values: Sequence[Sequence[Number]], rows: Sequence[str], columns: Sequence[str]
+) -> pd.DataFrame:
+    """Return a similarity map from the numbers of a file."""
+    numbers = [[math.nan if value is None else float(value) for value in row] for row in values]
+    found = pd.DataFrame(np.array(numbers, float), index=list(rows), columns=list(columns))
+    if not (found.isna() | (found.abs() <= 1 + 1e-6)).all(axis=None):
+        raise ValueError("map: expected values from -1 to 1")
+    return found
+
+
+def similarity_plain(frame: pd.DataFrame) -> list[list[Any]]:
+    """Return a similarity map as plain values, ready for JSON."""
+    return [[as_json_number(value) for value in row] for row in frame.to_numpy(float).tolist()]
 
 
 def _whole(value: Number, minimum: int, maximum: int = 2**63 - 1) -> int:
@@ -280,12 +308,14 @@ def _find_impossible(records: pd.DataFrame) -> str | None:
 
 
 def _head(sounding: Sounding) -> dict[str, Any]:
+    similarity = {} if sounding.map is None else {"map": similarity_plain(sounding.map)}
     return {
         "schema": SCHEMA,
         "version": VERSION,
         "sites": msgspec.to_builtins(sounding.sites),
         "gauges": sounding.gauges,
         "provenance": sounding.provenance.as_dict(),
+        **similarity,
     }
 
 

@@ -52,8 +52,12 @@ class Settings:
         return Settings(**{**self.as_dict(), **values})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, which are part of a sounding's address."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.entries}
+        """Return plain values for JSON, which are part of a sounding's address.
+
+        Without a map, they are those of versions that had none, so that their soundings are found again.
+        """
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.entries}
+        return {name: value for name, value in plain.items() if (name, value) != ("map", None)}
 
     def options(self, seed: int) -> MeasureOptions:
         """Return the options of `measure`; the user's functions are imported."""

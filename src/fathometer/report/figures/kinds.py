@@ -15,6 +15,7 @@ from fathometer.errors import FathometerError, InputError
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.report.figures import leaky, leaky_schemes, networks
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
+from fathometer.report.figures.similarity import plot_map
 from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import Columns, require_matplotlib
 from fathometer.report.tables import Along, families_of
@@ -91,10 +92,12 @@ def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
         raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     count = len(soundings)
     if not _fits(KINDS[kind], count):
-        fitting = ", ".join(name for name, each in KINDS.items() if _fits(each, count) and name != "path")
+        usual = [name for name, each in KINDS.items() if _fits(each, count) and name not in ("path", "map")]
         low, high = KINDS[kind].min_count, KINDS[kind].max_count
         expected = f"at least {low}" if high != low else "one sounding" if low == 1 else "two"
-        raise InputError(f"{kind}: expected {expected}, got {count}, which can be shown as {fitting}")
+        raise InputError(
+            f"{kind}: expected {expected}, got {count}, which can be shown as {', '.join(usual)}"
+        )
     return KINDS[kind].draw(soundings, options)
 
 
@@ -142,6 +145,7 @@ KINDS = {
     ),
     "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), 2, 2),
     "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), 2, 2),
+    "map": Kind(lambda named, o: plot_map(*named.values(), columns=o.columns), max_count=1, options=()),
     "years": Kind(
         lambda named, o: networks.plot_years(named, o.facts, o.gauge, columns=o.columns),
         needs_comparable=True,

@@ -12,7 +12,7 @@ from fathometer.capture.sites import Site
 from fathometer.compare import by_name
 from fathometer.compare.soundings import Array, Soundings, short_name
 from fathometer.errors import InputError
-from fathometer.report.blocks import Block, blocks_of
+from fathometer.report.blocks import Block, blocks_of, spaced_blocks
 from fathometer.report.figures.style import (
     BLUE,
     COLOUR_MAP,
@@ -235,11 +235,7 @@ def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
     """
     labels = {block: plain_text(block.label, _LONGEST) for block in blocks}
     flat = all(width_of(labels[block], SMALL_SIZE) + 0.05 <= room * len(block) for block in blocks)
-    shown: list[Block] = []
-    for block in sorted(blocks, key=len, reverse=True):
-        if flat or all(room * abs(block.middle - other.middle) >= VERTICAL_NAME_WIDTH for other in shown):
-            shown.append(block)
-    shown.sort(key=lambda block: block.start)
+    shown = blocks if flat else spaced_blocks(blocks, VERTICAL_NAME_WIDTH / room)
     places, texts = [block.middle for block in shown], [labels[block] for block in shown]
     axes.set_xticks(places, texts, rotation=0 if flat else 90, fontsize=SMALL_SIZE)
     axes.tick_params("x", length=0)

@@ -14,6 +14,7 @@ from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, View
+from fathometer.report.page.similarity import map_chart
 from fathometer.report.tables import clear_modes, site_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
@@ -47,7 +48,9 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
         "batches": {gauge: _by_batch(sounding, gauge) for gauge in sounding.gauges},
     }
     view = View("sounding", data, sounding_charts())
-    return Page(name, lead, (Section("", (view,)), Section(PROVENANCE, (provenance_facts(facts),))))
+    similarity = () if sounding.map is None else (Section("Similarity of sites", (map_chart(sounding),)),)
+    origin = Section(PROVENANCE, (provenance_facts(facts),))
+    return Page(name, lead, (Section("", (view,)), *similarity, origin))
 
 
 def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:

@@ -168,7 +168,7 @@ async function draw(element, spec, datasets, onclick = null) {
   const kept = { spec, datasets, onclick, signals: {} };
   drawn.set(element, kept);
   const options = {
-    renderer: "svg",
+    renderer: spec.usermeta?.renderer ?? "svg",
     config: chartConfig(),
     actions: { export: true, source: false, compiled: false, editor: false },
     tooltip: showTip,

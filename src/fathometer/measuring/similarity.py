@@ -1,0 +1,63 @@
+"""The similarity of every site with every other, of one network or of two, in the pass that measures them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fathometer.capture import Pair, Site
+from fathometer.errors import TooFewSamplesError
+from fathometer.gauges.similarity import MIN_SAMPLES, cka_from_sums, hsic_sums
+from fathometer.measuring.journal import FinishedBatch
+
+
+def hsic_of_batch(pairs: Mapping[Site, Pair], rows: Mapping[Site, int]) -> bytes:
+    """Return Σ n HSIC₁ of the outputs of every two sites, as the bytes of a matrix; none of < 4 samples.
+
+    `rows` says how many samples each site has seen. Sites that saw another number than most, as experts that
+    get some of the tokens, cannot be compared row by row with the others: they are NaN.
+    """
+    counts = Counter((rows[site], len(pair.y)) for site, pair in pairs.items())
+    if not counts:
+        return b""
+    usual = max(counts, key=lambda count: (counts[count], count))
+    if usual[1] < MIN_SAMPLES:
+        return b""
+    places = [i for i, (site, pair) in enumerate(pairs.items()) if (rows[site], len(pair.y)) == usual]
+    every = list(pairs.items())
+    chosen = {every[i][0].name: every[i][1] for i in places}
+    sums = hsic_sums(
+        {name: pair.y for name, pair in chosen.items()},
+        {name: pair.resolution[1] for name, pair in chosen.items()},
+    )
+    found = np.full((len(pairs), len(pairs)), np.nan)
+    found[np.ix_(places, places)] = sums
+    return found.tobytes()
+
+
+def map_of_batches(sites: Sequence[Site], finished: Sequence[FinishedBatch]) -> pd.DataFrame:
+    """Return the similarity of every two sites, from the sums of all batches."""
+    names = [site.name for site in sites]
+    index = {name: place for place, name in enumerate(names)}
+    batches = [batch for batch in finished if batch.hsic]
+    if not batches:
+        raise TooFewSamplesError(
+            f"expected at least {MIN_SAMPLES} samples in a batch for a map, got fewer", parameter="data"
+        )
+    total = np.zeros((len(names), len(names)))
+    for batch in batches:
+        places = [index[row.site.name] for row in batch.rows]
+        found = np.full_like(total, np.nan)  # also for a site that this batch does not reach
+        found[np.ix_(places, places)] = np.frombuffer(batch.hsic).reshape(len(places), -1)
+        total += found
+    if missing := [name for name, own in zip(names, np.diagonal(total), strict=True) if np.isnan(own)]:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        warnings.warn(
+            f"not in the map, since they see other samples than most sites: {', '.join(missing[:3])}{more}",
+            stacklevel=4,
+        )
+    return pd.DataFrame(cka_from_sums(total), index=names, columns=names)

@@ -1,0 +1,108 @@
+"""The similarity of the sites of one network with those of another, in a file of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import pandas as pd
+
+from fathometer.capture.sites import Site
+from fathometer.errors import InputError
+from fathometer.results.files import check_format, complete_file
+from fathometer.results.provenance import Provenance
+from fathometer.results.sounding import Number, similarity_frame, similarity_plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMA = "fathometer.similarity_map"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityMap:
+    """How similar the outputs of every site of one network are to those of every site of another.
+
+    Attributes:
+        first: the sites of the first network, in order of depth.
+        second: the sites of the second network.
+        values: CKA, a row for each site of the first network, a column for each site of the second. NaN where
+            a site does not vary, or saw other samples than most.
+        provenance: both networks (`model["first"]`, `model["second"]`), data, settings, versions, date.
+    """
+
+    first: tuple[Site, ...]
+    second: tuple[Site, ...]
+    values: pd.DataFrame
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both networks."""
+        first, second = (self.provenance.model.get(side) for side in ("first", "second"))
+        return _name(first), _name(second)
+
+    @property
+    def nearest(self) -> pd.DataFrame:
+        """For each site of the first network, the most similar site of the second and its CKA."""
+        known = self.values.dropna(axis=0, how="all")
+        found = pd.DataFrame({"nearest": known.idxmax(axis=1), "cka": known.max(axis=1)})
+        return found.reindex(self.values.index).rename_axis("site")
+
+    def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
+        """Plot the map, with a row for each site of the first network."""
+        from fathometer.report import plot_map
+
+        return plot_map(self, columns=columns)
+
+    def save(self, path: str | Path) -> Path:
+        """Save one `.json` file; it appears once it is complete. `fathometer.load` reads it."""
+        path = Path(path)
+        if path.suffix.lower() != ".json":
+            raise InputError(f"{path.name}: expected a name that ends in .json")
+        plain = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "first": msgspec.to_builtins(self.first),
+            "second": msgspec.to_builtins(self.second),
+            "values": similarity_plain(self.values),
+            "provenance": self.provenance.as_dict(),
+        }
+        with complete_file(path) as part:
+            part.write_text(json.dumps(plain, allow_nan=False) + "\n", "utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        one, other = self.names
+        return f"SimilarityMap of {one} ({len(self.first)} sites) and {other} ({len(self.second)} sites)"
+
+
+class _File(msgspec.Struct):
+    """What a file holds beside its schema and version."""
+
+    first: tuple[Site, ...]
+    second: tuple[Site, ...]
+    values: list[list[Number]]
+    provenance: Provenance
+
+
+def from_plain(content: Any, name: str = "similarity map") -> SimilarityMap:
+    """Make a similarity map from plain values; errors call it `name`."""
+    check_format(content, SCHEMA, VERSION, name, "a similarity map; `fathometer compare map` writes them")
+    try:
+        file = msgspec.convert(content, _File)
+        sides = [[site.name for site in sites] for sites in (file.first, file.second)]
+        if not all(sides) or any(len(set(side)) != len(side) for side in sides):
+            raise ValueError("no sites, or names that are not unique")
+        values = similarity_frame(file.values, *sides)
+    except (TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
+        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+    return SimilarityMap(file.first, file.second, values, file.provenance)
+
+
+def _name(model: Any) -> str:
+    return str(model.get("name", "?")) if isinstance(model, dict) else "?"
