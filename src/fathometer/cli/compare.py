@@ -243,4 +243,6 @@ def similarity(
     found.save(out)
     title = f"The most similar site of {found.names[1]} for each of {found.names[0]}"
     terminal = print_result(found.nearest, TableView(found.nearest, title), as_json)
+    if found.outcome:
+        terminal.say(found.outcome)
     terminal.say(f"wrote {out}; `fathometer plot` draws it")

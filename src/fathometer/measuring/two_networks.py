@@ -20,6 +20,7 @@ from fathometer.measuring.identity import describe_data, describe_network, hash_
 from fathometer.measuring.loop import Progress
 from fathometer.measuring.measure import run_measurement
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
+from fathometer.measuring.scores import Scorer, outcome
 from fathometer.models import LoadedModel
 from fathometer.results.similarity import SimilarityMap
 
@@ -67,7 +68,8 @@ def similarity_map(
             raise InputError("has no effect here; use measure", parameter=option)
     options = with_changes(options, changes, caller="similarity_map")
     (one, facts_one), (other, facts_other) = (describe_network(model, None) for model in (first, second))
-    both = _Both(one, other, options.call)
+    scorers = Scorer(first, data), Scorer(second, data if second_data is None else second_data)
+    both = _Both(one, other, options.call, scorers)
     (sha_one, contents), (sha_other, _) = hash_contents(one, data)(), hash_contents(other, ())()
     sounding = run_measurement(
         both,
@@ -84,8 +86,8 @@ def similarity_map(
         sounding.provenance,
         model={
             "name": f"{facts_one['name']} and {facts_other['name']}",
-            "first": {**facts_one, "sha256": sha_one},
-            "second": {**facts_other, "sha256": sha_other},
+            "first": {**facts_one, "sha256": sha_one, **_outcome(scorers[0])},
+            "second": {**facts_other, "sha256": sha_other, **_outcome(scorers[1])},
         },
         data={**sounding.provenance.data, **contents},
         settings=settings,
@@ -96,6 +98,12 @@ def similarity_map(
     names = [[site.name for site in side.values()] for side in (rows, columns)]
     frame = pd.DataFrame(values, index=names[0], columns=names[1])
     return SimilarityMap(tuple(rows.values()), tuple(columns.values()), frame, provenance)
+
+
+def _outcome(scorer: Scorer) -> dict[str, Any]:
+    """Return accuracy and loss of a network over all passes, where the data have labels."""
+    scores = scorer.take()
+    return {} if scores is None else outcome([scores], scores.samples, scorer.doubt([scores]))
 
 
 def _sites_of(side: str, sites: Sequence[Site]) -> dict[str, Site]:
@@ -112,7 +120,9 @@ def _sites_of(side: str, sites: Sequence[Site]) -> dict[str, Site]:
 class _Both(nn.Module):
     """Two networks as one, each with its own input."""
 
-    def __init__(self, first: nn.Module, second: nn.Module, call: Call | None) -> None:
+    def __init__(
+        self, first: nn.Module, second: nn.Module, call: Call | None, scorers: tuple[Scorer, Scorer]
+    ) -> None:
         super().__init__()
         if set(first.modules()) & set(second.modules()):
             raise InputError("the networks share modules; give copies of them (copy.deepcopy)")
@@ -124,14 +134,15 @@ class _Both(nn.Module):
         if kinds:  # the input is converted to the dtype of the first parameter, and then for each network
             widest = max(kinds, key=lambda kind: torch.finfo(kind).bits)
             self.widest = nn.Parameter(torch.empty(0, dtype=widest, device=places[0] or places[1]), False)
-        self.first, self.second, self._call = first, second, call
+        self.first, self.second, self._call, self._scorers = first, second, call, scorers
 
     def forward(self, first: Any, second: Any, attention_mask: Tensor | None = None) -> None:
         """Run each network; the mask is that of both, seen here by the watch."""
         del attention_mask
-        for network, value in ((self.first, first), (self.second, second)):
+        sides = (self.first, first, self._scorers[0]), (self.second, second, self._scorers[1])
+        for network, value, scorer in sides:
             place = next((p.device for p in network.parameters()), torch.device("cpu"))
-            run(network, value, place, self._call)
+            scorer.add(run(network, value, place, self._call), value)
 
 
 class _SameSamples:

@@ -32,7 +32,8 @@ class SimilarityMap:
         second: the sites of the second network.
         values: CKA, a row for each site of the first network, a column for each site of the second. NaN where
             a site does not vary, or saw other samples than most.
-        provenance: both networks (`model["first"]`, `model["second"]`), data, settings, versions, date.
+        provenance: both networks (`model["first"]`, `model["second"]`, with their accuracy where the data
+            have labels), data, settings, versions, date.
     """
 
     first: tuple[Site, ...]
@@ -45,6 +46,13 @@ class SimilarityMap:
         """The names of both networks."""
         first, second = (self.provenance.model.get(side) for side in ("first", "second"))
         return _name(first), _name(second)
+
+    @property
+    def outcome(self) -> str:
+        """The accuracy of both networks as text, where the data have labels; otherwise empty."""
+        known = [self.provenance.model.get(side, {}).get("accuracy") for side in ("first", "second")]
+        parts = [f"{name} {a:.3f}" for name, a in zip(self.names, known, strict=True) if isinstance(a, float)]
+        return f"accuracy: {', '.join(parts)}" if parts else ""
 
     @property
     def nearest(self) -> pd.DataFrame:

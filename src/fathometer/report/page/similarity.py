@@ -89,7 +89,7 @@ def map_page(result: SimilarityMap, title: str | None = None) -> Page:
     facts = result.provenance
     lead = (
         f"{len(result.first)} × {len(result.second)} sites on {facts.data.get('name', 'data')}, "
-        f"{facts.data.get('samples_measured', '?')} samples"
+        f"{facts.data.get('samples_measured', '?')} samples{result.outcome and f'; {result.outcome}'}"
     )
     nearest = Table(result.nearest.reset_index(), f"The most similar site of {result.names[1]}")
     sections = (
