@@ -43,7 +43,9 @@ def network(
         }
     )
     facts = Provenance(model={"name": name}, data={"name": "photos"})
-    return Sounding(tuple(sites), records, facts)
+    names = [site.name for site in sites]
+    similarity = pd.DataFrame(np.corrcoef(rng.random((count, 9)) + level[:, None]), names, names)
+    return Sounding(tuple(sites), records, facts, similarity)
 
 
 def texts(figure: Figure) -> list[Text]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fathometer import InputError
+from fathometer import InputError, Provenance, SimilarityMap
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
 from fathometer.report.figures.kinds import KINDS, PlotOptions, default_kind, draw_soundings
-from tests.report.figures.drawn import fits, network, texts
+from tests.report.figures.drawn import fits, network, texts, touching
 
 EVIL = "_a$x_1$ <script>alert(1)</script>\x07 and a name that does not come to an end at all, not yet"
 FEW = {EVIL: network(EVIL, 30), "b": network("b", 25, seed=1)}
@@ -52,17 +53,17 @@ def test_every_kind_fits_its_columns(kind: str, columns: Any) -> None:
         fits(draw_soundings(given, kind, options), columns)
 
 
-@pytest.mark.parametrize("kind", ["signature", "strip", "overlay", "alignment", "difference"])
+@pytest.mark.parametrize("kind", ["signature", "strip", "map", "overlay", "alignment", "difference"])
 def test_500_sites_stay_readable_in_one_column(kind: str) -> None:
     def path(i: int) -> str:
         return f"stage{i // 100}.block{i // 4}.act{i % 4}"
 
     deep = {name: network(name, 500, path=path, seed=seed) for seed, name in enumerate((EVIL, "b"))}
-    given = dict(list(deep.items())[: 1 if kind in ("signature", "strip") else 2])
+    given = dict(list(deep.items())[: 1 if kind in ("signature", "strip", "map") else 2])
     figure = draw_soundings(given, kind, PlotOptions(columns=1))
     fits(figure, 1)
     shown = {text.get_text() for text in texts(figure)}
-    if kind in ("signature", "strip", "difference"):
+    if kind in ("signature", "strip", "map", "difference"):
         assert {f"stage{i}" for i in range(5)} <= shown
 
 
@@ -90,6 +91,7 @@ def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None
         ("distances", 1, "distances: expected at least 2, got 1"),
         ("predictors", 3, "predictors: expected the accuracy of networks, got none; give a CSV"),
         ("years", 2, "got none for net0-a, net1-b; give a CSV"),
+        ("map", 2, "map: expected one sounding, got 2"),
         ("pie", 1, "kind: expected one of signature, strip"),
         ("path", 1, "expected what residual_path returns"),
     ],
@@ -97,3 +99,24 @@ def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None
 def test_what_cannot_be_drawn_says_why(kind: str, count: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
         draw_soundings(dict(list(MANY.items())[:count]), kind, PlotOptions())
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 150), (19, 55), (150, 4)])
+def test_a_map_of_two_networks_fits_whatever_its_shape(rows: int, columns: int) -> None:
+    one, other = network(EVIL, rows), network("b", columns)
+    values = np.random.default_rng(0).uniform(-0.1, 1, (rows, columns))
+    values[0, -1] = np.nan
+    names = [[site.name for site in each.sites] for each in (one, other)]
+    facts = Provenance(model={"first": {"name": EVIL}, "second": {"name": "b"}})
+    found = SimilarityMap(one.sites, other.sites, pd.DataFrame(values, names[0], names[1]), facts)
+    widths: tuple[Literal[1, 2], ...] = (1, 2)
+    for width in widths:
+        figure = found.plot(columns=width)
+        fits(figure, width)
+        left = [label for label in figure.axes[0].get_yticklabels() if label.get_text()]
+        assert not touching(left)
+
+
+def test_a_sounding_without_a_map_says_how_to_get_one() -> None:
+    with pytest.raises(InputError, match=r'got one without; measure\(..., map="cka"\)'):
+        replace(FEW["b"], map=None).plot_map()

@@ -19,6 +19,7 @@ from fathometer.report.figures.style import (
     column_figure,
     for_print,
     plain_text,
+    shortened,
 )
 from fathometer.report.tables import map_sites, map_table
 from fathometer.results.similarity import SimilarityMap
@@ -65,8 +66,8 @@ def plot_map(result: Sounding | SimilarityMap, *, columns: Columns = 2) -> Figur
         ticks(list(labels), texts, rotation=turn, fontsize=SMALL_SIZE)
     axes.tick_params(length=0)
     if isinstance(result, SimilarityMap):
-        axes.set_ylabel(plain_text(result.names[0], 40))
-        axes.set_xlabel(plain_text(result.names[1], 40))
+        axes.set_ylabel(shortened(result.names[0], max(height, 0.8)))
+        axes.set_xlabel(shortened(result.names[1], wide * len(across)))
     if min(wide, height / len(down)) >= _NUMBER:
         centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE}
         for (row, column), value in np.ndenumerate(values):

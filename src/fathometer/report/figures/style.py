@@ -159,8 +159,12 @@ def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **se
 
 def title_left(axes: Axes, name: object, inches: float, **settings: Any) -> None:
     """Write a title at the left, shortened to so many inches."""
-    letters = max(int(inches / (8 * _PER_LETTER)) - 1, 5)
-    axes.set_title(plain_text(name, letters), loc="left", **settings)
+    axes.set_title(shortened(name, inches), loc="left", **settings)
+
+
+def shortened(name: object, inches: float) -> str:
+    """Return a name as plain text that takes so many inches at most, in letters of a title."""
+    return plain_text(name, max(int(inches / (8 * _PER_LETTER)) - 1, 5))
 
 
 def panel_figure(
