@@ -133,7 +133,7 @@ class Watch:
             self._buffers[site].stage(pair)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
-        self._buffers[site].rows += len(pair.x)
+        self._buffers[site].staged_rows = len(pair.x)
         self._staged.append(site)
 
     def commit(self, samples: int) -> None:
@@ -141,9 +141,9 @@ class Watch:
         self.samples += samples
         self._passes += 1
         for site in self._staged:
-            added = self._buffers[site].commit()
-            if added is None or len(added.x) != samples:
+            if self._buffers[site].staged_rows != samples:
                 self.routed.add(site)
+            added = self._buffers[site].commit()
             if self.gradients and added is not None:
                 mode = torch.is_grad_enabled() or added.x.requires_grad or added.y.requires_grad
                 self._modes.setdefault(site, set()).add(mode)
@@ -161,12 +161,13 @@ class _Buffer:
 
     Attributes:
         staged: samples of a pass under way, which count once it has ended.
-        rows: how many samples came, also those without room.
+        staged_rows: how many there were, also without room for them.
+        rows: how many samples came since the last `clear`, also without room for them.
     """
 
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
-        self.rows = 0
+        self.rows = self.staged_rows = 0
         self._parts: list[Pair] = []
         self._filled = 0
         self.staged: Pair | None = None
@@ -179,6 +180,7 @@ class _Buffer:
     def commit(self) -> Pair | None:
         """Count what was staged; return it, or None if there was nothing, or no room."""
         part, self.staged = self.staged, None
+        self.rows += self.staged_rows
         if part is None or not part.x.shape[0]:
             return None
         self._parts.append(part)
