@@ -1,11 +1,11 @@
-"""Measures the overhead of a survey, and the gain from a second worker.
+"""Measures what a survey adds to forward passes and gauges, and the gain from a second worker.
 
-    python -m benchmarks.survey [--models 200] [--rounds 3] [--only scaling] [--json FILE]
+    python -m benchmarks.survey [--rounds 7] [--only scaling] [--json FILE]
 
-Overhead: `--models` tiny networks × 3 data sets, as a survey in one process and as a loop of `measure`,
-taking turns, in CPU time and wall time, with the load of the machine. Scaling: ResNet-18 (random weights,
-one thread) on Ray with 1 and with 2 CPUs and warm workers, and the gain of bare forward passes from a
-second process.
+Overhead: 100 small soundings (4 networks × 5 data sets × 5 settings), as a survey in one process and as the
+bare loop of forward passes with capture and gauges over networks and batches in memory, taking turns.
+Scaling: ResNet-18 (random weights, one thread) on Ray with 1 and with 2 CPUs and warm workers, and the gain
+of bare forward passes from a second process.
 """
 
 from __future__ import annotations
@@ -18,29 +18,52 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
-from fathometer import atlas, measure
+from fathometer import atlas
+from fathometer.capture import watch
 from fathometer.data import open_data
-from fathometer.models import load_model
+from fathometer.measuring.batches import pieces
+from fathometer.measuring.loop import Loop
+from fathometer.measuring.options import MeasureOptions
+from fathometer.models import LoadedModel, load_model
 from fathometer.survey import Task, parse_plan, run_survey, tasks_of
 
-TINY = """
-models = [{models}]
+SMALL = """
+models = ["benchmarks.survey_nets:cnn3", "benchmarks.survey_nets:cnn4", "benchmarks.survey_nets:cnn5",
+          "benchmarks.survey_nets:cnn6"]
 weights = "none"
 [data]
-a = "random:64"
-b = "random:96"
-c = "random:128"
-[settings]
-samples = 64
-gauges = ["affinity", "norm"]
+a = "random:128"
+b = "random:144"
+c = "random:160"
+d = "random:176"
+e = "random:192"
 [run]
 threads = 1
+device = "cpu"
+[settings.affinity]
+samples = 128
+gauges = "affinity"
+[settings.standard]
+samples = 128
+[settings.positions]
+samples = 128
+reduction = "position"
+gauges = "affinity"
+[settings.batches]
+samples = 64
+gauges = ["affinity", "norm", "cka"]
+[settings.keep]
+samples = 256
+leftover = "keep"
+gauges = "affinity"
 """
 LARGE = """
 models = ["torchvision:resnet18"]
@@ -55,67 +78,99 @@ gauges = "affinity"
 [run]
 threads = 1
 """
+WHAT = ("forward passes and gauges", "networks loaded and data read, once", "survey")
+
+
+class Work(NamedTuple):
+    """A sounding to take: all that it needs is in memory."""
+
+    network: nn.Module
+    batches: list[Any]
+    options: MeasureOptions
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=("overhead", "scaling"))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     found = {}
     if arguments.only != "scaling":
-        found["overhead"] = overhead(arguments.models, arguments.rounds)
+        found["overhead"] = overhead(arguments.rounds)
     if arguments.only != "overhead":
         found["scaling"] = scaling(arguments.rounds)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1))
 
 
-def overhead(models: int, rounds: int) -> dict[str, list[float]]:
-    names = ", ".join(f'"benchmarks.survey_nets:tiny{number}"' for number in range(models))
+def overhead(rounds: int) -> dict[str, list[float]]:
+    tasks = tasks_of(parse_plan(SMALL))
     seconds: dict[str, list[float]] = {}
 
-    def timed(what: str, function: Callable[[], object]) -> Any:
+    def timed(what: str, function: Callable[[], Any]) -> Any:
         begun, clock = time.process_time(), time.perf_counter()
         result = function()
         seconds.setdefault(f"{what}, CPU", []).append(time.process_time() - begun)
         seconds.setdefault(f"{what}, clock", []).append(time.perf_counter() - clock)
         return result
 
-    def round_of_all() -> int:
-        plan = timed("plan read", lambda: parse_plan(TINY.format(models=names)))
-        tasks = timed("tasks and addresses", lambda: tasks_of(plan))
-        timed("measure in a loop", lambda: bare(tasks))
+    bare(prepared(tasks))  # warm up
+    for _ in range(rounds):
+        plan = timed("plan read", partial(parse_plan, SMALL))
+        timed("tasks and addresses", partial(tasks_of, plan))
+        work = timed("networks loaded and data read, once", partial(prepared, tasks))
+        timed("forward passes and gauges", partial(bare, work))
         with tempfile.TemporaryDirectory() as folder:
-            timed("measure and save in a loop", lambda: bare(tasks, Path(folder)))
-        with tempfile.TemporaryDirectory() as folder:
-            timed("survey", lambda: run_survey(plan, folder))
-            timed("survey, all finished", lambda: run_survey(plan, folder))
-            assert len(timed("atlas", lambda: atlas(folder))) == len(tasks)
-        return len(tasks)
-
-    count = max(round_of_all() for _ in range(rounds))
-    each = {what: [1000 * second / count for second in times] for what, times in seconds.items()}
-    print(f"{count} soundings; ms a sounding, median (least to most) of {rounds} rounds")
+            outcome = timed("survey", partial(run_survey, plan, folder))
+            assert len(outcome.measured) == len(tasks)
+            timed("survey, all finished", partial(run_survey, plan, folder))
+            timed("atlas", partial(atlas, folder))
+    print(f"{len(tasks)} soundings; ms a sounding, median (least to most) of {rounds} rounds")
     print(f"load of the machine, 1 and 15 minutes: {os.getloadavg()[0]:.1f}, {os.getloadavg()[2]:.1f}")
-    for what, times in each.items():
-        print(f"{what:>34} {statistics.median(times):8.2f} ({min(times):.2f} to {max(times):.2f})")
-    return each
+    for what, times in seconds.items():
+        each = [1000 * time / len(tasks) for time in times]
+        print(f"{what:>42} {statistics.median(each):7.2f} ({min(each):.2f} to {max(each):.2f})")
+    for clock in ("CPU", "clock"):
+        base, once, survey = (seconds[f"{what}, {clock}"] for what in WHAT)
+        ratios = [whole / part for whole, part in zip(survey, base, strict=True)]
+        floor = statistics.median(1 + extra / part for extra, part in zip(once, base, strict=True))
+        print(
+            f"survey / forward passes and gauges, {clock}: {statistics.median(ratios):.3f} "
+            f"({min(ratios):.3f} to {max(ratios):.3f}); with loading and reading alone {floor:.3f}"
+        )
+    return seconds
 
 
-def bare(tasks: Sequence[Task], folder: Path | None = None) -> None:
-    """What one would write without a survey."""
+def prepared(tasks: Sequence[Task]) -> list[Work]:
+    """Load each network, and read each data set for it, once."""
+    networks: dict[object, LoadedModel] = {}
+    batches: dict[object, list[Any]] = {}
+    work = []
     for task in tasks:
-        model = load_model(task.member.model_source, "none", seed=task.seed)
-        data = open_data(task.data, model.inputs, batch_size=32, seed=task.seed)
-        sounding = measure(model, data, samples=64, gauges=["affinity", "norm"], batch_size=32)
-        if folder is not None:
-            sounding.save(folder / f"{task.stem}.json")
+        if task.network not in networks:
+            networks[task.network] = load_model(task.member.model_source, "none", seed=task.seed)
+        model = networks[task.network]
+        if task.opened not in batches:
+            batches[task.opened] = list(open_data(task.data, model.inputs, seed=task.seed))
+        work.append(Work(model.module, batches[task.opened], task.settings.options(task.seed)))
+    return work
+
+
+def bare(work: Sequence[Work]) -> None:
+    """Run forward passes with capture, and gauges, and nothing else."""
+    for network, batches, options in work:
+        sites = {"sites": options.sites, "activations": options.activations, "widths": options.widths}
+        with (
+            torch.no_grad(),
+            watch(network, reduction=options.reduction, capacity=options.samples, **sites) as record,
+        ):
+            loop = Loop(network, record, options, torch.device("cpu"), None)
+            cut = pieces(iter(batches), options.samples, 32, tokens=False)
+            loop.run(cut, None, lambda *_: None)
 
 
 def passes(seconds: float) -> int:

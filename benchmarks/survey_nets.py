@@ -1,4 +1,4 @@
-"""Defines any number of tiny networks by name: `benchmarks.survey_nets:tiny7`."""
+"""Defines small convolutional networks by name and depth: `benchmarks.survey_nets:cnn4`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from fathometer.data import Inputs
 
 
 def __getattr__(name: str) -> Callable[[], tuple[nn.Module, Inputs]]:
-    if not name.startswith("tiny") or not name[4:].isdigit():
+    if not name.startswith("cnn") or not name[3:].isdigit():
         raise AttributeError(name)
-    width = 8 + int(name[4:]) % 8
 
     def build() -> tuple[nn.Module, Inputs]:
-        return nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 8), nn.Tanh()), Inputs(
-            "tensor", (8,)
+        layers: list[nn.Module] = []
+        for index in range(int(name[3:])):
+            layers += [nn.Conv2d(16 if index else 3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+        return nn.Sequential(*layers, nn.AvgPool2d(16), nn.Flatten(), nn.Linear(16, 10)), Inputs(
+            "image", (3, 16, 16)
         )
 
     return build

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import json
 import multiprocessing
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,26 @@ def test_a_second_pass_is_the_same_and_another_seed_differs(folder: Path) -> Non
     assert values(open_data(folder, IMAGES, shuffle=False)) == list(range(20))
     assert [len(x) for x in tensors(source)] == [6, 6, 6, 2]
     assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_fit_into_memory_are_read_once(folder: Path, workers: int) -> None:
+    (folder / "ant" / "broken.jpg").write_bytes(b"no image")
+    expected = open_data(folder, IMAGES, batch_size=6)
+    batches, skipped = tensors(expected), expected.skipped
+    two = sum(batch.nbytes for batch in batches[:2]) + 12 * 8  # images and labels
+    some = open_data(folder, IMAGES, batch_size=6, workers=workers, keep_bytes=two)
+    every = open_data(folder, IMAGES, batch_size=6, workers=workers, keep_bytes=10 * two)
+    for source in (some, every):
+        first = next(iter(source))  # a pass that ends early, of a network that changes its input
+        assert isinstance(first, tuple)
+        first[0].zero_()
+        for _ in range(2):
+            assert all(map(torch.equal, tensors(source), batches))
+            assert source.skipped == skipped
+    shutil.rmtree(folder)
+    assert all(map(torch.equal, tensors(every), batches))
+    assert len(tensors(some)) == 2  # the others are unreadable now
 
 
 def test_the_description_is_json(folder: Path) -> None:

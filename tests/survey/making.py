@@ -38,11 +38,11 @@ def plan(*models: str, run: str = 'device = "cpu"', change: tuple[str, str] = ("
     return parse_plan(plan_text(*models, run=run).replace(*change))
 
 
-def start(folder: Path, out: str, address: str) -> subprocess.Popen[str]:
-    """A survey of `folder/plan.toml` on a Ray cluster, in a process of its own."""
+def start(folder: Path, out: str, address: str | None = None, backend: str = "ray") -> subprocess.Popen[str]:
+    """A survey of `folder/plan.toml`, in a process of its own."""
     code = (
         "import sys; from fathometer.survey import run_survey; "
-        f"run_survey(*sys.argv[1:], backend='ray', address={address!r})"
+        f"run_survey(*sys.argv[1:], backend={backend!r}, address={address!r})"
     )
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(

@@ -1,6 +1,6 @@
 """Networks for plans, by name.
 
-With LOG set, every forward pass leaves a line in that file.
+With LOG set, every forward pass leaves a line in that file, and with LOADS every network that is made.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ class Noted(nn.Sequential):
     def __init__(self, name: str, *layers: nn.Module) -> None:
         super().__init__(*layers)
         self.name = name
+        if loads := os.environ.get("LOADS"):
+            with open(loads, "a") as file:
+                file.write(f"{name}\n")
 
     def forward(self, x: Tensor) -> Tensor:
         if log := os.environ.get("LOG"):
@@ -60,20 +63,33 @@ def moody() -> tuple[nn.Module, Inputs]:
     return Mood(), IMAGE
 
 
-class Deadly(nn.Module):
-    """Kills its process in its fourth pass only."""
+class Deadly(Noted):
+    """Kills its process in one pass only: its fourth, or that of DEADLY_PASS."""
 
     def forward(self, x: Tensor) -> Tensor:
         mark = Path(os.environ["DEADLY"])
         with mark.open("a") as file:
             file.write(".")
-        if len(mark.read_text()) == 4:
+        if len(mark.read_text()) == int(os.environ.get("DEADLY_PASS", "4")):
             os.kill(os.getpid(), signal.SIGKILL)
-        return torch.relu(x)
+        return super().forward(x)
 
 
 def deadly() -> tuple[nn.Module, Inputs]:
-    return Deadly(), IMAGE
+    return Deadly("deadly", nn.ReLU()), IMAGE
+
+
+class Rude(nn.Module):
+    """Changes its input in place, draws random numbers, and leaves its own training mode on."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.clamp_(min=-0.5).add_(torch.rand(x.shape))
+        self.train()
+        return torch.tanh(nn.functional.dropout(torch.relu(x), 0.5, self.training))
+
+
+def rude() -> tuple[nn.Module, Inputs]:
+    return Rude(), IMAGE
 
 
 def gap(x: Tensor, y: Tensor) -> Tensor:
@@ -142,3 +158,17 @@ class Changing(nn.Module):
 
 def changing() -> tuple[nn.Module, Inputs]:
     return Changing(), IMAGE
+
+
+class Counting(nn.Module):
+    """Counts its passes in an attribute, on which its values depend."""
+
+    count = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        return torch.relu(x + self.count)
+
+
+def counting() -> tuple[nn.Module, Inputs]:
+    return Counting(), IMAGE

@@ -171,6 +171,15 @@ def test_a_gpu_worker_ends_with_its_network(cluster: Two, tmp_path: Path) -> Non
     assert len(set(found.values())) == 1
 
 
+def test_more_workers_than_networks_share_a_network(cluster: Two, tmp_path: Path) -> None:
+    data = "\n".join(f'data{count} = "random:{count}"' for count in range(61, 66))
+    many = plan("by_process", change=("[data]", f"[data]\n{data}"))
+    cluster.log.unlink(missing_ok=True)
+    outcome = run_survey(many, tmp_path / "ray", backend="ray", address=cluster.address)
+    assert [len(outcome.measured), len(outcome.failed)] == [6, 0]
+    assert len(passes(cluster.log)) == 2
+
+
 def test_auto_asks_for_a_gpu_that_the_cluster_can_add(
     connected: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import signal
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
+from fathometer import load, measure
+from fathometer.data import open_data
 from fathometer.errors import InputError
-from fathometer.models import LoadedModel, load_model
+from fathometer.models import load_model
 from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
-from fathometer.survey import tasks as survey_tasks
 from fathometer.survey.run import check_data
-from tests.survey.making import assert_same, plan, plan_text
+from tests.survey.making import assert_same, plan, plan_text, start
 
 PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
 
@@ -50,34 +53,89 @@ def test_a_failed_model_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None
     assert store.failure(task) is None
 
 
-def test_a_network_is_loaded_once_for_all_its_data_and_settings(
+SETTINGS = """
+[settings.double]
+samples = 20
+dtype = "float64"
+[settings.positions]
+samples = 16
+reduction = "position"
+gauges = ["affinity", "norm"]
+[settings.whole]
+samples = 12
+batches = 2
+gauges = "tests.survey.nets:gap"
+sites = "relu"
+"""
+
+
+def several(*models: str) -> str:
+    """A plan with three settings on two data sets, with two seeds."""
+    text = plan_text(*models).replace("[data]", 'seeds = [0, 1]\n[data]\nmore = "random:40"')
+    start, end = text.index("[settings]"), text.index("[run]")
+    return text[:start] + SETTINGS + text[end:]
+
+
+def test_a_network_is_loaded_once_and_its_values_are_those_of_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded: list[str] = []
-    load = load_model
+    loads = tmp_path / "loads"
+    monkeypatch.setenv("LOADS", str(loads))
+    together = run_survey(parse_plan(several("small", "slow")), tmp_path / "together")
+    assert len(together.measured) == 2 * 2 * 2 * 3
+    assert Counter(loads.read_text().split()) == {"small": 4, "slow": 4}  # for each seed and precision
+    for task in together.measured:
+        model = load_model(task.member.model, "none", seed=task.seed)
+        model.module.to(getattr(torch, task.settings.dtype or "float32"))
+        data = open_data(task.data, model.inputs, batch_size=5, seed=task.seed)
+        alone = measure(model, data, task.settings.options(task.seed), batch_size=5)
+        sounding = load(tmp_path / "together" / f"{task.stem}.json")
+        pd.testing.assert_frame_equal(sounding.records, alone.records, check_exact=True)
+        assert sounding.sites == alone.sites
+        for name in ("checksum", "structure", "dtype"):
+            assert sounding.provenance.model[name] == alone.provenance.model[name]
 
-    def counted(name: str, *args: Any, **options: Any) -> LoadedModel:
-        loaded.append(name)
-        return load(name, *args, **options)
 
-    monkeypatch.setattr(survey_tasks, "load_model", counted)
-    text = plan_text("small").replace("[data]", 'seeds = [0, 1]\n[data]\nmore = "random:40"')
-    text = text.replace("[settings]", "[settings.two]\nsamples = 20\n[settings.one]")
-    both = run_survey(parse_plan(text), tmp_path / "together")
-    assert len(both.measured) == 8
-    assert len(loaded) == 2  # for each seed
-    for task in tasks_of(parse_plan(text)):
+def test_settings_on_one_network_do_not_influence_each_other(tmp_path: Path) -> None:
+    plan = parse_plan(several("rude"))
+    run_survey(plan, tmp_path / "together")
+    for task in reversed(tasks_of(plan)):
         run_survey([task], tmp_path / "alone")
     assert_same(tmp_path / "alone", tmp_path / "together")
 
 
-def test_a_network_that_changes_itself_is_loaded_again(tmp_path: Path) -> None:
-    both = plan("changing", change=("[data]", '[data]\nmore = "random:40"'))
-    with pytest.warns(UserWarning, match="measured again"):
+@pytest.mark.parametrize("kind", ["changing", "counting"])
+def test_a_network_that_changes_itself_is_loaded_again(kind: str, tmp_path: Path) -> None:
+    both = plan(kind, change=("[data]", '[data]\nmore = "random:40"'))
+    with pytest.warns(UserWarning, match=f"nets:{kind}: a forward pass changes .* loaded for every sounding"):
         run_survey(both, tmp_path / "together")
     for task in tasks_of(both):
         run_survey([task], tmp_path / "alone")
     assert_same(tmp_path / "alone", tmp_path / "together")
+
+
+def test_a_killed_survey_loses_only_what_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = plan_text("deadly").replace("[data]", '[data]\nmore = "random:40"\nmost = "random:50"')
+    (tmp_path / "plan.toml").write_text(three)
+    marks, loads = tmp_path / "marks", tmp_path / "loads"
+    monkeypatch.setenv("DEADLY", str(marks))
+    monkeypatch.setenv("LOADS", str(loads))
+    monkeypatch.setenv("DEADLY_PASS", "17")  # the second data: 10 passes for 40 samples, then 4 for a batch
+    killed = start(tmp_path, "cut", backend="local")
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "cut").glob("*.json"))) == 1
+    resumed = run_survey(tmp_path / "plan.toml", tmp_path / "cut")
+    assert [len(resumed.measured), len(resumed.kept), len(resumed.failed)] == [2, 1, 0]
+    assert loads.read_text().split() == ["deadly", "deadly"]
+    before = len(marks.read_text())
+    run_survey(tmp_path / "plan.toml", tmp_path / "whole")
+    passes = len(marks.read_text()) - before
+    assert before == passes + 17 - 10 - 4  # the passes of the batch that was cut short
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+    assert not list((tmp_path / "cut" / "pending").iterdir())
 
 
 def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

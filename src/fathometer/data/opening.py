@@ -53,6 +53,7 @@ def open_data(
     workers: int = 0,
     strict: bool = False,
     length: int | None = None,
+    keep_bytes: int = 0,
 ) -> DataSource:
     """Open data by name or path, as batches for a network that takes `inputs`.
 
@@ -67,6 +68,7 @@ def open_data(
             they are forked; elsewhere `inputs` must be picklable.
         strict: whether to raise at the first unreadable image instead of skipping it.
         length: for tokens, the number in a sample, if not that of `inputs`.
+        keep_bytes: how much memory batches may take that are kept for further passes over the data.
 
     Example:
         >>> source = open_data("random:5", Inputs("image", (3, 8, 8)), batch_size=2)
@@ -100,6 +102,7 @@ def open_data(
         seed=seed,
         workers=workers,
         strict=strict,
+        keep_bytes=keep_bytes,
     )
 
 

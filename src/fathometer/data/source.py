@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import DataLoader, Dataset
 
 from fathometer.errors import FathometerError, InputError, first_line
@@ -141,7 +142,8 @@ class DataSource:
 
     A batch is a tensor `[b, ...]`, a pair of it and labels `[b]`, or for tokens a dictionary of `input_ids`
     and `attention_mask`, both `[b, t]`. It is smaller than `batch_size` where samples were unreadable.
-    The sequence of samples depends neither on `batch_size` nor on `workers`.
+    The sequence of samples depends neither on `batch_size` nor on `workers`. The first batches, as many as
+    fit into `keep_bytes`, are kept in memory, and later passes do not read them again.
 
     Attributes:
         description: what the data are, as JSON: `kind`, `name`, `count`, `labels`, `shuffle`, `seed` and
@@ -162,6 +164,7 @@ class DataSource:
         seed: int = 0,
         workers: int = 0,
         strict: bool = False,
+        keep_bytes: int = 0,
     ) -> None:
         count = len(samples)
         self.description: dict[str, object] = {
@@ -177,10 +180,12 @@ class DataSource:
         if shuffle:
             self._order = np.random.default_rng(seed).permutation(count).tolist()
         self._skipped: dict[str, None] = {}
+        self._kept: list[_Collated] = []
+        self._room = keep_bytes
 
     @property
     def skipped(self) -> list[str]:
-        """Names of the samples that could not be read so far, in the order of reading."""
+        """Names of the samples that could not be read in the last pass, in the order of reading."""
         return list(self._skipped)
 
     def __len__(self) -> int:
@@ -190,6 +195,7 @@ class DataSource:
     def __iter__(self) -> Iterator[Batch]:
         first: _Collated | None = None
         unreadable: list[Unreadable] = []
+        self._skipped = {}
         for collated in self._collated():
             self._skip(collated.unreadable)
             unreadable += collated.unreadable
@@ -209,13 +215,19 @@ class DataSource:
             )
 
     def _collated(self) -> Iterator[_Collated]:
+        """Yield the batches that an earlier pass has kept, and read the others."""
+        kept = self._kept.copy()
+        yield from map(_copied, kept)
+        order = self._order[len(kept) * self._batch_size :]
+        if not order:
+            return
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # more workers than cores, a fork beside threads
                 loader = DataLoader(
                     self._samples,
                     batch_size=self._batch_size,
-                    sampler=self._order,
+                    sampler=order,
                     num_workers=self._workers,
                     collate_fn=partial(_collate, self._inputs),
                     generator=torch.Generator().manual_seed(self._seed),  # leaves the global one alone
@@ -223,11 +235,21 @@ class DataSource:
                     multiprocessing_context="fork" if self._workers and sys.platform == "linux" else None,
                 )
                 batches = iter(loader)
-            yield from batches
+            for position, collated in enumerate(batches, len(kept)):
+                yield self._keep(collated, position)
         except (RuntimeError, OSError) as error:
             if not self._workers:
                 raise
             raise FathometerError(f"a worker stopped ({first_line(error)}); try workers=0") from error
+
+    def _keep(self, collated: _Collated, position: int) -> _Collated:
+        """Keep a batch for later passes while there is room, and return one that the network may change."""
+        size = sum(tensor.nbytes for tensor in tree_leaves(collated.batch) if tensor is not None)
+        if position != len(self._kept) or size > self._room:
+            return collated
+        self._room -= size
+        self._kept.append(collated)
+        return _copied(collated)
 
     def _skip(self, unreadable: Sequence[Unreadable]) -> None:
         for name, reason in unreadable:
@@ -249,6 +271,10 @@ class _Collated(NamedTuple):
     batch: Batch | None = None
     name: str = ""
     shape: tuple[int, ...] = ()
+
+
+def _copied(collated: _Collated) -> _Collated:
+    return collated._replace(batch=tree_map_only(Tensor, torch.clone, collated.batch))
 
 
 def _collate(inputs: Inputs, items: list[Sample | Unreadable]) -> _Collated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, identity: Provenance) -> None:
-        self._path = path
+        self._path, self._saved = path, time.monotonic()
         self._identity = {name: value for name, value in identity.identity().items() if name != "batches"}
         self.batches: list[FinishedBatch] = []
         if not path.parent.is_dir():
@@ -79,14 +80,16 @@ class Journal:
             self._write()  # without a line that was cut short
 
     def add(self, batch: FinishedBatch) -> None:
-        """Keep a finished batch. From the second on it also survives a loss of power."""
+        """Keep a finished batch. From the second on it survives a loss of power, if it took over a second."""
         self.batches.append(batch)
+        begun, self._saved = self._saved, time.monotonic()
         try:
             with self._path.open("r+", encoding="utf-8") as file:
                 file.seek(0, os.SEEK_END)
                 file.write(json.dumps(msgspec.to_builtins(batch)) + "\n")
                 file.flush()
-                os.fsync(file.fileno())
+                if self._saved - begun > 1:
+                    os.fsync(file.fileno())
         except FileNotFoundError:  # the first one; or somebody has removed the file
             self._write()
         except OSError as error:

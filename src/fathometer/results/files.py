@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from fathometer.errors import FathometerError, InputError
 
 STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
 _DIGITS = 12  # of the random part of a temporary name, so that two writers have two files
+_PART = re.compile(rf"\.(.*)\.[0-9a-f]{{{_DIGITS}}}\.part.*")
 PROBE_BYTES = 4096  # bytes that are written to see whether there is space
 _SCHEMA = re.compile(r"fathometer\.[a-z_-]{1,40}")
 _SURROGATE = r"\ud"  # how a lone surrogate begins in JSON; whole characters may, too
@@ -83,8 +83,8 @@ def try_writing(path: Path) -> None:
 
 def leftovers(folder: Path, path: Path | None = None) -> list[Path]:
     """Return the temporary files that killed writers have left in a folder: of all files, or of one."""
-    name = "*" if path is None else glob.escape(path.stem)
-    return sorted(folder.glob(f".{name}.{'[0-9a-f]' * _DIGITS}.part*"))
+    found = ((file, _PART.fullmatch(file.name)) for file in folder.glob(".*.part*"))
+    return sorted(file for file, part in found if part and (path is None or part[1] == path.stem))
 
 
 def remove_leftovers(folder: Path, path: Path | None = None, *, stale_after: float = STALE_AFTER) -> None:

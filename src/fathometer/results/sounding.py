@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -267,11 +267,10 @@ def _assembled(file: _File) -> Sounding:
         raise ValueError("no rows, or names that are not unique")
     if not 0 <= file.provenance.seconds < math.inf:
         raise ValueError(f"provenance: seconds {file.provenance.seconds}")
-    records = pd.DataFrame(data)
-    if fault := _find_impossible(records):
+    if fault := _find_impossible(data):
         raise ValueError(fault)
     similarity = None if file.map is None else similarity_frame(file.map, names, names)
-    return Sounding(file.sites, records, file.provenance, similarity)
+    return Sounding(file.sites, pd.DataFrame(data), file.provenance, similarity)
 
 
 def similarity_frame(
@@ -297,13 +296,14 @@ def _whole(value: Number, minimum: int, maximum: int = 2**63 - 1) -> int:
     return int(value)
 
 
-def _find_impossible(records: pd.DataFrame) -> str | None:
-    """Return what is impossible in these records, if anything is."""
-    if records.duplicated(["site", "batch"]).any():
+def _find_impossible(columns: Mapping[str, Sequence[Any]]) -> str | None:
+    """Return what is impossible in the columns of records, if anything is."""
+    rows = [*zip(columns["site"], columns["batch"], strict=True)]
+    if len(set(rows)) < len(rows):
         return "a site has two rows for one batch"
-    shapes = records["n"], records["d"]  # d is that of both sides: the package's gauges take no other pair
-    gauges = [str(column) for column in records if column not in KEYS]
-    found = (out_of_range(gauge, zip(records[gauge], *shapes, strict=True)) for gauge in gauges)
+    shapes = columns["n"], columns["d"]  # d is that of both sides: the package's gauges take no other pair
+    gauges = [column for column in columns if column not in KEYS]
+    found = (out_of_range(gauge, zip(columns[gauge], *shapes, strict=True)) for gauge in gauges)
     return next((fault for fault in found if fault), None)
 
 
@@ -322,9 +322,9 @@ def _head(sounding: Sounding) -> dict[str, Any]:
 def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     indices = {site.name: index for index, site in enumerate(sounding.sites)}
     records = sounding.records
-    if fault := _find_impossible(records):
-        raise InputError(fault)
     columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
+    if fault := _find_impossible(columns):
+        raise InputError(fault)
     columns["site"] = [indices[name] for name in columns["site"]]
     return columns
 

@@ -89,11 +89,11 @@ class Store:
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, which appears complete or not at all."""
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        """Write a file, which appears complete or not at all; with `durable` it survives a loss of power."""
         if self.local is not None:
             self._make_folder(name)
-            with self._reported("written", name), complete_file(self.local / name, durable=True) as part:
+            with self._reported("written", name), complete_file(self.local / name, durable=durable) as part:
                 part.write_bytes(content)
             return
         try:

@@ -1,7 +1,8 @@
 """A survey on Ray: one task for each network, which takes its soundings and writes them to the store.
 
-Ray queues and places the tasks, and repeats one whose worker died. A repeated task finds in the store what is
-finished already.
+A network is shared between several tasks if there is room for more tasks than there are networks. Ray queues
+and places the tasks, and repeats one whose worker died. A repeated task finds in the store what is finished
+already.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fathometer.results.files import StoreError
 from fathometer.survey.run import Event, OnEvent, is_done, take_soundings
 from fathometer.survey.settings import RunOptions
 from fathometer.survey.store import Failure, Store
-from fathometer.survey.tasks import Task
+from fathometer.survey.tasks import Task, by_network
 
 Take: TypeAlias = "Callable[[Sequence[Task], bool, OnEvent], list[Task]]"
 
@@ -36,7 +37,7 @@ class Report(NamedTuple):
     """What a worker sends back; the soundings themselves are in the store.
 
     Attributes:
-        events: what happened to each task of a network.
+        events: what happened to each sounding.
         node: name of the machine.
         warnings: texts of the warnings.
         store_error: why the store failed, if it did.
@@ -61,7 +62,7 @@ def on_ray(
 
 
 class _RayPass:
-    """Hands every network to Ray once, and takes in the reports."""
+    """Hands the soundings to Ray, network by network, and takes in the reports."""
 
     def __init__(self, ray: Any, store: Store, retry_failed: bool, on_event: OnEvent) -> None:
         self._ray, self._store, self._retry_failed, self._on_event = ray, store, retry_failed, on_event
@@ -76,14 +77,13 @@ class _RayPass:
 
     def run(self, tasks: Sequence[Task]) -> list[Task]:
         """Take the soundings, and return the tasks that another survey is measuring."""
-        networks: dict[Any, list[Task]] = {}
-        for task in tasks:
-            with self._store.claimed(task) as mine:
-                if not (mine and is_done(task, self._store, self._retry_failed, self._on_event)):
-                    networks.setdefault((task.network, task.run), []).append(task)
+        networks = by_network(task for task in tasks if not self._is_done(task))
         try:
-            for network in networks.values():
-                self._submit(network)
+            for network in networks:
+                parts = max(_places(self._ray, network[0].run) // len(networks), 1)
+                size = -(-len(network) // parts)
+                for start in range(0, len(network), size):
+                    self._submit(network[start : start + size])
             while self._pending:
                 for reference in self._ray.wait(list(self._pending), num_returns=1)[0]:
                     self._collect(reference)
@@ -92,11 +92,21 @@ class _RayPass:
                 self._ray.cancel(reference, force=True)
         return self._busy
 
+    def _is_done(self, task: Task) -> bool:
+        with self._store.claimed(task) as mine:
+            return mine and is_done(task, self._store, self._retry_failed, self._on_event)
+
     def _submit(self, tasks: list[Task]) -> None:
         run = tasks[0].run
         needs = _resources(self._ray, run)
-        function = self._on_gpu if needs["num_gpus"] else self._on_cpu
-        options = function.options(**needs, max_retries=run.retries, name=tasks[0].title)
+        function = self._on_gpu if needs["GPU"] else self._on_cpu
+        options = function.options(
+            num_cpus=needs["CPU"],
+            num_gpus=needs["GPU"],
+            memory=needs["memory"] or None,
+            max_retries=run.retries,
+            name=tasks[0].title,
+        )
         self._pending[options.remote(tasks, *self._arguments)] = tasks
         for task in tasks:
             self._on_event(Event(task, "started"))
@@ -139,7 +149,7 @@ class _RayPass:
 
 
 def _measure_network(tasks: list[Task], place: str, retry_failed: bool, folder: str) -> Report:
-    """Run on a worker: load one network, and take all its soundings."""
+    """Run on a worker: load one network, and take soundings of it."""
     if os.path.isdir(folder):
         os.chdir(folder)  # where the user's code is, on this machine or on a shared file system
     store, node, error = Store(place), socket.gethostname(), ""
@@ -167,9 +177,18 @@ def _not_shared(place: str, node: str) -> str:
 
 
 def _resources(ray: Any, run: RunOptions) -> dict[str, float]:
-    """Return what a task asks Ray for."""
-    memory = {} if run.memory is None else {"memory": run.memory * 1e9}
-    return {"num_cpus": (run.threads or 1) + run.workers, "num_gpus": _gpus(ray, run), **memory}
+    """Return what a task asks Ray for, by Ray's names."""
+    return {
+        "CPU": (run.threads or 1) + run.workers,
+        "GPU": _gpus(ray, run),
+        "memory": (run.memory or 0) * 1e9,
+    }
+
+
+def _places(ray: Any, run: RunOptions) -> int:
+    """Return how many tasks the cluster can run at the same time."""
+    found = ray.cluster_resources()
+    return int(min(found.get(name, 0) // need for name, need in _resources(ray, run).items() if need))
 
 
 def _gpus(ray: Any, run: RunOptions) -> float:
@@ -187,8 +206,7 @@ def _gpus(ray: Any, run: RunOptions) -> float:
 
 def _check_resources(ray: Any, run: RunOptions, *, is_local: bool) -> None:
     """Refuse what this machine does not have, and warn if no node of a cluster has it: Ray waits forever."""
-    needs = _resources(ray, run)
-    wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], "memory": needs.get("memory", 0)}
+    wanted = _resources(ray, run)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes):
         return

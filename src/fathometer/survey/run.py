@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,7 +21,7 @@ from fathometer.results.sounding import Sounding
 from fathometer.survey.identity import known_count
 from fathometer.survey.plan import Plan, read_plan
 from fathometer.survey.store import Failure, Store
-from fathometer.survey.tasks import Networks, Task, measure_task, tasks_of
+from fathometer.survey.tasks import Networks, Task, by_network, measure_task, tasks_of
 
 State: TypeAlias = Literal[
     "started", "in progress", "measured", "kept", "failed", "failed before", "elsewhere"
@@ -157,8 +158,8 @@ def _until_done(tasks: Sequence[Task], take: Callable[[Sequence[Task]], list[Tas
 
 def take_soundings(tasks: Sequence[Task], store: Store, retry_failed: bool, on_event: OnEvent) -> list[Task]:
     """Take soundings one after the other, and return the tasks that another survey is measuring."""
-    networks, busy, may_write = Networks(), [], False
-    for task in tasks:
+    networks, busy, may_write = Networks(tasks), [], False
+    for task in chain.from_iterable(by_network(tasks)):
         with store.claimed(task) as mine:
             if not mine:
                 on_event(Event(task, "elsewhere"))

@@ -90,8 +90,12 @@ class Store:
         return self.files.exists(self._name(task))
 
     def write_sounding(self, task: Task, sounding: Sounding) -> None:
-        """Write a finished sounding, and then remove the work that led to it."""
-        self.files.write(f"{task.stem}.json", to_json(sounding).encode())
+        """Write a finished sounding, and then remove the work that led to it.
+
+        One that is measured again within a second need not survive a loss of power.
+        """
+        durable = sounding.provenance.seconds > 1
+        self.files.write(f"{task.stem}.json", to_json(sounding).encode(), durable=durable)
         self._names.get("", {}).pop(task.address, None)
         self._clean(task)
 

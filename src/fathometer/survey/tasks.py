@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Any
 
 import torch
 
-from fathometer.data import open_data
+from fathometer.data import DataSource, open_data
 from fathometer.data.opening import require_data
 from fathometer.errors import check_device
 from fathometer.measuring.measure import measure
@@ -33,6 +34,8 @@ VALUES_VERSION = 1
 """Raise it with every change that gives other values for the same input: of a gauge, a reduction, the order
 of samples, what counts as a site. It is part of every address, so everything is measured again. The version
 of the file format is not part of it."""
+
+_KEPT_BYTES = 2**29  # of data in memory, for the next settings
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,14 @@ class Task:
         return f"{re.sub('[^A-Za-z0-9_-]+', '-', words)[-80:].strip('-') or 'sounding'}-{self.address}"
 
     @property
-    def network(self) -> tuple[Member, int, str | None]:
+    def network(self) -> tuple[Member, int, str | None, RunOptions]:
         """What must be loaded; tasks with the same network share it."""
-        return self.member, self.seed, self.settings.dtype
+        return self.member, self.seed, self.settings.dtype, self.run
+
+    @property
+    def opened(self) -> tuple[object, ...]:
+        """What must be opened; tasks with the same network and data share them."""
+        return *self.network, self.data, self.settings.loading
 
     @property
     def title(self) -> str:
@@ -150,33 +158,75 @@ def _values_version(member: Member, settings: Settings) -> int:
     return VALUES_VERSION + (texts or settings.dtype in ("bfloat16", "float16"))
 
 
+def by_network(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Return the tasks of each network, which is loaded once for all of them."""
+    found: dict[object, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(task.network, []).append(task)
+    return list(found.values())
+
+
 class Networks:
-    """Keeps the network that was loaded last, for all its data and settings."""
+    """Keeps the network that was loaded last, on its device, and the data that were opened last.
 
-    def __init__(self) -> None:
-        self._key: object = None
+    Args:
+        tasks: what will be measured; data for several settings are kept in memory.
+    """
+
+    def __init__(self, tasks: Iterable[Task] = ()) -> None:
+        self._uses = Counter(task.opened for task in tasks)
         self._model: LoadedModel | None = None
-        self._checksum: str | None = None
+        self._source: DataSource | None = None
+        self._network = self._opened = self._identity = None  # type: object
+        self._changes = False  # whether forward passes change the network
 
-    def load(self, task: Task) -> LoadedModel:
+    def load(self, task: Task, device: str) -> LoadedModel:
         """Return the network of a task, with torch's generator as it is after loading."""
-        if self._model is None or self._key != task.network:
-            self._model = self._checksum = None  # two networks may not fit into memory
+        if self._network != task.network:
+            self._identity, self._changes = None, False
+        if self._network != task.network or self._changes or self._model is None:
+            self._model = self._source = None  # two networks may not fit into memory
             model = load_model(task.member.model_source, task.member.weights_source, seed=task.seed)
             if task.settings.dtype:
                 model.module.to(getattr(torch, task.settings.dtype))
-            self._model, self._key, self._random_state = model, task.network, torch.get_rng_state()
-        torch.manual_seed(task.seed)
+            model.module.to(device)
+            self._model, self._network, self._random_state = model, task.network, torch.get_rng_state()
+        if device != "cpu":
+            torch.manual_seed(task.seed)
         torch.set_rng_state(self._random_state)
         return self._model
 
+    def open(self, task: Task, model: LoadedModel) -> DataSource:
+        """Return the data of a task, for its network."""
+        if self._source is None or self._opened != task.opened:
+            self._source = None
+            loading, run = task.settings.loading, task.run
+            self._source = open_data(
+                task.data,
+                model.inputs,
+                batch_size=run.batch_size,
+                shuffle=loading.shuffle,
+                seed=task.seed,
+                workers=run.workers,
+                strict=loading.strict,
+                length=loading.length,
+                keep_bytes=_KEPT_BYTES if self._uses[task.opened] > 1 else 0,
+            )
+            self._opened = task.opened
+        return self._source
+
     def is_unchanged(self, sounding: Sounding) -> bool:
-        """Say whether the weights are still those that were loaded; if not, forget the network."""
-        found = str(sounding.provenance.model.get("checksum"))
-        self._checksum = self._checksum or found
-        if found != self._checksum:
-            self._model = None
-        return self._model is not None
+        """Say whether a sounding began with the network as it was loaded; if not, it is not used twice."""
+        found = [sounding.provenance.model.get(name) for name in ("checksum", "structure")]
+        self._identity = self._identity or found
+        if found == self._identity:
+            return True
+        self._changes = True
+        name = sounding.provenance.model["name"]
+        warnings.warn(
+            f"{name}: a forward pass changes this network, so it is loaded for every sounding", stacklevel=3
+        )
+        return False
 
 
 def measure_task(
@@ -187,33 +237,24 @@ def measure_task(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Sounding:
     """Take the sounding of a task; with a journal, resume where it was interrupted."""
-    settings, loading, run = task.settings, task.settings.loading, task.run
-    networks = networks or Networks()
+    run, networks = task.run, networks or Networks()
     device = check_device(run.device)
     require_data(task.data)
     with torch_threads(run.threads) if run.threads else nullcontext(), torch.random.fork_rng(devices=[]):
-        model = networks.load(task)
-        source = open_data(
-            task.data,
-            model.inputs,
-            batch_size=run.batch_size,
-            shuffle=loading.shuffle,
-            seed=task.seed,
-            workers=run.workers,
-            strict=loading.strict,
-            length=loading.length,
-        )
+        model = networks.load(task, device)
         sounding = measure(
             model,
-            source,
-            settings.options(task.seed),
+            networks.open(task, model),
+            task.settings.options(task.seed),
             batch_size=run.batch_size,
             device=device,
             name=task.member.model,
             journal=journal,
             progress=progress or False,
         )
-    if not networks.is_unchanged(sounding):  # an earlier pass changed a buffer: load it again
+    if not networks.is_unchanged(sounding):  # an earlier pass changed the network: load it again
+        if journal is not None:
+            journal.unlink(missing_ok=True)
         return measure_task(task, networks, journal=journal, progress=progress)
     return labelled(sounding, task, depth_of(model.module))
 
