@@ -27,10 +27,10 @@ import torch
 from torch import nn
 
 from fathometer import atlas
-from fathometer.capture import watch
+from fathometer.capture import Watch, watch
 from fathometer.data import open_data
+from fathometer.gauges.registry import read_gauges
 from fathometer.measuring.batches import pieces
-from fathometer.measuring.loop import Loop
 from fathometer.measuring.options import MeasureOptions
 from fathometer.models import LoadedModel, load_model
 from fathometer.survey import Task, parse_plan, run_survey, tasks_of
@@ -163,14 +163,22 @@ def prepared(tasks: Sequence[Task]) -> list[Work]:
 def bare(work: Sequence[Work]) -> None:
     """Run forward passes with capture, and gauges, and nothing else."""
     for network, batches, options in work:
-        sites = {"sites": options.sites, "activations": options.activations, "widths": options.widths}
         with (
             torch.no_grad(),
-            watch(network, reduction=options.reduction, capacity=options.samples, **sites) as record,
+            watch(network, reduction=options.reduction, capacity=options.samples) as record,
         ):
-            loop = Loop(network, record, options, torch.device("cpu"), None)
-            cut = pieces(iter(batches), options.samples, 32, tokens=False)
-            loop.run(cut, None, lambda *_: None)
+            for piece in pieces(batches, options.samples, 32, tokens=False):
+                network(piece.value)
+                if piece.completes:
+                    read(record, options)
+            if options.leftover == "keep" and not piece.completes:
+                read(record, options)
+
+
+def read(record: Watch, options: MeasureOptions) -> None:
+    with torch._C.DisableTorchFunction():
+        read_gauges(options.chosen_gauges, {site.name: pair for site, pair in record.pairs.items()})
+    record.clear()
 
 
 def passes(seconds: float) -> int:
