@@ -79,7 +79,7 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match="'samplse'; did you mean samples"):
         measure(nn.ReLU(), torch.randn(8, 2), samplse=8)
     with pytest.raises(InputError, match="options: expected MeasureOptions, got 128; give"):
-        measure(nn.ReLU(), torch.randn(8, 2), 128)  # type: ignore[arg-type]
+        measure(nn.ReLU(), torch.randn(8, 2), 128)  # type: ignore[call-overload]
     with pytest.raises(InputError, match=r"activations: expected package.module:name, got 'mine.act'"):
         MeasureOptions.from_plain({"activations": ["mine.act"]})
     with pytest.raises(InputError, match="channel_axis: expected a whole number from -8, got 'x'"):

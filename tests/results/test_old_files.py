@@ -6,6 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -69,11 +70,11 @@ def test_a_journal_is_resumed_or_refused(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5), nn.Tanh())
     x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
-    options = {"samples": 20, "batch_size": 20, "gauges": "affinity,norm", "name": "net"}
+    options: Any = {"samples": 20, "batch_size": 20, "gauges": "affinity,norm", "name": "net"}
     journal = shutil.copy(OLD / "sounding.journal", tmp_path)
-    whole = measure(net, x, **options)  # type: ignore[arg-type]
+    whole = measure(net, x, **options)
     with suppress(InputError):  # what a journal must agree in may grow; it is then started again
-        resumed = measure(net, x, journal=journal, **options)  # type: ignore[arg-type]
+        resumed = measure(net, x, journal=journal, **options)
         pd.testing.assert_frame_equal(resumed.records, whole.records, atol=1e-9, rtol=1e-9)
 
 

@@ -30,14 +30,14 @@ class Arrays(Samples):
     def __init__(
         self, values: _Array, labels: _Array | None, inputs: Inputs, description: dict[str, object]
     ) -> None:
-        self._values, self._labels, self._inputs, self.description = values, labels, inputs, description
+        self._values, self.labels, self._inputs, self.description = values, labels, inputs, description
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __getitem__(self, index: int) -> Sample | Unreadable:
         name = f"row {index}"
-        label = None if self._labels is None else int(self._labels[index])
+        label = None if self.labels is None else int(self.labels[index])
         if self._values.dtype == np.uint8:
             return from_pixels(self._values[index], name, label, self._inputs)
         with np.errstate(over="ignore"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fathometer.data.images import from_pixels
 from fathometer.data.source import Inputs, Sample, Samples, Unreadable, display_name
@@ -49,6 +50,8 @@ class Cifar(Samples):
         pixels: uint8, `[n, 3, 32, 32]`.
         labels: uint8, `[n]`; the fine ones of CIFAR-100.
     """
+
+    labels: npt.NDArray[np.uint8]
 
     def __init__(self, path: Path, inputs: Inputs) -> None:
         layout, split, files = _in_folder(path) if path.is_dir() else _of_file(path)

@@ -46,15 +46,15 @@ class ImageFolder(Samples):
                 f"{root}: expected images ({' '.join(s[1:] for s in IMAGE_SUFFIXES)}), found none in it; "
                 "give a folder of images, or one that holds a folder of images for each class"
             )
-        self._labels, self.classes = _labels(root, self._files)
-        self.description = {"kind": "images", "name": display_name(root), "labels": self._labels is not None}
+        self.labels, self.classes = _labels(root, self._files)
+        self.description = {"kind": "images", "name": display_name(root), "labels": self.labels is not None}
 
     def __len__(self) -> int:
         return len(self._files)
 
     def __getitem__(self, index: int) -> Sample | Unreadable:
         file = self._files[index]
-        label = None if self._labels is None else self._labels[index]
+        label = None if self.labels is None else self.labels[index]
         return from_file(self._root / file, str(file), label, self._inputs)
 
 

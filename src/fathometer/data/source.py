@@ -8,12 +8,14 @@ import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -124,10 +126,12 @@ class Samples(Dataset[Any]):
 
     Attributes:
         description: what the data are, as JSON and without absolute paths: at least `kind` and `name`.
+        labels: the label of each sample; None if there are none.
         classes: the names of the classes that labels number; None if there are no names.
     """
 
     description: dict[str, object]
+    labels: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None
     classes: tuple[str, ...] | None = None
 
     @abstractmethod
@@ -187,6 +191,15 @@ class DataSource:
     def skipped(self) -> list[str]:
         """Names of the samples that could not be read in the last pass, in the order of reading."""
         return list(self._skipped)
+
+    def sorted_by_label(self) -> DataSource | None:
+        """Return the same samples label by label, each label in the order of before; None without labels."""
+        labels = self._samples.labels
+        if labels is None:
+            return None
+        other = copy(self)
+        other._order = sorted(self._order, key=lambda index: int(labels[index]))
+        return other
 
     def __len__(self) -> int:
         """Return the number of samples, including the unreadable ones."""

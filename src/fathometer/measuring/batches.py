@@ -30,6 +30,7 @@ class Piece(NamedTuple):
     value: Any
     samples: int  # how many inputs it holds
     completes: bool  # whether the sample batch is full with it
+    label: str | None = None  # of all of its inputs, where the data are split by label
 
 
 def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
@@ -94,8 +95,8 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
     batch, filled = 0, 0
     for item in items:
         value = as_tensors(item)
-        count = _count(value)
-        units = _tokens(value, count) if tokens else torch.ones(count, dtype=torch.long)
+        count = input_count(value)
+        units = units_of(value, count, tokens=tokens)
         start = 0
         while start < count:
             reached = filled + units[start:].cumsum(0)
@@ -104,7 +105,7 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
             stop = min(stop, start + (batch_size or count))
             filled += int(units[start:stop].sum())
             completes = filled >= samples
-            piece = value if (start, stop) == (0, count) else _slice(value, start, stop, count)
+            piece = value if (start, stop) == (0, count) else slice_inputs(value, start, stop, count)
             yield Piece(batch, piece, stop - start, completes)
             if completes:
                 batch, filled = batch + 1, 0
@@ -132,7 +133,7 @@ def labels_of(value: Any) -> Tensor | None:
         found = value[1]
     if not isinstance(found, Tensor) or found.ndim != 1 or found.dtype not in _WHOLE:
         return None
-    return found if len(found) == _count(value) else None
+    return found if len(found) == input_count(value) else None
 
 
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> Any:
@@ -148,7 +149,7 @@ def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -
             return entry
         return entry.to(device, dtype if entry.is_floating_point() else None, non_blocking=True)
 
-    value = _mapped(value, moved)
+    value = map_entries(value, moved)
     if call is not None:
         return call(model, value)
     if isinstance(value, tuple | list):
@@ -168,7 +169,7 @@ def _accepted(model: nn.Module, value: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_tensors(value: Any) -> Any:
     """Return a batch with tensors instead of NumPy's arrays, and dicts instead of other mappings."""
-    return _mapped(value, _as_tensor)
+    return map_entries(value, _as_tensor)
 
 
 def _as_tensor(value: Any) -> Any:
@@ -187,20 +188,21 @@ def _as_tensor(value: Any) -> Any:
         raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def map_entries(value: Any, change: Callable[[Any], Any]) -> Any:
     """Apply a function to all that tuples, lists and mappings hold, at any depth.
 
     `torch.utils._pytree` does not know every mapping, such as the batches of a tokenizer.
     """
     if isinstance(value, Mapping):
-        return {key: _mapped(entry, change) for key, entry in value.items()}
+        return {key: map_entries(entry, change) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        entries = (_mapped(entry, change) for entry in value)
+        entries = (map_entries(entry, change) for entry in value)
         return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
     return change(value)
 
 
-def _count(value: Any) -> int:
+def input_count(value: Any) -> int:
+    """Return how many inputs a batch holds."""
     first = next((tensor for tensor in tensors_in(value) if tensor.ndim), None)
     if first is None:
         raise InputError(
@@ -211,8 +213,10 @@ def _count(value: Any) -> int:
     return len(first)
 
 
-def _tokens(value: Any, count: int) -> Tensor:
-    """Return the number of tokens of each input."""
+def units_of(value: Any, count: int, *, tokens: bool) -> Tensor:
+    """Return how many samples each input counts for: one, or its number of tokens."""
+    if not tokens:
+        return torch.ones(count, dtype=torch.long)
     mask = value.get("attention_mask") if isinstance(value, Mapping) else None
     if mask is not None:
         return mask.cpu().long().sum(1)
@@ -226,7 +230,7 @@ def _tokens(value: Any, count: int) -> Tensor:
     return torch.full((count,), first.shape[1])
 
 
-def _slice(value: Any, start: int, stop: int, count: int) -> Any:
+def slice_inputs(value: Any, start: int, stop: int, count: int) -> Any:
     """Cut all that has a row for each sample: tensors, and lists of names and the like."""
     if isinstance(value, Tensor):
         if not is_dense(value):
@@ -237,10 +241,10 @@ def _slice(value: Any, start: int, stop: int, count: int) -> Any:
             )
         return value[start:stop] if value.ndim and len(value) == count else value
     if isinstance(value, Mapping):
-        return {key: _slice(entry, start, stop, count) for key, entry in value.items()}
+        return {key: slice_inputs(entry, start, stop, count) for key, entry in value.items()}
     if isinstance(value, list) and len(value) == count and next(tensors_in(value), None) is None:
         return value[start:stop]
     if isinstance(value, tuple | list):
-        entries = (_slice(entry, start, stop, count) for entry in value)
+        entries = (slice_inputs(entry, start, stop, count) for entry in value)
         return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
     return value

@@ -48,12 +48,14 @@ class FinishedBatch:
         scores: what its labels say of the outputs.
         hsic: what the similarity of every two of these sites is computed from, if a map was asked for
             (`fathometer.measuring.similarity`).
+        label: that of all its samples, where data are split by label.
     """
 
     batch: int
     rows: list[Reading]
     scores: Scores | None = None
     hsic: bytes = b""
+    label: str | None = None
 
 
 class JournalError(InputError):

@@ -22,7 +22,7 @@ from fathometer.errors import (
 )
 from fathometer.gauges.registry import Pairs, read_gauges
 from fathometer.measuring.batches import Piece, labels_of, run
-from fathometer.measuring.journal import FinishedBatch, Journal, Reading
+from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, Reading
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer
 from fathometer.measuring.similarity import hsic_of_batch
@@ -78,7 +78,9 @@ class Loop:
             if piece.completes:
                 used, pending = used + pending, 0
                 if current >= known:
-                    self._measure(current)
+                    self._measure(current, piece.label)
+                elif self.finished[current].label != piece.label:
+                    raise JournalError("the journal has another sequence of labels; remove it to start again")
                 if current + 1 == options.batches:
                     break
         if options.leftover == "keep" and (pending > 1 or (pending and self._has_several_rows())):
@@ -112,7 +114,7 @@ class Loop:
             hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
             raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
 
-    def _measure(self, number: int) -> None:
+    def _measure(self, number: int, label: str | None = None) -> None:
         """Read all gauges at all sites, and keep the values."""
         pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) >= 2}
         try:
@@ -139,7 +141,7 @@ class Loop:
                 parameter="gauges",
             )
         self._record.clear()
-        self.finished.append(FinishedBatch(number, rows, self._scorer.take(), hsic))
+        self.finished.append(FinishedBatch(number, rows, self._scorer.take(), hsic, label))
         if self._journal is not None:
             self._journal.add(self.finished[-1])
 

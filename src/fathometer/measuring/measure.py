@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pandas as pd
 import torch
@@ -23,8 +23,16 @@ from fathometer.measuring.identity import count_samples, describe_data, describe
 from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.loop import Loop, Progress, evaluating, placed
 from fathometer.measuring.options import MeasureOptions, with_changes
-from fathometer.measuring.scores import Scorer, outcome
+from fathometer.measuring.scores import Scorer, classes_of, outcome
 from fathometer.measuring.similarity import map_of_batches
+from fathometer.measuring.splitting import (
+    By,
+    SplitByLabel,
+    check_by,
+    describe_by,
+    of_label,
+    sorted_by_label,
+)
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
@@ -33,18 +41,51 @@ from fathometer.results.sounding import Sounding
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
 
+@overload
 def measure(
     model: nn.Module | LoadedModel,
     data: Any,
     options: MeasureOptions | None = None,
     *,
+    by: None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
     journal: str | Path | None = None,
     progress: bool | Progress = False,
     **changes: Any,
-) -> Sounding:
+) -> Sounding: ...
+
+
+@overload
+def measure(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    options: MeasureOptions | None = None,
+    *,
+    by: By,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+    **changes: Any,
+) -> dict[str, Sounding]: ...
+
+
+def measure(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    options: MeasureOptions | None = None,
+    *,
+    by: By | None = None,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+    **changes: Any,
+) -> Sounding | dict[str, Sounding]:
     """Measure a network: compute every gauge at every activation call, over a data set.
 
     The network runs in eval mode without gradients, once over the data. The reduced pair of every activation
@@ -56,6 +97,9 @@ def measure(
             or dicts.
         options: what decides the values: `samples`, `batches`, `gauges`, `sites`, `activations`, `reduction`,
             `leftover`, `seed`, `map`, `call` and more (`MeasureOptions`). Usually they are given by name.
+        by: split the data by label, and return a sounding for each of them, by its name: `"class"` for the
+            labels of the data, the name of an entry of dict batches, or a function of a batch that returns
+            a label for each input. The inputs of a label wait in memory until there are `samples` of them.
         batch_size: the largest number of inputs in a forward pass; as the data come if left out.
         device: where to run; where the network is if left out.
         name: name of the network in the result.
@@ -72,16 +116,18 @@ def measure(
         >>> list(sounding.signature.index), sounding.table["affinity", "count"].to_list()
         (['1', '3'], [2, 2])
     """
-    return run_measurement(
+    found = _soundings(
         model,
         data,
         with_changes(options, changes),
+        by=None if by is None else check_by(by),
         batch_size=batch_size,
         device=device,
         name=name,
         journal=journal,
         progress=progress,
     )
+    return found[""] if by is None else found
 
 
 def run_measurement(
@@ -93,15 +139,33 @@ def run_measurement(
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
-    journal: str | Path | None = None,
     progress: bool | Progress = False,
 ) -> Sounding:
     """Measure as `measure` does; `read` computes the values of all sites instead of the options' gauges."""
+    settings: dict[str, Any] = {"device": device, "name": name, "progress": progress}
+    return _soundings(model, data, options, read, batch_size=batch_size, **settings)[""]
+
+
+def _soundings(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    options: MeasureOptions,
+    read: Callable[[Pairs], list[dict[str, float]]] | None = None,
+    *,
+    by: By | None = None,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+) -> dict[str, Sounding]:
+    """Measure in one pass; return the soundings by label, or one under an empty name."""
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
+    data, is_sorted = sorted_by_label(data, by)
     first, items = first_sample(batches_of(data, batch_size, options.seed))
-    identity = Provenance(model_facts, describe_data(data, first), options.describe())
+    identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     with ExitStack() as stack:
         where = stack.enter_context(placed(network, device))
         hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(hash_contents(network, data))
@@ -122,35 +186,48 @@ def run_measurement(
                 widths=options.widths,
             )
         )
-        cut = pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
         scorer = Scorer(model, data)
+        split = None
+        if by is not None:
+            split = SplitByLabel(items, by, classes_of(data), options, batch_size, is_sorted=is_sorted)
+            options = replace(options, batches=None, leftover="drop")  # the split does both
+            total = None
+        cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
         loop = Loop(network, record, options, where, log, scorer, read)
-        measured, left_over = loop.run(cut, total, show)
+        measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
     for site, shapes in record.unequal.items():
         warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
-    if not loop.finished:
+    if split is not None:
+        split.check()
+    elif not loop.finished:
         raise _too_few(options, measured + left_over)
-    scores = [batch.scores for batch in loop.finished]
-    scored = outcome(scores, measured, scorer.doubt([each for each in scores if each]))
-    known = {
-        "samples_measured": measured,
-        "samples_left_over": left_over,
-        "skipped": len(getattr(data, "skipped", ())),
-        **({"outcome": scored} if scored else {}),
-    }
     provenance = replace(
         identity,
-        data={**identity.data, **known},
         settings={**identity.settings, "batch_size": batch_size},
         versions=versions(),
         device=describe_device(where),
         date=now(),
         seconds=round(time.perf_counter() - started, 3),
     )
-    sites, records = _sites_and_records(loop.finished)
-    similarity = map_of_batches(sites, loop.finished) if options.map else None
-    return Sounding(sites, records, provenance, similarity)
+    doubt = scorer.doubt([batch.scores for batch in loop.finished if batch.scores])
+    counts = {None: (measured, left_over)} if split is None else split.counts
+    found = {}
+    for label, (measured, left_over) in counts.items():
+        batches = [batch for batch in loop.finished if batch.label == label]
+        scored = outcome([batch.scores for batch in batches], measured, doubt)
+        known = {
+            "samples_measured": measured,
+            "samples_left_over": left_over,
+            "skipped": len(getattr(data, "skipped", ())),
+            **({"outcome": scored} if scored else {}),
+        }
+        own = provenance if label is None else of_label(provenance, label)
+        own = replace(own, data={**own.data, **known})
+        sites, records = _sites_and_records(batches)
+        similarity = map_of_batches(sites, batches) if options.map else None
+        found[label or ""] = Sounding(sites, records, own, similarity)
+    return found
 
 
 def expected_provenance(
@@ -158,17 +235,21 @@ def expected_provenance(
     data: Any,
     options: MeasureOptions | None = None,
     *,
+    by: By | None = None,
     name: str | None = None,
     **changes: Any,
 ) -> Provenance:
     """Return the identity of a measurement without running it, to compare with that of a finished one.
 
+    With `by`, `of_label` makes that of each sounding.
+
     Only data that can be iterated over again may be given: their first item is read.
     """
     options = with_changes(options, changes)
     network, model_facts = describe_network(model, name)
+    data, _ = sorted_by_label(data, by)
     first, _ = first_sample(batches_of(data, None, options.seed))
-    identity = Provenance(model_facts, describe_data(data, first), options.describe())
+    identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     return _with_hashes(identity, *hash_contents(network, data)())
 
 
@@ -203,7 +284,7 @@ def _too_few(options: MeasureOptions, inputs: int) -> TooFewSamplesError:
 
 
 def _sites_and_records(finished: Sequence[FinishedBatch]) -> tuple[tuple[Site, ...], pd.DataFrame]:
-    rows = [(batch.batch, row) for batch in finished for row in batch.rows]
+    rows = [(number, row) for number, batch in enumerate(finished) for row in batch.rows]
     sites = {row.site.name: row.site for _, row in reversed(rows)}
     records = pd.DataFrame(
         [{"site": row.site.name, "batch": batch, "n": row.n, "d": row.d, **row.values} for batch, row in rows]
