@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import torch
 from torch import Tensor
 
-from fathometer.threads import torch_threads
-from fathometer.transport.decompositions import eigh
+from fathometer.transport.decompositions import eigvalsh
 
-_MAX_SERIAL_SIZE = 1024  # LAPACK is slower with several threads: at 512, two take three times as long
 _MIN_SIZE_FOR_STRIPS = 512
 _DOUBLINGS = 24
 
@@ -52,12 +48,7 @@ def largest_eigenvalue(gram: Tensor) -> Tensor:
 
 def eigenvalues(gram: Tensor) -> Tensor:
     """Compute the eigenvalues of a Gram matrix, in rising order; those that are rounding are 0."""
-    serial = gram.device.type == "cpu" and gram.shape[-1] <= _MAX_SERIAL_SIZE
-    try:
-        with torch_threads(1) if serial else nullcontext():
-            values = torch.linalg.eigvalsh(gram)
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        values = eigh(gram.reshape(-1, *gram.shape[-2:]))[0].reshape(gram.shape[:-1])
+    values = eigvalsh(gram)
     floor = values[..., -1:] * gram.shape[-1] * torch.finfo(gram.dtype).eps
     return torch.where(values > floor, values, 0.0)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError
+from fathometer.threads import torch_threads
 
 _MAX_STEPS = 60
+_MAX_SERIAL_SIZE = 1024  # LAPACK is slower with several threads: at 512, two take three times as long
 
 
 def cholesky_factor(matrix: Tensor, floor: Tensor, *, lift: bool = False) -> Tensor:
@@ -43,6 +46,16 @@ def cholesky_factor(matrix: Tensor, floor: Tensor, *, lift: bool = False) -> Ten
         signs = triangle.diagonal(dim1=-2, dim2=-1).sign()
         lower = lower.index_copy(0, failed, (signs[..., None] * triangle).mT)
     return lower
+
+
+def eigvalsh(matrix: Tensor) -> Tensor:
+    """Return eigenvalues in rising order, by `eigh` where the fast routine fails."""
+    serial = matrix.device.type == "cpu" and matrix.shape[-1] <= _MAX_SERIAL_SIZE
+    try:
+        with torch_threads(1) if serial else nullcontext():
+            return torch.linalg.eigvalsh(matrix)
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        return eigh(matrix.reshape(-1, *matrix.shape[-2:]))[0].reshape(matrix.shape[:-1])
 
 
 def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:

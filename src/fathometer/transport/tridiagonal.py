@@ -1,0 +1,224 @@
+"""Eigenvalues of many symmetric matrices of several sizes at once, float64: fast on a CUDA device.
+
+There, kernels written in Triton, which comes with torch, reduce all matrices to tridiagonal form at the same
+time. Everywhere else, and above `MAX_SIZE`, `torch.linalg.eigvalsh` takes them one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from fathometer.transport.decompositions import eigvalsh
+
+MAX_SIZE = 1024
+"""Rows of the largest matrix that the kernels take."""
+
+_MAX_BATCH = 264  # matrices that are reduced at the same time: two for each multiprocessor of an H200
+_MIN_OFF_DIAGONAL = 1e-18  # of ‖T‖: below, rounding; its square keeps Sturm sequences above zero
+
+
+def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    """Compute the eigenvalues of the smaller Gram matrices of centred and of raw samples.
+
+    With centred rows R and their mean μ, raw samples are V = R + 1μᵀ. One reduction to tridiagonal form T
+    gives both spectra. If d < n, a reflection takes μ to the first axis, and VᵀV = RᵀR + n μμᵀ differs from
+    RᵀR only in the first entry of T. Otherwise a reflection takes 1 to the first axis: R has no part there,
+    and RRᵀ has the eigenvalues of VVᵀ's T without its first row and column, and a zero.
+
+    Args:
+        samples: for each group of items, centred rows `[items, n, d]`, their mean `[items, d]`, and
+            their smaller Gram matrix `[items, k, k]`: RRᵀ if n ≤ d, otherwise RᵀR. float64.
+
+    Returns:
+        For each group the eigenvalues of the centred and of the raw Gram matrix, `[items, k]`, ascending.
+        Their errors are a few roundings of the largest one.
+    """
+    found: dict[int, tuple[Tensor, Tensor]] = {}
+    fast: dict[int, tuple[Tensor, Tensor]] = {}
+    for index, (rows, mean, gram) in enumerate(samples):
+        if _is_fast(gram):
+            fast[index] = _raw_in_first_axis(rows, mean, gram)
+        else:
+            found[index] = eigvalsh(gram), eigvalsh(_raw_gram(rows, mean, gram))
+    forms = tridiagonalize([matrix for matrix, _ in fast.values()])
+    both = []
+    for (index, (_, first)), (diagonal, off_diagonal) in zip(fast.items(), forms, strict=True):
+        n, d = samples[index][0].shape[-2:]
+        changed, coupling = diagonal.clone(), off_diagonal
+        if n <= d:  # `first` and the coupling to it are those of the raw samples
+            coupling = off_diagonal.clone()
+            coupling[:, :1] = 0
+            changed[:, 0] = 0
+            both += [(changed, coupling), (diagonal, off_diagonal)]
+        else:
+            changed[:, 0] += first
+            both += [(diagonal, off_diagonal), (changed, off_diagonal)]
+    values = tridiagonal_eigenvalues(both)
+    found |= dict(zip(fast, zip(values[::2], values[1::2], strict=True), strict=True))
+    return [found[index] for index in range(len(samples))]
+
+
+def eigenvalues(matrices: Sequence[Tensor]) -> list[Tensor]:
+    """Compute the eigenvalues, ascending, of groups of symmetric matrices, each `[items, k, k]`, float64."""
+    fast = [_is_fast(group) for group in matrices]
+    forms = tridiagonalize([group for group, is_fast in zip(matrices, fast, strict=True) if is_fast])
+    values = iter(tridiagonal_eigenvalues(forms))
+    return [
+        next(values) if is_fast else eigvalsh(group) for group, is_fast in zip(matrices, fast, strict=True)
+    ]
+
+
+def tridiagonalize(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Reduce symmetric matrices to tridiagonal form T = QᵀAQ on a CUDA device, keeping the first axis.
+
+    Q = diag(1, Q'): T without its first row and column has the eigenvalues of A without them.
+
+    Args:
+        matrices: groups `[items, k, k]`, float64, of at most `MAX_SIZE` rows.
+
+    Returns:
+        For each group the diagonals `[items, k]` and off-diagonals `[items, k - 1]`.
+    """
+    forms: list[list[tuple[Tensor, Tensor]]] = [[] for _ in matrices]
+    for parts in _batches(matrices):
+        for (index, _), form in zip(parts, _reduce([part for _, part in parts]), strict=True):
+            forms[index].append(form)
+    return [
+        (torch.cat([form[0] for form in parts]), torch.cat([form[1] for form in parts])) for parts in forms
+    ]
+
+
+def _batches(matrices: Sequence[Tensor]) -> Iterator[list[tuple[int, Tensor]]]:
+    """Yield parts of groups that are reduced together, the largest matrices first."""
+    parts: list[tuple[int, Tensor]] = []
+    free = _MAX_BATCH
+    for index in sorted(range(len(matrices)), key=lambda index: -matrices[index].shape[-1]):
+        rest = matrices[index]
+        while len(rest):
+            parts.append((index, rest[:free]))
+            free, rest = free - len(parts[-1][1]), rest[free:]
+            if not free:
+                yield parts
+                parts, free = [], _MAX_BATCH
+    if parts:
+        yield parts
+
+
+def _reduce(groups: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Reduce groups, the largest matrices first, that fit into one batch."""
+    from fathometer.transport import tridiagonal_kernels as kernels
+
+    sizes = [group.shape[-1] for group in groups for _ in group]
+    size = kernels.storage_size(sizes[0])
+    packed = groups[0].new_zeros(len(sizes), size, size + 2 * kernels.PANEL)
+    scales, begin = [], 0
+    for group in groups:
+        scale = group.abs().amax((-2, -1))
+        scales.append(torch.where(scale > 0, scale, 1.0)[:, None])
+        # At the end of the rows and columns: small matrices join in when large ones are down to their size
+        place = packed[begin : begin + len(group), size - group.shape[-1] :, size - group.shape[-1] : size]
+        torch.div(group, scales[-1][:, None], out=place)
+        begin += len(group)
+    diagonal, off_diagonal = kernels.reduce_in_place(packed, sizes)
+    forms, begin = [], 0
+    for group, scale in zip(groups, scales, strict=True):
+        items, first = slice(begin, begin + len(group)), size - group.shape[-1]
+        forms.append((diagonal[items, first:] * scale, off_diagonal[items, first:-1] * scale))
+        begin += len(group)
+    return forms
+
+
+def tridiagonal_eigenvalues(forms: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    """Compute the eigenvalues of symmetric tridiagonal matrices on a CUDA device, ascending.
+
+    Args:
+        forms: groups of diagonals `[items, k]` and off-diagonals `[items, k - 1]`, float64.
+    """
+    if not forms:
+        return []
+    from fathometer.transport import tridiagonal_kernels as kernels
+
+    items = sum(len(diagonal) for diagonal, _ in forms)
+    longest = max(diagonal.shape[-1] for diagonal, _ in forms)
+    length = math.ceil(longest / kernels.LANES) * kernels.LANES
+    like = forms[0][0]
+    diagonals = like.new_full((items, length), 2.0)  # beyond all eigenvalues: ‖T‖ ≤ 1
+    squares = like.new_full((items, length), _MIN_OFF_DIAGONAL**2)
+    sizes = torch.empty(items, dtype=torch.int32, device=like.device)
+    bounds, begin = [], 0
+    for diagonal, off_diagonal in forms:
+        size = diagonal.shape[-1]
+        radius = torch.nn.functional.pad(off_diagonal.abs(), (1, 1))
+        bound = (diagonal.abs() + radius[:, 1:] + radius[:, :-1]).amax(-1, keepdim=True)  # Gershgorin
+        divisor = torch.where(bound == 0, 1.0, bound)
+        end = begin + len(diagonal)
+        diagonals[begin:end, :size] = diagonal / divisor
+        squares[begin:end, 1:size] = (off_diagonal / divisor).square().clamp(min=_MIN_OFF_DIAGONAL**2)
+        sizes[begin:end] = size
+        bounds.append(bound)
+        begin = end
+    values = kernels.bisect(diagonals, squares, sizes)
+    found, begin = [], 0
+    for (diagonal, _), bound in zip(forms, bounds, strict=True):
+        end = begin + len(diagonal)
+        found.append(values[begin:end, : diagonal.shape[-1]] * bound)
+        begin = end
+    return found
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _is_fast(matrices: Tensor) -> bool:
+    """Whether the kernels take these matrices; they have no derivative."""
+    return (
+        matrices.is_cuda
+        and matrices.shape[-1] <= MAX_SIZE
+        and not matrices.requires_grad
+        and torch.version.hip is None
+        and _has_triton()
+    )
+
+
+def _raw_gram(rows: Tensor, mean: Tensor, gram: Tensor) -> Tensor:
+    """Return the smaller Gram matrix of V = R + 1μᵀ: R1 = 0."""
+    n, d = rows.shape[-2:]
+    if n > d:
+        return torch.baddbmm(gram, mean[:, :, None], mean[:, None, :], alpha=n)
+    shift = (rows @ mean[:, :, None]) + mean.square().sum(-1)[:, None, None] / 2
+    return gram + shift + shift.mT
+
+
+def _raw_in_first_axis(rows: Tensor, mean: Tensor, gram: Tensor) -> tuple[Tensor, Tensor]:
+    """Reflect a Gram matrix such that only its first row and column differ between raw and centred samples.
+
+    Returns the matrix, and what the raw samples have more in its first entry. If n ≤ d, the matrix is that of
+    the raw samples; otherwise that of the centred ones.
+    """
+    n, d = rows.shape[-2:]
+    added = n * mean.square().sum(-1)
+    axis = torch.ones_like(rows[:, :, 0]) if n <= d else mean
+    length = torch.linalg.vector_norm(axis, dim=-1)
+    sign = torch.where(axis[:, 0] < 0, -1.0, 1.0)
+    w = axis.clone()
+    w[:, 0] += sign * length
+    norm = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
+    w = w / torch.where(norm > 0, norm, 1.0)  # reflection I − 2wwᵀ takes the axis to −sign·length·e₁
+    p = 2 * (gram @ w[:, :, None])
+    q = p - (w[:, None, :] @ p) * w[:, :, None]
+    left, right = torch.cat([w[:, :, None], q], -1), torch.cat([q, w[:, :, None]], -1)
+    reflected = torch.baddbmm(gram, left, right.mT, alpha=-1)
+    if n <= d:
+        with_mean = rows @ mean[:, :, None]
+        with_mean = with_mean - 2 * (w[:, None, :] @ with_mean) * w[:, :, None]
+        reflected[:, 0, :] = reflected[:, :, 0] = -math.sqrt(n) * with_mean[:, :, 0]
+        reflected[:, 0, 0] = added
+    return reflected, added

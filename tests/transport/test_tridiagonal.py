@@ -1,0 +1,65 @@
+"""Spectra of centred and raw samples, against NumPy's singular values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from fathometer.transport.tridiagonal import _raw_in_first_axis, eigenvalues, spectra
+from tests.data import correlated
+
+SHAPES = [(40, 9), (30, 50), (20, 20), (12, 1), (2, 3), (2, 1)]
+
+
+def group(n: int, d: int, shift: float = 3.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return two items of centred samples, their mean, and their smaller Gram matrix."""
+    values = torch.stack([torch.from_numpy(correlated(n, d, seed)) for seed in range(2)])
+    values = values + shift * torch.arange(1.0, d + 1)
+    mean = values.mean(1)
+    rows = values - mean[:, None]
+    return rows, mean, rows @ rows.mT if n <= d else rows.mT @ rows
+
+
+def check(found: tuple[Tensor, Tensor], rows: Tensor, mean: Tensor) -> None:
+    """Compare both spectra with squared singular values; their rounding is that of the largest one."""
+    for values, samples in zip(found, (rows, rows + mean[:, None]), strict=True):
+        for item, sample in zip(values.cpu().numpy(), samples.cpu().numpy(), strict=True):
+            right = np.linalg.svd(sample, compute_uv=False)[::-1] ** 2
+            np.testing.assert_allclose(item, right, rtol=0, atol=1e-14 * max(right[-1], 1e-300))
+            assert (np.diff(item) >= 0).all()
+
+
+def test_spectra_are_squared_singular_values() -> None:
+    groups = [group(n, d) for n, d in SHAPES]
+    for found, (rows, mean, _) in zip(spectra(groups), groups, strict=True):
+        check(found, rows, mean)
+    assert spectra([]) == []
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0, 1e6])
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_centred_and_raw_samples_differ_in_the_first_row_of_a_reflected_matrix(
+    n: int, d: int, shift: float
+) -> None:
+    rows, mean, gram = group(n, d, shift)
+    reflected, added = (each.numpy() for each in _raw_in_first_axis(rows, mean, gram))
+    for item, more, right in zip(
+        reflected, added, zip(*spectra([(rows, mean, gram)])[0], strict=True), strict=True
+    ):
+        centred, raw = item.copy(), item.copy()
+        if n <= d:
+            centred[0, :] = centred[:, 0] = 0
+        else:
+            raw[0, 0] += more
+        for matrix, values in zip((centred, raw), right, strict=True):
+            error = np.abs(scipy.linalg.eigvalsh(matrix) - values.numpy()).max()
+            assert error <= 1e-14 * float(values[-1])
+
+
+def test_eigenvalues_of_groups_of_several_sizes() -> None:
+    grams = [group(n, d)[2] for n, d in SHAPES]
+    for values, gram in zip(eigenvalues(grams), grams, strict=True):
+        torch.testing.assert_close(values, torch.linalg.eigvalsh(gram))
