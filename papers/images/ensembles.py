@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer import Sounding
-from papers.images.trained import State, TrainingKey, sounding, train_all, trained
+from papers.images.trained import GAUGES, State, TrainingKey, sounding, train_all, trained
 from papers.images.training import Method
 from papers.item import Item, RunContext
 from papers.roles import BlockRoles, block_roles
@@ -96,7 +96,7 @@ def ensemble(
     *,
     state: State = "trained",
     samples: int | None = None,
-    gauges: str = "standard",
+    gauges: str = GAUGES,
 ) -> Ensemble:
     """Measure one architecture over seeds, on the test images; arguments as those of `sounding`."""
     if state == "trained":

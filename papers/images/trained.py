@@ -26,6 +26,9 @@ State: TypeAlias = Literal["trained", "initial"]
 
 Data: TypeAlias = "Split | Pixels"
 
+GAUGES = "affinity,cka,r2,r2_heldout,sparsity,entropy,norm"
+"""Those of the paper, and R² held out."""
+
 TOGETHER = 6  # trainings side by side on a GPU
 
 
@@ -109,7 +112,7 @@ def sounding(
     data: Data = "test",
     samples: int | None = None,
     batches: int | None = None,
-    gauges: str = "standard",
+    gauges: str = GAUGES,
 ) -> Sounding:
     """Measure a network before or after its training; the rest as in `measured`."""
 
@@ -131,7 +134,7 @@ def measured(
     data: Data = "test",
     samples: int | None = None,
     batches: int | None = None,
-    gauges: str = "standard",
+    gauges: str = GAUGES,
 ) -> Sounding:
     """Load the sounding of a network on images, or measure it first.
 
@@ -139,7 +142,7 @@ def measured(
     """
     count = samples or samples_of(context)
     what = data if isinstance(data, str) else data.name
-    parts = [name, weights, what, count, batches or "all", *([gauges] if gauges != "standard" else [])]
+    parts = [name, weights, what, count, batches or "all", *([gauges] if gauges != GAUGES else [])]
     file = _store(context) / "soundings" / f"{'-'.join(map(str, parts)).replace(' ', '_')}.json"
     if file.exists():
         return load(file)

@@ -35,6 +35,7 @@ from .gauges import affinity as affinity
 from .gauges import affinity_score as affinity_score
 from .gauges import affinity_scores as affinity_scores
 from .gauges import cka as cka
+from .gauges import cka_debiased as cka_debiased
 from .gauges import cost_of_identity as cost_of_identity
 from .gauges import entropy as entropy
 from .gauges import nonnegativity as nonnegativity

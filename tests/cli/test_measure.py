@@ -129,7 +129,7 @@ def test_standard_gauges_with_a_gauge_of_the_user(command: Command) -> None:
     arguments = ["measure", "nets:small", "--data", "random:40", "--samples", "40", *given]
     code, out, err = command(*arguments, "--json")
     assert code == 0, err
-    assert {"affinity", "cka", "gap"} <= set(json.loads(out)["sites"][0])
+    assert {"affinity", "cka_debiased", "gap"} <= set(json.loads(out)["sites"][0])
 
 
 @pytest.mark.usefixtures("folder")

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from ckatorch.core import cka_base
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from fathometer import r2, r2_heldout
 from fathometer.errors import InputError
-from fathometer.gauges import cka
+from fathometer.gauges import cka, cka_debiased
 from tests.data import Matrix, correlated, relu
 
 
@@ -100,6 +101,41 @@ def test_cka_of_what_does_not_vary() -> None:
     flicker = np.where(x > 0, 1, np.nextafter(1, 0))
     assert cka(x, still).item() == cka(still, still).item() == cka(x, flicker).item() == 1
     assert cka(still, x).item() == cka(flicker, x).item() == 0
+
+
+def debiased_hsic(x: Matrix, y: Matrix) -> float:
+    """The estimator of Song et al., with n × n matrices of zero diagonal."""
+    n = len(x)
+    k, h = x @ x.T, y @ y.T
+    np.fill_diagonal(k, 0)
+    np.fill_diagonal(h, 0)
+    total = np.trace(k @ h) + k.sum() * h.sum() / ((n - 1) * (n - 2)) - 2 * (k @ h).sum() / (n - 2)
+    return float(total / (n * (n - 3)))
+
+
+@pytest.mark.parametrize(("n", "d"), [(80, 5), (40, 1), (30, 30), (20, 50), (4, 3)])
+def test_debiased_cka_is_the_dense_formula_and_that_of_ckatorch(n: int, d: int) -> None:
+    x = correlated(n, d)
+    y = relu(x)
+    expected = debiased_hsic(x, y) / np.sqrt(debiased_hsic(x, x) * debiased_hsic(y, y))
+    assert cka_debiased(x, y).item() == pytest.approx(expected, rel=1e-8)
+    theirs = cka_base(torch.from_numpy(x), torch.from_numpy(y), unbiased=True)
+    assert cka_debiased(x, y).item() == pytest.approx(theirs.item(), rel=1e-8)
+
+
+def test_debiased_cka_of_independent_samples_is_about_zero() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 300, 32, 64))
+    assert cka(x, y).min() > 0.6
+    assert abs(cka_debiased(x, y).mean()) < 0.01
+
+
+def test_debiased_cka_where_it_is_not_defined() -> None:
+    x, still = correlated(50, 6), np.full((50, 6), 0.1)
+    assert cka_debiased(x, x @ np.linalg.qr(correlated(6, 6))[0]).item() == pytest.approx(1)
+    assert cka_debiased(x, still).item() == cka_debiased(still, still).item() == 1
+    assert cka_debiased(still, x).item() == 0
+    assert cka_debiased(x[:3], x[:3]).isnan()
+    assert cka_debiased(np.eye(9), correlated(9, 9)).isnan()
 
 
 def test_folds() -> None:

@@ -29,10 +29,13 @@ from fathometer import (
 from tests import zoo
 
 GAUGE_COLUMNS = [
-    *["affinity", "affinity_sample", "cka", "r2", "r2_heldout"],
+    *["affinity", "affinity_sample", "cka", "cka_debiased", "r2", "r2_heldout"],
     *["sparsity_before", "sparsity_after", "sparsity_change"],
     *["entropy_before", "entropy_after", "entropy_change", "norm", "stable_rank_x", "stable_rank_y"],
     *["cost_of_identity", "nonnegativity_entries", "nonnegativity_energy"],
+    *["effective_rank_x", "effective_rank_y", "participation_ratio_x", "participation_ratio_y"],
+    *["rankme_x", "rankme_y", "alpha_x", "alpha_y", "intrinsic_dimension_twonn_x"],
+    *["intrinsic_dimension_twonn_y", "intrinsic_dimension_mle_x", "intrinsic_dimension_mle_y"],
 ]
 
 

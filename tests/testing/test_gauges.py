@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from fathometer.testing import Check, Promises, gauge_checks
 
 _SCORE = Promises(translate="each", scale="each", rotate="both")
 _FIT = Promises(translate="each", scale="each", rotate="each")
+_MAYBE_FIT = replace(_FIT, missing=True)
 
 PROMISES = {
     "affinity": _SCORE,
     "affinity_sample": _SCORE,
     "cka": _FIT,
+    "cka_debiased": _MAYBE_FIT,
     "r2": _FIT,
     "r2_heldout": _FIT,
     "sparsity": Promises(scale="each"),
@@ -26,6 +29,11 @@ PROMISES = {
     "stable_rank": Promises(scale="each", rotate="each"),
     "cost_of_identity": Promises(scale="both", rotate="each"),
     "nonnegativity": Promises(scale="each"),
+    "effective_rank": _FIT,
+    "participation_ratio": _FIT,
+    "rankme": Promises(scale="each", rotate="each"),
+    "alpha": _MAYBE_FIT,
+    "intrinsic_dimension": _MAYBE_FIT,
 }
 
 

@@ -20,6 +20,7 @@ _BORDER = 3  # characters of a column beside its cells
 _NAME = 24  # characters of a name in one line, if there is no room for all of it
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _EXTRA_GAUGES = (
+    "cka_debiased",
     "cka",
     "r2_heldout",
     "stable_rank_x",

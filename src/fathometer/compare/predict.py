@@ -14,8 +14,8 @@ from fathometer.compare.summary import STATISTICS
 from fathometer.errors import InputError
 from fathometer.results.sounding import not_measured
 
-COMPANIONS = ("cka", "norm", "sparsity_change", "entropy_change", "r2")
-"""The columns of Tables 1 and 2."""
+COMPANIONS = ("cka", "cka_debiased", "norm", "sparsity_change", "entropy_change", "r2")
+"""The columns of Tables 1 and 2, and CKA without bias, which `standard` has in the place of CKA."""
 CHARACTERISTICS = ("depth", "parameters", "gflops")
 _MIN_MEMBERS = 3  # a line through two points always fits
 _MAX_EXACT = 7  # with up to 7 members, all 5040 orders are tried
@@ -42,7 +42,7 @@ def correlations(
         >>> layers = [layer for _ in range(5) for layer in (torch.nn.Linear(6, 6), torch.nn.ReLU())]
         >>> sounding = measure(torch.nn.Sequential(*layers), torch.randn(99, 6), samples=99)
         >>> correlations([sounding]).columns.to_list()
-        ['cka', 'norm', 'sparsity_change', 'entropy_change', 'r2']
+        ['cka_debiased', 'norm', 'sparsity_change', 'entropy_change', 'r2']
     """
     named = by_name(soundings)
     for name, sounding in named.items():

@@ -9,7 +9,9 @@ from fathometer.gauges.affinity import (
 )
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from fathometer.gauges.gauge import Gauge
-from fathometer.gauges.linear_fits import cka, r2, r2_heldout
+from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
+from fathometer.gauges.neighbours import intrinsic_dimension
+from fathometer.gauges.ranks import alpha, effective_rank, participation_ratio, rankme
 from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges
 from fathometer.gauges.statistics import entropy, norm, sparsity
 
@@ -22,13 +24,19 @@ __all__ = [
     "affinity_score",
     "affinity_scores",
     "choose_gauges",
+    "alpha",
     "cka",
+    "cka_debiased",
     "cost_of_identity",
+    "effective_rank",
     "entropy",
+    "intrinsic_dimension",
     "nonnegativity",
     "norm",
+    "participation_ratio",
     "r2",
     "r2_heldout",
+    "rankme",
     "read_gauges",
     "sparsity",
     "stable_rank",

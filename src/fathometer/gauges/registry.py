@@ -33,7 +33,9 @@ from fathometer.gauges.gauge import (
     indices_of_equal,
     values_of,
 )
-from fathometer.gauges.linear_fits import cka, r2, r2_heldout
+from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
+from fathometer.gauges.neighbours import intrinsic_dimension
+from fathometer.gauges.ranks import alpha, effective_rank, max_rankme, participation_ratio, rankme
 from fathometer.gauges.samples import Pair, check_together, prepare
 from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
@@ -48,11 +50,22 @@ _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has 
 _SHARE = (0.0, 1.0)
 _NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)
+_POSITIVE = (0.0, math.inf)
 _MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done before threads have started
 _MAX_ENTRIES = 2**27  # of the pairs that a GPU reads together: 2 GB in float64, and as much centred
 
 
 _gauge = partial(Gauge, batched=True, takes_samples=True)
+
+
+def _both(*quantities: str) -> tuple[str, ...]:
+    return tuple(f"{quantity}_{side}" for quantity in quantities for side in "xy")
+
+
+def _of_sides(bounds: Range, *prefixes: str) -> dict[str, Range]:
+    return {f"{prefix}{side}": bounds for prefix in prefixes or ("",) for side in "xy"}
+
+
 
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
@@ -65,21 +78,34 @@ GAUGES: dict[str, Gauge] = {
             compute_many=partial(affinity_of_batches, covariance="sample"),
         ),
         _gauge("cka", cka, _SHARE),
+        _gauge("cka_debiased", cka_debiased, (-1.0, 1.0), missing=True, needs=_both("gram", "norms2")),
         _gauge("r2", r2, _SHARE),
         _gauge("r2_heldout", r2_heldout, (-math.inf, 1.0)),
         _gauge("sparsity", sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
         _gauge("entropy", entropy, {"before": _NATS, "after": _NATS, "change": (-_NATS[1], _NATS[1])}),
         _gauge("norm", norm, (0.0, math.inf)),
-        _gauge("stable_rank", stable_rank, {"x": _RANK, "y": _RANK}),
+        _gauge("stable_rank", stable_rank, _of_sides(_RANK)),
         _gauge("cost_of_identity", cost_of_identity, (0.0, math.inf), infinite=True),
         _gauge("nonnegativity", nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
+        _gauge("effective_rank", effective_rank, _of_sides(_RANK), needs=_both("spectrum")),
+        _gauge("participation_ratio", participation_ratio, _of_sides(_RANK), needs=_both("gram", "norms2")),
+        _gauge("rankme", rankme, _of_sides((0.0, max_rankme)), needs=_both("singular_values")),
+        _gauge("alpha", alpha, _of_sides(_POSITIVE), missing=True, needs=_both("spectrum")),
+        _gauge(
+            "intrinsic_dimension",
+            intrinsic_dimension,
+            _of_sides(_POSITIVE, "twonn_", "mle_"),
+            missing=True,
+            needs=_both("nearest"),
+        ),
     )
 }
 """The gauges of the package by name."""
 
 SETS = {
-    # Without the one that is slower than all others together on a CPU, and unstable where d > n.
-    "standard": tuple(name for name in GAUGES if name != "affinity_sample"),
+    # Without one that is slower than all others together on a CPU, and unstable where d > n, and without CKA
+    # with its bias, which is in the paper.
+    "standard": tuple(name for name in GAUGES if name not in ("affinity_sample", "cka")),
     "all": tuple(GAUGES),
 }
 """Names that stand for several gauges."""
