@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fathometer import (
     affinity_score,
     cka,
+    cka_debiased,
     cost_of_identity,
     entropy,
     nonnegativity,
@@ -27,6 +28,7 @@ from fathometer import (
     sparsity,
     stable_rank,
 )
+from fathometer.gauges import alpha, effective_rank, intrinsic_dimension, participation_ratio, rankme
 from fathometer.report import legend_above, new_figure, print_style, save_figure, series_style
 
 Matrix = npt.NDArray[np.float64]
@@ -38,6 +40,7 @@ GAMMAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 COMPANIONS: dict[str, Callable[[Matrix, Matrix], float]] = {
     "affinity score": lambda x, y: float(affinity_score(x, y)),
     "CKA": lambda x, y: float(cka(x, y)),
+    "CKA without bias": lambda x, y: float(cka_debiased(x, y)),
     "R² in the sample": lambda x, y: float(r2(x, y)),
     "R² held out": lambda x, y: float(r2_heldout(x, y)),
 }
@@ -45,6 +48,14 @@ DIMENSIONS: dict[str, Callable[[Matrix], float]] = {
     "cost of identity": lambda x: float(cost_of_identity(x, relu(x))),
     "stable rank of X": lambda x: float(stable_rank(x, x)["x"]),
     "stable rank of ReLU(X)": lambda x: float(stable_rank(x, relu(x))["y"]),
+}
+RANKS: dict[str, Callable[[Matrix], float]] = {
+    "effective rank": lambda x: float(effective_rank(x, x)["x"]),
+    "participation ratio": lambda x: float(participation_ratio(x, x)["x"]),
+    "RankMe": lambda x: float(rankme(x, x)["x"]),
+    "α": lambda x: float(alpha(x, x)["x"]),
+    "TwoNN": lambda x: float(intrinsic_dimension(x, x)["twonn_x"]),
+    "likelihood": lambda x: float(intrinsic_dimension(x, x)["mle_x"]),
 }
 
 
@@ -96,7 +107,17 @@ def low_rank(rng: np.random.Generator) -> Matrix:
 
 def companion_table() -> list[str]:
     """A row for each map."""
-    heads = ("y", "affinity", "CKA", "R²", "R² held out", "sparsity change", "entropy change", "norm")
+    heads = (
+        "y",
+        "affinity",
+        "CKA",
+        "CKA without bias",
+        "R²",
+        "R² held out",
+        "sparsity change",
+        "entropy change",
+        "norm",
+    )
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, (x, y) in maps().items():
         scores = [f"{gauge(x, y):.3f}" for gauge in COMPANIONS.values()]
@@ -150,6 +171,16 @@ def dimension_table() -> list[str]:
     return lines
 
 
+def rank_table() -> list[str]:
+    """A row for each cloud, and for a curved one."""
+    rng = np.random.default_rng(0)
+    plane = rng.random((SAMPLES, 2)) @ rng.normal(size=(2, WIDTH))
+    lines = [f"| X | {' | '.join(RANKS)} |", "|---" * (len(RANKS) + 1) + "|"]
+    for name, x in {**clouds(), "a plane, bent: sin(3x)": np.sin(3 * plane)}.items():
+        lines.append(f"| {' | '.join([name, *(f'{gauge(x):.2f}' for gauge in RANKS.values())])} |")
+    return lines
+
+
 def gamma_table() -> list[str]:
     """The cost of identity by its ridge."""
     found = clouds()
@@ -174,7 +205,7 @@ def companion_picture(path: Path) -> None:
             left.plot(SHIFTS, [gauge(x + shift, relu(x + shift)) for shift in SHIFTS], label=name, **looks)
             right.plot(WIDTHS, [gauge(x, relu(x)) for x in wide.values()], **looks)
         changes = [float(sparsity(x + shift, relu(x + shift))["change"]) for shift in SHIFTS]
-        left.plot(SHIFTS, changes, label="sparsity, change", **series_style(4) | {"markersize": 2.5})
+        left.plot(SHIFTS, changes, label="sparsity, change", **series_style(5) | {"markersize": 2.5})
         left.set(xlabel="mean μ of the inputs, 64 features", ylim=(-0.6, 1.05))
         right.set(xlabel="features, μ = 0", xscale="log")
         right.set_xticks([8, 64, 512, 1024], ["8", "64", "512", "1024"])
@@ -218,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Tables and pictures of the gauges.")
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER")
     options = parser.parse_args(arguments)
-    for table in (companion_table, width_table, odd_cases, dimension_table, gamma_table):
+    for table in (companion_table, width_table, odd_cases, dimension_table, rank_table, gamma_table):
         print(*table(), "", sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)
     companion_picture(options.out / "companions.png")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import skdim.id
+import torch
 
 from fathometer.gauges import intrinsic_dimension
 from tests.data import Matrix, correlated, relu
@@ -39,6 +40,14 @@ def test_samples_that_occur_twice() -> None:
     alone = intrinsic_dimension(x, relu(x))
     for name, dimension in (("mle_x", alone["mle_x"].item()), ("mle_y", 5)):
         assert found[name].item() == pytest.approx(dimension, rel=0.3)
+
+
+def test_rounding_does_not_tell_equal_samples_apart() -> None:
+    x = torch.from_numpy(np.repeat(correlated(60, 5) + 3, 2, 0))
+    found = intrinsic_dimension(x.float(), (x * (1 + 1e-7 * torch.arange(120)[:, None].remainder(2))).float())
+    assert found["mle_x"].item() == pytest.approx(intrinsic_dimension(x, x)["mle_x"].item(), rel=1e-5)
+    assert found["mle_y"].item() == pytest.approx(found["mle_x"].item(), rel=1e-5)
+    assert found["twonn_y"].isnan()
 
 
 def test_the_dimension_of_a_surface_in_many_features() -> None:

@@ -15,8 +15,7 @@ SHAPES = [(80, 5), (40, 1), (30, 30), (20, 50), (2, 3)]
 
 
 def singular_values(a: Matrix) -> Matrix:
-    found: Matrix = np.linalg.svd(a, compute_uv=False)
-    return found
+    return np.linalg.svd(a, compute_uv=False).astype(np.float64)
 
 
 def centred(a: Matrix) -> Matrix:
@@ -38,7 +37,7 @@ def test_ranks_are_those_of_other_libraries(n: int, d: int) -> None:
 
 
 def test_ranks_in_closed_form() -> None:
-    spread = np.repeat(np.concatenate([np.eye(6), -np.eye(6)]), 3, 0) * ([3.0] * 4 + [0.0] * 2) + 7  # and a mean that does not matter
+    spread = np.repeat(np.concatenate([np.eye(6), -np.eye(6)]), 3, 0) * ([3.0] * 4 + [0.0] * 2) + 7
     nothing = np.zeros_like(spread)
     for gauge in (effective_rank, participation_ratio):
         assert gauge(spread, nothing + 0.1)["x"].item() == pytest.approx(4)

@@ -33,11 +33,11 @@ def history() -> History:
 
 
 def test_tables_over_time(history: History) -> None:
-    table = history.table("cka")
+    table = history.table("cka_debiased")
     assert (table.index.name, table.columns.name) == ("step", "site")
     assert list(table.index) == [0, 5, 9]
     assert list(table.columns) == ["1", "3"]
-    assert table.loc[5, "3"] == history.soundings[1].mean("cka")["3"]
+    assert table.loc[5, "3"] == history.soundings[1].mean("cka_debiased")["3"]
     pd.testing.assert_frame_equal(history.signature, history.table("affinity"))
     change = history.change()
     assert list(change.columns) == ["first", "last", "change"]
@@ -147,7 +147,10 @@ def test_parts_of_a_file_that_do_not_fit_are_refused(change: Any, history: Histo
             "sites or gauges of step 1",
         ),
         (
-            lambda one, other: ((0, 1), (one, replace(other, records=other.records.drop(columns="cka")))),
+            lambda one, other: (
+                (0, 1),
+                (one, replace(other, records=other.records.drop(columns="cka_debiased"))),
+            ),
             "sites or gauges of step 1",
         ),
         (lambda one, _: ((0,), (one,), pd.DataFrame({"a": [1]})), "columns step, name, value, got a"),

@@ -102,8 +102,8 @@ def cka_debiased(x: Array, y: Array) -> Tensor:
 
         H = [⟨K, L⟩ − Σab + Σa Σb / ((n − 1)(n − 2)) − 2 Σab / (n − 2)] / (n(n − 3))
 
-    May fall below 0 by chance. As for `r2`, 1 where Y is constant, 0 where only X is. NaN with n < 4, or where
-    all samples of one side have the same distance to each other. As in `cka`, large directions decide.
+    May fall below 0 by chance. As for `r2`, 1 where Y is constant, 0 where only X is. NaN with n < 4, or
+    where all samples of one side have the same distance to each other. As in `cka`, large directions decide.
 
     Example:
         >>> import numpy as np

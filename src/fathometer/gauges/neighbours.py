@@ -9,7 +9,9 @@ from fathometer.gauges.samples import Samples, prepare
 from fathometer.transport.arrays import Array
 
 _KEPT = 0.9  # of the ratios of distances: a few far samples would decide the fit otherwise
-_EQUAL = 1e-12  # a mean logarithm of ratios of distances that is rounding
+_EQUAL = 1e-6  # a mean logarithm of ratios of distances that may be rounding: a dimension of a million
+_ROUNDED = 8  # what is left of the distance of equal samples, in multiples of the rounding of their norms
+_SINGLE = torch.finfo(torch.float32).eps  # in a coarser dtype, samples are equal or far apart
 
 
 @torch.no_grad()
@@ -23,10 +25,10 @@ def intrinsic_dimension(x: Array, y: Array) -> dict[str, Tensor]:
       1/D is the mean of log(r_k / r_j) over all samples and their k − 1 nearest, with k = 20, or n − 1. It
       varies less, and sees a larger scale.
 
-    Distances of 0 are left out: a sample that occurs twice says nothing about the dimension. NaN where
-    nothing is left, or all distances are equal, e.g. where a side is constant. Both assume that the density hardly changes between
-    neighbours, and are far too small where D is large: 512 normal samples of 100 dimensions have about 46
-    (TwoNN) and 36. Compare at one n, and read differences rather than values.
+    Distances that are 0, or rounding, are left out: a sample that occurs twice says nothing about the
+    dimension. NaN where nothing is left, or all distances are equal, e.g. where a side is constant. Both
+    assume that the density hardly changes between neighbours, and are too small where D is large: 512 normal
+    samples of 100 dimensions have about 46 (TwoNN) and 36. Compare at one n, differences rather than values.
 
     Example:
         >>> import torch
@@ -47,7 +49,7 @@ def _two_nn(samples: Samples) -> Tensor:
     if n < 3:
         return torch.full_like(samples.norms2[:, 0], torch.nan)
     nearest, second = samples.nearest[..., 0], samples.nearest[..., 1]
-    distinct = (nearest > 0) & samples.varies[:, None]
+    distinct = _are_distinct(samples)[..., 0]
     ratio = second / torch.where(distinct, nearest, 1.0)
     logarithms = torch.where(distinct, ratio.log(), torch.inf).sort(-1).values
     count = distinct.sum(-1, keepdim=True).to(ratio)
@@ -55,17 +57,24 @@ def _two_nn(samples: Samples) -> Tensor:
     kept = place <= (count * _KEPT).floor()
     rise = -torch.log1p(-torch.where(kept, place / count, 0.0))
     logarithms = torch.where(kept, logarithms, 0.0)
-    known = (kept.sum(-1) >= 2) & (logarithms.sum(-1) > _EQUAL * n)
+    known = (kept.sum(-1) >= 2) & (logarithms.sum(-1) > _EQUAL * count[:, 0])
     slope = (logarithms * rise).sum(-1) / torch.where(known, logarithms.square().sum(-1), 1.0)
     return torch.where(known, slope, torch.nan)
 
 
 def _likeliest(samples: Samples) -> Tensor:
     distances = samples.nearest
-    distinct = (distances > 0) & samples.varies[:, None, None]
+    distinct = _are_distinct(samples)
     farthest = distances[..., -1:]
     logarithms = torch.where(distinct, (farthest / torch.where(distinct, distances, 1.0)).log(), 0.0)
     total = logarithms.sum((-2, -1))
     count = (distinct.sum(-1) - 1).clamp(min=0).sum(-1)
     known = total > _EQUAL * count
     return torch.where(known, count / torch.where(known, total, 1.0), torch.nan)
+
+
+def _are_distinct(samples: Samples) -> Tensor:
+    """Tell which of the distances to the nearest samples are more than rounding, `[items, n, 20]`."""
+    squared = samples.norms2 + samples.mean.square().sum(-1, keepdim=True)
+    rounding = _ROUNDED * min(samples.resolution, _SINGLE) * squared.sqrt()
+    return (samples.nearest > rounding[..., None]) & samples.varies[:, None, None]

@@ -1,4 +1,4 @@
-"""How many directions samples use, from their spectrum: ranks that count small directions less, and its decay."""
+"""How many directions samples use: ranks in which small directions count less, and the spectrum's decay."""
 
 from __future__ import annotations
 
@@ -120,13 +120,12 @@ def _rankme(samples: Samples) -> Tensor:
 
 def _alpha(samples: Samples) -> Tensor:
     values = samples.spectrum[:, _FIRST - 1 : _LAST]
-    ranks = torch.arange(_FIRST, _FIRST + values.shape[-1], dtype=values.dtype, device=values.device)
     known = (values > _NEGLIGIBLE * samples.spectrum[:, :1]) & samples.varies[:, None]
-    weights = torch.where(known, 1 / ranks, 0.0)
-    logarithms = torch.where(known, values, 1.0).log()
-    total = weights.sum(-1, keepdim=True)
-    enough = known.sum(-1) >= _MIN_POINTS
-    total = torch.where(enough[:, None], total, 1.0)
-    place = ranks.log() - (weights * ranks.log()).sum(-1, keepdim=True) / total
-    slope = (weights * place * logarithms).sum(-1) / torch.where(enough, (weights * place.square()).sum(-1), 1.0)
-    return torch.where(enough, -slope, torch.nan)
+    enough = known.sum(-1, keepdim=True) >= _MIN_POINTS
+    ranks = torch.arange(_FIRST, _FIRST + values.shape[-1]).to(values)
+    weights = torch.where(known & enough, 1 / ranks, 0.0)
+    weights = weights / torch.where(enough, weights.sum(-1, keepdim=True), 1.0)
+    place = ranks.log() - (weights * ranks.log()).sum(-1, keepdim=True)
+    covariance = (weights * place * torch.where(known, values, 1.0).log()).sum(-1)
+    variance = (weights * place.square()).sum(-1)
+    return torch.where(enough[:, 0], -covariance / variance, torch.nan)

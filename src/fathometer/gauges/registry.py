@@ -66,7 +66,6 @@ def _of_sides(bounds: Range, *prefixes: str) -> dict[str, Range]:
     return {f"{prefix}{side}": bounds for prefix in prefixes or ("",) for side in "xy"}
 
 
-
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
     for gauge in (
