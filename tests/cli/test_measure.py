@@ -123,6 +123,49 @@ def test_accuracy_and_loss_are_printed_with_the_table(folder: Path, command: Com
     assert expected in (folder / "test.html").read_text()
 
 
+@pytest.mark.filterwarnings("always:expected at least 20 samples")
+def test_each_class_has_a_file_that_other_commands_read(
+    folder: Path, command: Command, refusal: Callable[..., str]
+) -> None:
+    generator = np.random.default_rng(0)
+    for name, count in (("tiger cat", 25), ("ant", 30), ("Ünze", 20), ("bee", 3)):
+        (folder / "photos" / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = generator.integers(0, 256, (12, 12, 3), np.uint8)
+            Image.fromarray(pixels).save(folder / "photos" / name / f"{number}.png")
+    given = "measure nets:classifier --data photos --samples 20 --gauges affinity --by class".split()
+    code, out, err = command(*given)
+    assert code == 0, err
+    assert "got inputs: 3 of bee" in err
+    assert "wrote classifier-photos-by-class (3 files)" in out
+    results = folder / "classifier-photos-by-class"
+    assert contents(results) == ["ant.json", "tiger-cat.json", "Ünze.json"]
+    found = {path.stem: load(path) for path in results.iterdir()}
+    assert found["tiger-cat"].provenance.data["label"] == "tiger cat"
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
+    assert f"{found['ant'].accuracy:.3f}" in lines["ant"]
+    assert f"{found['ant'].summary()['median']:.3f}" in lines["ant"]
+    assert "photos: ant" in command("show", str(results / "ant.json"))[1]
+    code, out, err = command("compare", "conditions", str(results), "--over", "data")
+    assert code == 0, err
+    assert "photos: tiger cat" in out
+    code, _, err = command("plot", str(results), "--kind", "overlay", "-o", "a.png")
+    assert code == 0, err
+    code, _, err = command("report", str(results), "--out", "classes.html")
+    assert code == 0, err
+    assert "photos: tiger cat" in (folder / "classes.html").read_text()
+    assert "is not empty; give another folder, or --force" in refusal(*given)
+    assert "expected a folder for the files of --by class" in refusal(*given, "--out", "a.json")
+    code, out, err = command(*given, "--resume", "--json")
+    assert code == 0, err
+    assert set(json.loads(out)) == {"tiger cat", "ant", "Ünze"}
+    assert "is finished; --force measures it again" in err
+    assert "exists, with other leftover" in refusal(*given, "--resume", "--leftover", "keep")
+    (results / "ant.json").unlink()
+    assert command(*given, "--force")[0] == 0
+    assert load(results / "ant.json").records.equals(found["ant"].records)
+
+
 @pytest.mark.usefixtures("folder")
 def test_standard_gauges_with_a_gauge_of_the_user(command: Command) -> None:
     given = ["--gauges", "standard", "--gauges", "nets:gap"]

@@ -1,15 +1,15 @@
-"""`fathometer measure`: a network and data by name, a sounding in a file."""
+"""`fathometer measure`: a network and data by name, a sounding in a file, or one for each class."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from fathometer.cli import ResumableInterruptError
 from fathometer.cli import options as opt
-from fathometer.cli.outputs import check_writable, print_result, slug
+from fathometer.cli.outputs import check_folder, check_writable, file_stems, print_result, slug
 from fathometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def measure(
         bool,
         opt.flag("--map", "Also compute the similarity (CKA) of every site with every other."),
     ] = False,
+    by: Annotated[
+        Literal["class"] | None,
+        opt.option("class", "Measure the samples of each class by themselves; --out is a folder."),
+    ] = None,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
     resume: opt.ResumeOption = False,
@@ -59,7 +63,11 @@ def measure(
 
     Every call of an activation function is a site. At each site every gauge is computed on batches of
     samples; the affinity scores of all sites are the network's non-linearity signature. The result is one
-    file, .json or .parquet (default: MODEL-DATA.json), for `fathometer show` or `fathometer.load`.
+    file, .json or .parquet (default: MODEL-DATA.json), for `fathometer show` or `fathometer.load`. Where
+    the data have labels that fit the network, it also has accuracy and loss.
+
+    `--by class` writes a file for each class into a folder (default: MODEL-DATA-by-class), which `compare`,
+    `report` and `plot` read.
 
     After an interruption the same command resumes; `--force` starts again.
 
@@ -69,32 +77,45 @@ def measure(
 
     - `fathometer measure torchvision:resnet50 --data photos/ --map` (then `fathometer plot … --kind map`)
 
+    - `fathometer measure torchvision:resnet18 --data imagenet/val --by class --samples 50`
+
     - `fathometer measure torchvision:vit_b_16 --weights none --data random:512 --samples 128`
 
     - `fathometer measure hf:./my-model --data book.txt --reduction tokens --gauges affinity,r2_heldout`
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
-    from fathometer.cli.tables import sounding_json, sounding_view
+    from fathometer.cli.tables import labels_view, sounding_json, sounding_view
     from fathometer.results.files import locked
 
     chosen = opt.chosen_options({**options, "map": "cka" if with_map else None})
-    out = out or Path(f"{slug(model)}-{slug(data)}.json")
+    out = out or Path(f"{slug(model)}-{slug(data)}" + (".json" if by is None else f"-by-{by}"))
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:
         if not is_ours:
             raise InputError(f"{out}: another process is measuring it; wait for it, or give another --out")
-        check_writable(out, force or resume, (".json", ".parquet"))
+        if by is None:
+            check_writable(out, force or resume, (".json", ".parquet"))
+        elif out.suffix.lower() in (".json", ".parquet"):
+            raise InputError(
+                f"--out {out}: expected a folder for the files of --by {by}, got a name of a file"
+            )
+        else:
+            check_folder(out, force or resume or _journal(out).exists())
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, chosen.seed, options)
-        finished = _finished(out, loaded, chosen) if resume and not force and out.exists() else None
-        sounding = finished or _measured(out, loaded, chosen, options["batch_size"], force)
-    console = print_result(sounding_json(sounding), sounding_view(sounding, sounding.gauges[0]), as_json)
+        finished = _finished(out, loaded, chosen, by) if resume and not force else {}
+        found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
+    content = {label: sounding_json(sounding) for label, sounding in found.items()}
+    gauge = next(iter(found.values())).gauges[0]
+    view = sounding_view(found[""], gauge) if by is None else labels_view(found, gauge)
+    console = print_result(content[""] if by is None else content, view, as_json)
     if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
         console.say(skipped_line(loaded.data.skipped))
-    console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}")
+    files = "" if by is None else f" ({len(found)} files)"
+    console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}{files}")
 
 
 def skipped_line(skipped: list[str]) -> str:
@@ -129,7 +150,9 @@ def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any
     return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
 
 
-def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: int, force: bool) -> Sounding:
+def _measured(
+    out: Path, loaded: Loaded, options: MeasureOptions, by: str | None, batch_size: int, force: bool
+) -> dict[str, Sounding]:
     """Measure and save; finished batches are kept in a journal beside the file until it is written."""
     from fathometer.measuring.measure import measure
     from fathometer.progress import progress_bar
@@ -140,35 +163,47 @@ def _measured(out: Path, loaded: Loaded, options: MeasureOptions, batch_size: in
     log.info("measuring on %s%s", loaded.device, ", resuming" if journal.exists() else "")
     try:
         with progress_bar("measuring") as progress:
-            sounding = measure(
-                loaded.model,
-                loaded.data,
-                options,
-                batch_size=batch_size,
-                device=loaded.device,
-                journal=journal,
-                progress=progress,
-            )
+            settings: dict[str, Any] = {
+                "batch_size": batch_size,
+                "device": loaded.device,
+                "journal": journal,
+                "progress": progress,
+            }
+            if by is None:
+                found = {"": measure(loaded.model, loaded.data, options, **settings)}
+            else:
+                found = measure(loaded.model, loaded.data, options, by=by, **settings)
     except KeyboardInterrupt:
         if journal.exists():
             raise ResumableInterruptError from None
         raise
-    sounding.save(out)
+    if by is None:
+        found[""].save(out)
+    for stem, sounding in zip(file_stems(found), found.values(), strict=True) if by else ():
+        sounding.save(out / f"{stem}.json")
     journal.unlink(missing_ok=True)
-    return sounding
+    return found
 
 
-def _finished(out: Path, loaded: Loaded, options: MeasureOptions) -> Sounding:
-    """Return the finished sounding if it is the one that was asked for."""
+def _finished(out: Path, loaded: Loaded, options: MeasureOptions, by: str | None) -> dict[str, Sounding]:
+    """Return what is finished, if it is what was asked for."""
     from fathometer.measuring.measure import expected_provenance
+    from fathometer.measuring.splitting import of_label
     from fathometer.results.loading import open_results
 
-    (found,) = open_results(out).soundings.values()
-    differences = found.provenance.differences(expected_provenance(loaded.model, loaded.data, options))
-    if differences:
-        raise InputError(
-            f"{out} exists, with other {', '.join(differences)}; give another --out, or --force to replace it"
-        )
+    if not out.exists() or (by is not None and (_journal(out).exists() or not any(out.iterdir()))):
+        return {}
+    expected = expected_provenance(loaded.model, loaded.data, options, by=by)
+    found = {}
+    for sounding in open_results(out).soundings.values():
+        label = "" if by is None else str(sounding.provenance.data.get("label", ""))
+        differences = sounding.provenance.differences(expected if by is None else of_label(expected, label))
+        if differences:
+            raise InputError(
+                f"{out} exists, with other {', '.join(differences)}; give another --out, or --force to "
+                "replace it"
+            )
+        found[label] = sounding
     _journal(out).unlink(missing_ok=True)
     return found
 

@@ -77,6 +77,32 @@ def check_writable(path: Path | None, force: bool, suffixes: Iterable[str] = ())
     try_writing(path)
 
 
+def check_folder(folder: Path, force: bool) -> None:
+    """Fail before the work if files cannot be written into the folder after it; it is created."""
+    if folder.is_file():
+        raise InputError(f"--out {folder}: expected a folder, got a file")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise InputError(f"--out {folder}: is not empty; give another folder, or --force to write into it")
+    check_writable(folder / "tables.csv", force=True)
+
+
+def file_stems(names: Iterable[str]) -> list[str]:
+    """Return a name for a file for each of several names, without regard to case no two the same.
+
+    Example:
+        >>> file_stems(["tiger cat", "Tiger/cat", "…"])
+        ['tiger-cat', 'Tiger-cat-2', 'file']
+    """
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^\w.-]+", "-", name)[:_MAX_SLUG].strip("-.") or "file"
+        stem, number = plain, 2
+        while stem.lower() in map(str.lower, found):
+            stem, number = f"{plain}-{number}", number + 1
+        found.append(stem)
+    return found
+
+
 def picture_and_table(out: Path | None, force: bool) -> list[Path]:
     """Return the files of `--out`, checked: `a.png` means a.png and a.csv, `a.csv` only itself."""
     if out is None:
@@ -125,13 +151,7 @@ class ResultFolder:
         from fathometer.report import require_matplotlib
 
         require_matplotlib()
-        if folder.is_file():
-            raise InputError(f"--out {folder}: expected a folder, got a file")
-        if folder.is_dir() and any(folder.iterdir()) and not force:
-            raise InputError(
-                f"--out {folder}: is not empty; give another folder, or --force to write into it"
-            )
-        check_writable(folder / "tables.csv", force=True)
+        check_folder(folder, force)
 
     def show(self, table: pd.DataFrame, title: str, note: str = "", number: str = ".3f") -> None:
         """Show a table in the terminal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,6 +193,21 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
             f"{few} of these sites have few samples for their width; use more samples for stable values"
         )
     return Group(TableView(frame.rename_axis("site"), title, caption, optional=others), *map(Text, lines))
+
+
+def labels_view(soundings: Mapping[str, Sounding], gauge: str) -> TableView:
+    """Show the soundings of each label in a row: samples, accuracy and loss if known, and a gauge."""
+    rows = {}
+    for label, sounding in soundings.items():
+        known = {"accuracy": sounding.accuracy, "loss": sounding.loss}
+        rows[label] = {
+            "samples": sounding.provenance.data.get("samples_measured"),
+            **{name: number for name, number in known.items() if number is not None},
+            **{f"{gauge} {name}": number for name, number in sounding.summary(gauge).items()},
+        }
+    name = next(iter(soundings.values())).provenance.model.get("name", "?")
+    caption = f"{gauge} over the sites, mean over batches"
+    return TableView(pd.DataFrame.from_dict(rows, orient="index").rename_axis("label"), str(name), caption)
 
 
 def sounding_json(sounding: Sounding) -> dict[str, Any]:
