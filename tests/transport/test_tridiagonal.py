@@ -8,7 +8,8 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from fathometer.transport.tridiagonal import _raw_in_first_axis, eigenvalues, spectra
+from fathometer.transport import tridiagonal as module
+from fathometer.transport.tridiagonal import _centred_and_raw, _raw_in_first_axis, eigenvalues, spectra
 from tests.data import correlated
 
 SHAPES = [(40, 9), (30, 50), (20, 20), (12, 1), (2, 3), (2, 1)]
@@ -45,18 +46,30 @@ def test_centred_and_raw_samples_differ_in_the_first_row_of_a_reflected_matrix(
     n: int, d: int, shift: float
 ) -> None:
     rows, mean, gram = group(n, d, shift)
-    reflected, added = (each.numpy() for each in _raw_in_first_axis(rows, mean, gram))
-    for item, more, right in zip(
-        reflected, added, zip(*spectra([(rows, mean, gram)])[0], strict=True), strict=True
-    ):
-        centred, raw = item.copy(), item.copy()
-        if n <= d:
-            centred[0, :] = centred[:, 0] = 0
-        else:
-            raw[0, 0] += more
-        for matrix, values in zip((centred, raw), right, strict=True):
-            error = np.abs(scipy.linalg.eigvalsh(matrix) - values.numpy()).max()
-            assert error <= 1e-14 * float(values[-1])
+    reflected, added = _raw_in_first_axis(rows, mean, gram)
+    assert (added is None) == (n <= d)
+    both: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for item in range(len(rows)):
+        # LAPACK's reduction keeps the first axis as the kernels do
+        _, diagonal, off_diagonal, _, _ = scipy.linalg.lapack.dsytrd(reflected[item].numpy(), lower=1)
+        form = torch.from_numpy(diagonal)[None], torch.from_numpy(off_diagonal)[None]
+        forms = _centred_and_raw(*form, None if added is None else added[item : item + 1])
+        for found, (diagonal, off_diagonal) in zip(both, forms, strict=True):
+            found.append(scipy.linalg.eigh_tridiagonal(diagonal[0], off_diagonal[0], eigvals_only=True))
+    check((torch.tensor(np.stack(both[0])), torch.tensor(np.stack(both[1]))), rows, mean)
+
+
+def test_where_kernels_fail_torch_computes_the_spectra(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[Exception] = []
+    monkeypatch.setattr(module, "_FAILURES", failures)
+    monkeypatch.setattr(module, "_is_fast", lambda _: not failures)  # on a CPU they do fail
+    rows, mean, gram = group(40, 9)
+    with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
+        found = spectra([(rows, mean, gram)])
+    check(found[0], rows, mean)
+    failures.clear()
+    with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
+        torch.testing.assert_close(eigenvalues([gram])[0], torch.linalg.eigvalsh(gram))
 
 
 def test_eigenvalues_of_groups_of_several_sizes() -> None:

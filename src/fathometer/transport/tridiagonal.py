@@ -1,12 +1,14 @@
 """Eigenvalues of many symmetric matrices of several sizes at once, float64: fast on a CUDA device.
 
 There, kernels written in Triton, which comes with torch, reduce all matrices to tridiagonal form at the same
-time. Everywhere else, and above `MAX_SIZE`, `torch.linalg.eigvalsh` takes them one after the other.
+time. Everywhere else, above `MAX_SIZE`, and where Triton finds no C compiler, `torch.linalg.eigvalsh` takes
+them one after the other.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -14,12 +16,14 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from fathometer.errors import is_out_of_memory
 from fathometer.transport.decompositions import eigvalsh
 
 MAX_SIZE = 1024
 """Rows of the largest matrix that the kernels take."""
 
 _MAX_BATCH = 264  # matrices that are reduced at the same time: two for each multiprocessor of an H200
+_MIN_CAPABILITY = (7, 0)  # of a device, for Triton
 _MIN_OFF_DIAGONAL = 1e-18  # of ‖T‖: below, rounding; its square keeps Sturm sequences above zero
 
 
@@ -39,39 +43,32 @@ def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tens
         For each group the eigenvalues of the centred and of the raw Gram matrix, `[items, k]`, ascending.
         Their errors are a few roundings of the largest one.
     """
-    found: dict[int, tuple[Tensor, Tensor]] = {}
-    fast: dict[int, tuple[Tensor, Tensor]] = {}
-    for index, (rows, mean, gram) in enumerate(samples):
-        if _is_fast(gram):
-            fast[index] = _raw_in_first_axis(rows, mean, gram)
-        else:
-            found[index] = eigvalsh(gram), eigvalsh(_raw_gram(rows, mean, gram))
-    forms = tridiagonalize([matrix for matrix, _ in fast.values()])
-    both = []
-    for (index, (_, first)), (diagonal, off_diagonal) in zip(fast.items(), forms, strict=True):
-        n, d = samples[index][0].shape[-2:]
-        changed, coupling = diagonal.clone(), off_diagonal
-        if n <= d:  # `first` and the coupling to it are those of the raw samples
-            coupling = off_diagonal.clone()
-            coupling[:, :1] = 0
-            changed[:, 0] = 0
-            both += [(changed, coupling), (diagonal, off_diagonal)]
-        else:
-            changed[:, 0] += first
-            both += [(diagonal, off_diagonal), (changed, off_diagonal)]
-    values = tridiagonal_eigenvalues(both)
-    found |= dict(zip(fast, zip(values[::2], values[1::2], strict=True), strict=True))
-    return [found[index] for index in range(len(samples))]
+    fast = [index for index, (_, _, gram) in enumerate(samples) if _is_fast(gram)]
+    reflected = [_raw_in_first_axis(*samples[index]) for index in fast]
+    try:
+        forms = tridiagonalize([matrix for matrix, _ in reflected])
+        pairs = [_centred_and_raw(*form, added) for form, (_, added) in zip(forms, reflected, strict=True)]
+        values = iter(tridiagonal_eigenvalues([form for pair in pairs for form in pair]))
+    except Exception as error:
+        _leave_kernels(error)
+        return spectra(samples)
+    return [
+        (next(values), next(values))
+        if index in fast
+        else (eigvalsh(gram), eigvalsh(_raw_gram(rows, mean, gram)))
+        for index, (rows, mean, gram) in enumerate(samples)
+    ]
 
 
 def eigenvalues(matrices: Sequence[Tensor]) -> list[Tensor]:
     """Compute the eigenvalues, ascending, of groups of symmetric matrices, each `[items, k, k]`, float64."""
-    fast = [_is_fast(group) for group in matrices]
-    forms = tridiagonalize([group for group, is_fast in zip(matrices, fast, strict=True) if is_fast])
-    values = iter(tridiagonal_eigenvalues(forms))
-    return [
-        next(values) if is_fast else eigvalsh(group) for group, is_fast in zip(matrices, fast, strict=True)
-    ]
+    fast = [index for index, group in enumerate(matrices) if _is_fast(group)]
+    try:
+        values = iter(tridiagonal_eigenvalues(tridiagonalize([matrices[index] for index in fast])))
+    except Exception as error:
+        _leave_kernels(error)
+        return eigenvalues(matrices)
+    return [next(values) if index in fast else eigvalsh(group) for index, group in enumerate(matrices)]
 
 
 def tridiagonalize(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -177,6 +174,9 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
+_FAILURES: list[Exception] = []  # of the kernels: after one, they are not tried again
+
+
 def _is_fast(matrices: Tensor) -> bool:
     """Whether the kernels take these matrices; they have no derivative."""
     return (
@@ -184,7 +184,21 @@ def _is_fast(matrices: Tensor) -> bool:
         and matrices.shape[-1] <= MAX_SIZE
         and not matrices.requires_grad
         and torch.version.hip is None
+        and torch.cuda.get_device_capability(matrices.device) >= _MIN_CAPABILITY
         and _has_triton()
+        and not _FAILURES
+    )
+
+
+def _leave_kernels(error: Exception) -> None:
+    """Do without the kernels from here on, unless it was memory that they lacked."""
+    if _FAILURES or is_out_of_memory(error):
+        raise error
+    _FAILURES.append(error)
+    warnings.warn(
+        f"the kernels for eigenvalues failed ({error!r}), so torch.linalg.eigvalsh computes them, which is "
+        "slower; Triton needs a C compiler such as gcc",
+        stacklevel=3,
     )
 
 
@@ -197,28 +211,40 @@ def _raw_gram(rows: Tensor, mean: Tensor, gram: Tensor) -> Tensor:
     return gram + shift + shift.mT
 
 
-def _raw_in_first_axis(rows: Tensor, mean: Tensor, gram: Tensor) -> tuple[Tensor, Tensor]:
+def _raw_in_first_axis(rows: Tensor, mean: Tensor, gram: Tensor) -> tuple[Tensor, Tensor | None]:
     """Reflect a Gram matrix such that only its first row and column differ between raw and centred samples.
 
-    Returns the matrix, and what the raw samples have more in its first entry. If n ≤ d, the matrix is that of
-    the raw samples; otherwise that of the centred ones.
+    If n > d, returns the matrix of the centred samples, and what raw ones have more in its first entry,
+    `[items]`. Otherwise returns the matrix of the raw samples, and None: the first row and column of the
+    centred ones' is zero.
     """
     n, d = rows.shape[-2:]
-    added = n * mean.square().sum(-1)
     axis = torch.ones_like(rows[:, :, 0]) if n <= d else mean
-    length = torch.linalg.vector_norm(axis, dim=-1)
-    sign = torch.where(axis[:, 0] < 0, -1.0, 1.0)
     w = axis.clone()
-    w[:, 0] += sign * length
-    norm = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
-    w = w / torch.where(norm > 0, norm, 1.0)  # reflection I − 2wwᵀ takes the axis to −sign·length·e₁
+    w[:, 0] += torch.where(axis[:, 0] < 0, -1.0, 1.0) * torch.linalg.vector_norm(axis, dim=-1)
+    length = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
+    w = w / torch.where(length > 0, length, 1.0)  # I − 2wwᵀ takes the axis to ±‖axis‖ e₁: 1 to −√n e₁
     p = 2 * (gram @ w[:, :, None])
     q = p - (w[:, None, :] @ p) * w[:, :, None]
     left, right = torch.cat([w[:, :, None], q], -1), torch.cat([q, w[:, :, None]], -1)
     reflected = torch.baddbmm(gram, left, right.mT, alpha=-1)
-    if n <= d:
-        with_mean = rows @ mean[:, :, None]
-        with_mean = with_mean - 2 * (w[:, None, :] @ with_mean) * w[:, :, None]
-        reflected[:, 0, :] = reflected[:, :, 0] = -math.sqrt(n) * with_mean[:, :, 0]
-        reflected[:, 0, 0] = added
-    return reflected, added
+    added = n * mean.square().sum(-1)
+    if n > d:
+        return reflected, added
+    along = rows @ mean[:, :, None]
+    along = along - 2 * (w[:, None, :] @ along) * w[:, :, None]
+    reflected[:, 0, :] = reflected[:, :, 0] = -math.sqrt(n) * along[:, :, 0]
+    reflected[:, 0, 0] = added
+    return reflected, None
+
+
+def _centred_and_raw(
+    diagonal: Tensor, off_diagonal: Tensor, added: Tensor | None
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return the tridiagonal forms of centred and of raw samples from that of `_raw_in_first_axis`."""
+    first = torch.zeros_like(diagonal[:, 0]) if added is None else diagonal[:, 0] + added
+    changed = torch.cat([first[:, None], diagonal[:, 1:]], 1)
+    if added is not None:
+        return (diagonal, off_diagonal), (changed, off_diagonal)
+    uncoupled = torch.cat([torch.zeros_like(off_diagonal[:, :1]), off_diagonal[:, 1:]], 1)
+    return (changed, uncoupled), (diagonal, off_diagonal)

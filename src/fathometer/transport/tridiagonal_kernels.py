@@ -50,26 +50,27 @@ def reduce_in_place(matrices: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]
     batch, size, _ = matrices.shape
     diagonal, off_diagonal = matrices.new_zeros(2, batch, size).unbind()
     swapped = matrices.new_zeros(batch, 2 * PANEL, size)  # W above V; the last columns become V beside W
-    for start in range(0, size, PANEL):
-        end = start + PANEL
-        count = sum(size - rows < end for rows in sizes)  # others begin later
-        if not count:
-            continue
-        _reduce_panel[count,](
-            matrices,
-            swapped,
-            diagonal,
-            off_diagonal,
-            start,
-            size,
-            PANEL,
-            _TILE // size,
-            4 * _TILE // size,
-            num_warps=8,
-        )
-        if end < size:
-            left, right = matrices[:count, end:, size:], swapped[:count, :, end:]
-            matrices[:count, end:, end:size].baddbmm_(left, right, alpha=-1)
+    with torch.cuda.device_of(matrices):
+        for start in range(0, size, PANEL):
+            end = start + PANEL
+            count = sum(size - rows < end for rows in sizes)  # others begin later
+            if not count:
+                continue
+            _reduce_panel[count,](
+                matrices,
+                swapped,
+                diagonal,
+                off_diagonal,
+                start,
+                size,
+                PANEL,
+                _TILE // size,
+                4 * _TILE // size,
+                num_warps=8,
+            )
+            if end < size:
+                left, right = matrices[:count, end:, size:], swapped[:count, :, end:]
+                matrices[:count, end:, end:size].baddbmm_(left, right, alpha=-1)
     return diagonal, off_diagonal
 
 
@@ -173,7 +174,8 @@ def bisect(diagonal: Tensor, off_squared: Tensor, sizes: Tensor) -> Tensor:
     batch, rows = diagonal.shape
     values = torch.zeros_like(diagonal)
     grid = (batch, rows // LANES)
-    _bisect[grid](diagonal, off_squared, sizes, values, rows, _STEPS, LANES, _BLOCK, num_warps=1)
+    with torch.cuda.device_of(diagonal):
+        _bisect[grid](diagonal, off_squared, sizes, values, rows, _STEPS, LANES, _BLOCK, num_warps=1)
     return values
 
 
