@@ -11,16 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fathometer import History, Sounding
+from fathometer import History, Provenance, SimilarityMap, Sounding
 from fathometer.leaky import grid
 from fathometer.report.page.items import Page
 from fathometer.report.page.leaky import leaky_page
 from fathometer.report.page.networks import atlas_page, comparison_page
+from fathometer.report.page.similarity import map_page
 from fathometer.report.page.sounding import history_page, sounding_page
 from fathometer.results.history import metrics_frame
 from tests.browser.conftest import OpenPage, overflow
 from tests.compare.soundings import sounding
 from tests.leaky.networks import SMALL, measured_sweep
+from tests.report.figures.drawn import network
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = (SCRIPT, '"];alert(1);["', "{gauge}", "<img src=x onerror=alert(1)>")
@@ -60,12 +62,21 @@ def leaky() -> Page:
     return leaky_page(replace(run, task=replace(run.task, description={SCRIPT: SCRIPT})), SCRIPT)
 
 
+def similarity() -> Page:
+    one, other, *_ = networks().values()
+    names = [[site.name for site in each.sites] for each in (one, other)]
+    values = pd.DataFrame(np.random.default_rng(0).random((12, 12)), names[0], names[1])
+    facts = Provenance(model={"first": {"name": SCRIPT}, "second": {"name": NAMES[1]}})
+    return map_page(SimilarityMap(one.sites, other.sites, values, facts))
+
+
 PAGES: dict[str, Callable[[], Page]] = {
     "sounding": lambda: sounding_page(networks()[SCRIPT]),
     "several": lambda: comparison_page(networks(), facts()),
     "atlas": lambda: atlas_page(networks(), facts()),
     "history": history,
     "leaky": leaky,
+    "map": similarity,
 }
 
 
@@ -73,7 +84,7 @@ PAGES: dict[str, Callable[[], Page]] = {
 def test_names_are_text_on_a_phone_and_on_paper(open_page: OpenPage, kind: str) -> None:
     """A dialog, a message of the console or a request fails in `open_page`."""
     tab = open_page(PAGES[kind](), viewport={"width": 400, "height": 800}, color_scheme="dark")
-    points = tab.locator("svg.marks .mark-symbol path")
+    points = tab.locator(f"svg.marks .mark-{'rect' if kind == 'map' else 'symbol'} path")
     points.first.wait_for(state="attached")
     points.last.hover(force=True)
     if kind == "atlas":
@@ -86,3 +97,15 @@ def test_names_are_text_on_a_phone_and_on_paper(open_page: OpenPage, kind: str) 
     tab.emulate_media(media="print")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(tab.pdf()) > 10_000
+
+
+@pytest.mark.parametrize("count", [12, 110])  # as SVG, and on a canvas
+def test_a_map_shows_names_at_the_pointer(open_page: OpenPage, count: int) -> None:
+    one = network(SCRIPT, count)
+    tab = open_page(sounding_page(one))
+    chart = tab.locator("[data-chart]").locator("svg.marks" if count == 12 else "canvas.marks")
+    chart.wait_for(state="attached")
+    chart.hover(force=True)
+    tab.wait_for_selector(".tip:not([hidden])")
+    assert "CKA" in tab.locator(".tip").inner_text()
+    assert overflow(tab) <= 0

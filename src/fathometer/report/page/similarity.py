@@ -27,7 +27,8 @@ def map_chart(result: Sounding | SimilarityMap) -> Chart:
     height = min(max(13 * len(down), _MIN_HEIGHT), _MAX_HEIGHT)
     names = [json.dumps([site.name for site in sites]) for sites in (down, across)]
     titles = result.names if isinstance(result, SimilarityMap) else ("site", "other site")
-    low = min(0.0, float(cells["cka"].min()))
+    scale = alt.Scale(scheme="cividis", domain=[min(0.0, float(cells["cka"].min())), 1])
+    legend = alt.Legend(title="CKA", type="gradient", orient="top", gradientThickness=8)
     chart = (
         data("cells")
         .transform_filter("isValid(datum.cka)")
@@ -39,17 +40,14 @@ def map_chart(result: Sounding | SimilarityMap) -> Chart:
             below="datum.row - 0.5",
             above="datum.row + 0.5",
         )
-        .mark_rect()
+        .mark_rect(strokeWidth=0.7)  # or the page would shine through between cells
         .encode(
-            x=alt.X("left:Q", **_axis(across, _WIDTH, titles[1])),
+            x=alt.X("left:Q", **_axis(across, _WIDTH, titles[1], labelAngle=-90)),
             x2="right:Q",
             y=alt.Y("below:Q", **_axis(down, height, titles[0])),
             y2="above:Q",
-            color=alt.Color(
-                "cka:Q",
-                scale=alt.Scale(scheme="cividis", domain=[low, 1]),
-                legend=alt.Legend(title="CKA", orient="top", gradientThickness=8),
-            ),
+            color=alt.Color("cka:Q", scale=scale, legend=legend),
+            stroke=alt.Stroke("cka:Q", scale=scale, legend=None),
             tooltip=[
                 alt.Tooltip("site:N", title=titles[0]),
                 alt.Tooltip("other:N", title=titles[1]),
@@ -65,7 +63,7 @@ def map_chart(result: Sounding | SimilarityMap) -> Chart:
     return Chart(spec, {"cells": cells}, caption)
 
 
-def _axis(sites: Sequence[Site], pixels: int, title: str) -> dict[str, Any]:
+def _axis(sites: Sequence[Site], pixels: int, title: str, **settings: Any) -> dict[str, Any]:
     labels = site_labels(sites, _NAME * len(sites) / pixels)
     places = list(labels)
     axis = alt.Axis(
@@ -78,6 +76,7 @@ def _axis(sites: Sequence[Site], pixels: int, title: str) -> dict[str, Any]:
         labelOverlap=True,
         values=places,
         labelExpr=f"{json.dumps(list(labels.values()))}[indexof({places}, datum.value)]",
+        **settings,
     )
     return {"axis": axis, "scale": alt.Scale(domain=[-0.5, len(sites) - 0.5], nice=False)}
 
