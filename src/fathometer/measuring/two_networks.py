@@ -70,7 +70,7 @@ def similarity_map(
     (one, facts_one), (other, facts_other) = (describe_network(model, None) for model in (first, second))
     scorers = Scorer(first, data), Scorer(second, data if second_data is None else second_data)
     both = _Both(one, other, options.call, scorers)
-    (sha_one, contents), (sha_other, _) = hash_contents(one, data)(), hash_contents(other, ())()
+    (sum_one, contents), (sum_other, _) = hash_contents(one, data)(), hash_contents(other, ())()
     sounding = run_measurement(
         both,
         _SameSamples(data, second_data, batch_size, options.seed),
@@ -86,8 +86,8 @@ def similarity_map(
         sounding.provenance,
         model={
             "name": f"{facts_one['name']} and {facts_other['name']}",
-            "first": {**facts_one, "sha256": sha_one, **_outcome(scorers[0])},
-            "second": {**facts_other, "sha256": sha_other, **_outcome(scorers[1])},
+            "first": {**facts_one, "checksum": sum_one, **_outcome(scorers[0])},
+            "second": {**facts_other, "checksum": sum_other, **_outcome(scorers[1])},
         },
         data={**sounding.provenance.data, **contents},
         settings=settings,
