@@ -102,10 +102,13 @@ class Watch:
         """With `gradients`, the sites that are kept of a pass under `no_grad`."""
         return tuple(site for site, modes in self._modes.items() if False in modes)
 
-    def clear(self) -> None:
-        """Forget the pairs, also those of a pass under way; sites and the count of samples stay."""
+    def clear(self, *, swap: bool = False) -> None:
+        """Forget the pairs, also those of a pass under way; sites and the count of samples stay.
+
+        With `swap`, pairs that were read stay as they are until the next `clear`: memory is there twice.
+        """
         for buffer in self._buffers.values():
-            buffer.clear()
+            buffer.clear(swap=swap)
         self._modes.clear()
 
     def site(self, module: str, operator: str, call: int, *, is_module: bool) -> Site:
@@ -193,8 +196,9 @@ class _Buffer:
         x, y = (torch.cat(sides) for sides in zip(*self._parts, strict=True))
         return Pair(x, y, _coarsest(self._parts))
 
-    def clear(self) -> None:
+    def clear(self, *, swap: bool = False) -> None:
         """Forget the samples."""
+        del swap  # what was read are copies
         self._parts.clear()
         self._filled = 0
         self.staged = None
@@ -212,12 +216,12 @@ class _FixedBuffer(_Buffer):
     """
 
     _memory: Pair | None = None
+    _other_memory: Pair | None = None
     _offered: _Sides | tuple[None, None] = None, None
 
     def free_rows(self, count: int) -> _Sides | tuple[None, None]:
         """Return the next free rows, fewer if there is no room for all."""
-        if self._memory is not None:
-            self._offered = self._next_rows(self._memory, count)
+        self._offered = (None, None) if self._memory is None else self._next_rows(self._memory, count)
         return self._offered
 
     def stage(self, part: Pair) -> None:
@@ -235,6 +239,12 @@ class _FixedBuffer(_Buffer):
             if here.data_ptr() != side.data_ptr():
                 here.copy_(side[: here.shape[0]])
 
+    def clear(self, *, swap: bool = False) -> None:
+        """Forget the samples; with `swap`, those that follow are written elsewhere."""
+        super().clear()
+        if swap:
+            self._memory, self._other_memory = self._other_memory, self._memory
+
     def _next_rows(self, memory: Pair, count: int) -> _Sides:
         rows = slice(self._filled, self._filled + count)
         return _Sides(memory.x[rows], memory.y[rows])
@@ -247,7 +257,7 @@ class _FixedBuffer(_Buffer):
 
     @property
     def pair(self) -> Pair:
-        """The samples, as a view that is valid until the next pass after `clear`."""
+        """The samples, as a view that is valid until the next pass after `clear`, or after the next swap."""
         assert self._memory is not None
         x, y = (memory[: self._filled] for memory in self._memory)
         return Pair(x, y, _coarsest(self._parts))

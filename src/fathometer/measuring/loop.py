@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -22,17 +24,41 @@ from fathometer.errors import (
 )
 from fathometer.gauges.registry import Pairs, read_gauges
 from fathometer.measuring.batches import Piece, labels_of, run
+from fathometer.measuring.beside import Beside
 from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, Reading
 from fathometer.measuring.options import MeasureOptions
-from fathometer.measuring.scores import Scorer
+from fathometer.measuring.scores import Scorer, Scores
 from fathometer.measuring.similarity import hsic_of_batch
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
 
+_BESIDE = frozenset({"cuda"})  # where gauges run beside the next passes; a CPU needs all cores for either
 _LOCK = threading.Lock()
 _EVALUATING: dict[nn.Module, tuple[int, bool]] = {}  # measurements of a module now, and its flag before
 _PLACED: dict[nn.Module, tuple[int, torch.device]] = {}  # measurements of a network now, and its home
+
+
+class _FullBatch(NamedTuple):
+    """What the passes over a batch have left to be measured.
+
+    Attributes:
+        number: which batch it is.
+        label: the label that all its samples have, where the data are split by it.
+        pairs: the pair of every site.
+        rows: how many samples each site has seen.
+        routed: sites whose samples are not the inputs.
+        labels: those of each pass.
+        scores: adds up what the network got right.
+    """
+
+    number: int
+    label: str | None
+    pairs: Mapping[Site, Pair]
+    rows: Mapping[Site, int]
+    routed: frozenset[Site]
+    labels: Sequence[Tensor | None]
+    scores: Callable[[], Scores | None]
 
 
 class Loop:
@@ -61,9 +87,26 @@ class Loop:
             site = row.site  # known from the beginning, so that sites are in the same order as then
             record.site(site.module, site.operator, site.call, is_module=site.is_module)
         self._passes = 0
+        self._beside: Beside | None = None
+        self._pending: tuple[Callable[[], FinishedBatch], Future[FinishedBatch]] | None = None
 
     def run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         """Go over the data; return how many samples were measured, and how many were left over."""
+        if self._device.type in _BESIDE:
+            self._beside = Beside(self._device)
+        try:
+            counts = self._run(pieces, total, show)
+            self._keep_pending()
+        except BaseException:
+            with suppress(Exception):  # of the batch before; if it has been measured, the journal keeps it
+                self._keep_pending()
+            raise
+        finally:
+            if self._beside is not None:
+                self._beside.close()
+        return counts
+
+    def _run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         options = self._options
         known = len(self.finished)
         used, pending, current = 0, 0, 0  # samples of full batches, and of the one that is not full yet
@@ -102,55 +145,90 @@ class Loop:
                 output = run(self._network, piece.value, self._device, options.call)
             self._scorer.add(output, piece.value)
             self._labels.append(labels_of(piece.value))
+            return
         except FathometerError:
             raise
         except Exception as error:
-            if is_out_of_memory(error):
+            if not is_out_of_memory(error):
+                reason = f"{type(error).__name__}: {first_line(error)}"
+                hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
+                raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
+            if self._pending is None:
                 raise OutOfMemoryError(
                     f"out of memory in a forward pass of {piece.samples} inputs, with room for "
                     f"{options.samples} samples of every site; give a smaller batch_size or fewer samples"
                 ) from error
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
-            raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
+        self._keep_pending()  # gauges beside the pass need memory, too: wait for them, and try again
+        self._forward(piece)
 
     def _measure(self, number: int, label: str | None = None) -> None:
-        """Read all gauges at all sites, and keep the values."""
+        """Read all gauges at all sites, and keep the values; on a GPU, while the next passes run."""
         pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) >= 2}
+        if not pairs and not self.finished and self._pending is None:
+            raise _nothing_to_measure(self._record, self._network)
+        passes = self._record.rows, frozenset(self._record.routed), self._labels, self._scorer.take()
+        read = partial(self._read_batch, _FullBatch(number, label, pairs, *passes))
+        self._labels = []
+        self._keep_pending()
+        if self._beside is None:
+            self._keep(read)
+            self._record.clear()
+        else:
+            self._pending = read, self._beside.start(read)
+            self._record.clear(swap=True)
+
+    def _keep_pending(self) -> None:
+        """Wait for the batch that is being measured, if there is one, and keep its values."""
+        if self._pending is None:
+            return
+        (read, future), self._pending = self._pending, None
         try:
-            # The watch sees every call of a torch function: those of the gauges need not pass it.
-            with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
-                values = self._read_values(pairs)
-                hsic = hsic_of_batch(pairs, self._record.rows) if self._options.map else b""
+            self._keep(future.result)
+            return
+        except OutOfMemoryError:
+            del future  # and what it holds
+        self._keep(read)  # there is more memory with no pass beside it
+
+    def _keep(self, read: Callable[[], FinishedBatch]) -> None:
+        """Keep the values of a batch."""
+        try:
+            self.finished.append(read())
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             raise OutOfMemoryError(
                 f"out of memory in the gauges; give fewer samples than {self._options.samples}"
             ) from error
+        if self._journal is not None:
+            self._journal.add(self.finished[-1])
+
+    def _read_batch(self, batch: _FullBatch) -> FinishedBatch:
+        """Read all gauges at all sites."""
+        pairs = batch.pairs
+        # The watch sees every call of a torch function: those of the gauges need not pass it.
+        with torch.autocast(self._device.type, enabled=False), torch._C.DisableTorchFunction():
+            values = self._read_values(pairs, self._joined(batch.labels), batch.routed)
+            hsic = hsic_of_batch(pairs, batch.rows) if self._options.map else b""
         rows = [
             Reading(site, len(y), y.shape[1], found)
             for (site, (_, y)), found in zip(pairs.items(), values, strict=True)
         ]
-        if not rows and not self.finished:
-            raise _nothing_to_measure(self._record, self._network)
         if rows and self._read is None and not any(row.values for row in rows):
             raise InputError(
                 f"{', '.join(self._options.chosen_gauges)}: expected data with a label for each sample, got "
                 "none; give batches (inputs, labels), or other gauges",
                 parameter="gauges",
             )
-        self._record.clear()
-        self.finished.append(FinishedBatch(number, rows, self._scorer.take(), hsic, label))
-        if self._journal is not None:
-            self._journal.add(self.finished[-1])
+        return FinishedBatch(batch.number, rows, batch.scores(), hsic, batch.label)
 
-    def _read_values(self, pairs: Mapping[Site, Pair]) -> list[dict[str, float]]:
+    def _read_values(
+        self, pairs: Mapping[Site, Pair], labels: Tensor | None, routed: frozenset[Site]
+    ) -> list[dict[str, float]]:
         """Read the values of all sites; labels belong to those whose samples are the inputs."""
-        labels = self._take_labels()
         if self._read is not None:
             return self._read({site.name: pair for site, pair in pairs.items()})
-        routed = self._record.routed if labels is not None else set()
+        if labels is None:
+            routed = frozenset()
         found: dict[Site, dict[str, float]] = {}
         for sites, known in ((pairs.keys() - routed, labels), (pairs.keys() & routed, None)):
             group = {site: pairs[site] for site in pairs if site in sites}
@@ -158,14 +236,13 @@ class Loop:
             found |= zip(group, read_gauges(self._options.chosen_gauges, named, known), strict=True)
         return [found[site] for site in pairs]
 
-    def _take_labels(self) -> Tensor | None:
-        """Return the labels of the batch, if every sample is an input and has one."""
-        parts, self._labels = self._labels, []
-        known = [part for part in parts if part is not None]
-        if self._options.counts_tokens or not known or len(known) < len(parts):
+    def _joined(self, labels: Sequence[Tensor | None]) -> Tensor | None:
+        """Return the labels of a batch, if every sample is an input and has one."""
+        known = [part for part in labels if part is not None]
+        if self._options.counts_tokens or not known or len(known) < len(labels):
             return None
-        labels = torch.cat(known)
-        return labels.to(self._device, torch.long) if int(labels.min()) >= 0 else None
+        joined = torch.cat(known)
+        return joined.to(self._device, torch.long) if int(joined.min()) >= 0 else None
 
 
 def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:

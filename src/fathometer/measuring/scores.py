@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,15 +74,10 @@ class Scorer:
                 labels = _looked_up(labels, self._output_of_label.to(labels.device))
             self._passes.append(_sums(logits, labels))
 
-    def take(self) -> Scores | None:
-        """Return the sums of the passes since the last call."""
+    def take(self) -> Callable[[], Scores | None]:
+        """Return a function that adds up the passes since the last call; it waits for a GPU."""
         passes, self._passes = self._passes, []
-        if not passes or self._outputs is None:
-            return None
-        numbers = torch.stack(passes).cpu().double()
-        *counts, loss, _ = numbers.sum(0).tolist()
-        samples, correct, top5, invalid = map(int, counts)
-        return Scores(self._outputs, samples, correct, top5, invalid, loss, int(numbers[:, -1].max()))
+        return partial(_total, passes, self._outputs)
 
     def doubt(self, scores: Sequence[Scores]) -> str:
         """Say why labels and outputs cannot be compared, or nothing if they can."""
@@ -106,6 +102,15 @@ class Scorer:
         elif len(self._classes) != self._outputs:
             names = ", ".join(self._classes[:3]) + (", …" if len(self._classes) > 3 else "")
             self._reason = f"the classes of the data ({names}) are not the {self._outputs} of the network"
+
+
+def _total(passes: Sequence[Tensor], outputs: int | None) -> Scores | None:
+    if not passes or outputs is None:
+        return None
+    numbers = torch.stack(list(passes)).cpu().double()
+    *counts, loss, _ = numbers.sum(0).tolist()
+    samples, correct, top5, invalid = map(int, counts)
+    return Scores(outputs, samples, correct, top5, invalid, loss, int(numbers[:, -1].max()))
 
 
 def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:

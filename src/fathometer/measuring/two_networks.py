@@ -102,7 +102,7 @@ def similarity_map(
 
 def _outcome(scorer: Scorer) -> dict[str, Any]:
     """Return accuracy and loss of a network over all passes, where the data have labels."""
-    scores = scorer.take()
+    scores = scorer.take()()
     return {} if scores is None else outcome([scores], scores.samples, scorer.doubt([scores]))
 
 
