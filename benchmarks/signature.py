@@ -25,7 +25,7 @@ from fathometer import measure
 from fathometer.models import load_model
 
 MODELS = "torchvision:resnet50,torchvision:vit_b_16"
-SIDES = {"bare": "", "affinity": "affinity", "all gauges": "all"}
+SIDES = {"bare": "", "affinity": "affinity", "standard": "standard"}
 Reading = dict[str, float]
 
 
@@ -82,7 +82,7 @@ def summarize(model: str, rounds: list[dict[str, Reading]]) -> dict[str, Reading
             ),
         }
         line = "{seconds:8.3f} s  × {ratio:.3f} ({ratio_least:.3f} to {ratio_most:.3f})  {more_mb:+.0f} MB"
-        print(f"{side:>11} " + line.format(**result[side]), flush=True)
+        print(f"{side:>9} " + line.format(**result[side]), flush=True)
     return result
 
 
