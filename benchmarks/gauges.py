@@ -101,9 +101,9 @@ def time_fathometer(x: Matrix, y: Matrix) -> dict[str, float]:
 
 
 def time_libraries(x: Matrix, y: Matrix) -> dict[str, float]:
-    import skdim
+    import skdim  # type: ignore[import-untyped]
     import torch
-    from reptrix import alpha, rankme
+    from reptrix import alpha, rankme  # type: ignore[import-untyped]
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import KFold, cross_val_predict
 

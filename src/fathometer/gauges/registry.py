@@ -36,7 +36,7 @@ from fathometer.gauges.gauge import (
 from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, max_rankme, participation_ratio, rankme
-from fathometer.gauges.samples import Pair, check_together, prepare
+from fathometer.gauges.samples import Pair, check_together, compute_spectra, prepare
 from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
 
@@ -83,8 +83,14 @@ GAUGES: dict[str, Gauge] = {
         _gauge("sparsity", sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
         _gauge("entropy", entropy, {"before": _NATS, "after": _NATS, "change": (-_NATS[1], _NATS[1])}),
         _gauge("norm", norm, (0.0, math.inf)),
-        _gauge("stable_rank", stable_rank, _of_sides(_RANK)),
-        _gauge("cost_of_identity", cost_of_identity, (0.0, math.inf), infinite=True),
+        _gauge("stable_rank", stable_rank, _of_sides(_RANK), needs=_both("singular_values")),
+        _gauge(
+            "cost_of_identity",
+            cost_of_identity,
+            (0.0, math.inf),
+            infinite=True,
+            needs=("singular_values_y",),
+        ),
         _gauge("nonnegativity", nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
         _gauge("effective_rank", effective_rank, _of_sides(_RANK), needs=_both("spectrum")),
         _gauge("participation_ratio", participation_ratio, _of_sides(_RANK), needs=_both("gram", "norms2")),
@@ -328,7 +334,12 @@ def read_together(
             known = resolutions[indices[0]]
             batches.append((indices, x, y, cache(partial(prepare, x, y, known, finite=False))))
         if any(gauge.takes_samples for gauge in gauges.values()):
-            check_together([prepared() for *_, prepared in batches])
+            prepared_pairs = [prepared() for *_, prepared in batches]
+            check_together(prepared_pairs)
+            if any(
+                need.startswith(("spectrum", "singular")) for gauge in gauges.values() for need in gauge.needs
+            ):
+                compute_spectra([side for pair in prepared_pairs for side in (pair.x, pair.y)])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
                 values = gauge.compute_many([prepared() for *_, prepared in batches])

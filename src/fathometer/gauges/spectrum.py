@@ -48,8 +48,12 @@ def largest_eigenvalue(gram: Tensor) -> Tensor:
 
 def eigenvalues(gram: Tensor) -> Tensor:
     """Compute the eigenvalues of a Gram matrix, in rising order; those that are rounding are 0."""
-    values = eigvalsh(gram)
-    floor = values[..., -1:] * gram.shape[-1] * torch.finfo(gram.dtype).eps
+    return without_rounding(eigvalsh(gram))
+
+
+def without_rounding(values: Tensor) -> Tensor:
+    """Return eigenvalues, which rise along the last axis, with 0 for those that are rounding."""
+    floor = values[..., -1:] * values.shape[-1] * torch.finfo(values.dtype).eps
     return torch.where(values > floor, values, 0.0)
 
 
