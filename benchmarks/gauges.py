@@ -101,9 +101,9 @@ def time_fathometer(x: Matrix, y: Matrix) -> dict[str, float]:
 
 
 def time_libraries(x: Matrix, y: Matrix) -> dict[str, float]:
-    import skdim  # type: ignore[import-untyped]
+    import skdim
     import torch
-    from reptrix import alpha, rankme  # type: ignore[import-untyped]
+    from reptrix import alpha, rankme
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import KFold, cross_val_predict
 
