@@ -45,8 +45,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) ->
 
 def test_one_network_is_measured_plotted_and_reported(folder: Path, command: Command) -> None:
     given = "measure nets:small --data test.npz --samples 60 --gauges affinity --map -o small.json"
-    code, _, err = command(*given.split())
+    code, out, err = command(*given.split())
     assert code == 0, err
+    assert "`fathometer plot small.json --kind map` draws the map" in out
     assert load(folder / "small.json").map.shape == (2, 2)
     assert command("plot", "small.json", "--kind", "map", "-o", "map.png")[0] == 0
     assert (folder / "map.png").stat().st_size > 5000
@@ -79,10 +80,7 @@ def test_two_networks_with_their_own_preprocessing(folder: Path, command: Comman
     [
         ("compare map nets:small nets:small --data test.npz --weights none", "exists; give another name"),
         ("compare map nets:small nets:small --data test.npz -o a.csv", "expected a name that ends in .json"),
-        (
-            f"compare map a b --data test.npz {'--weights none ' * 3}-o a.json",
-            "--weights: expected one or two",
-        ),
+        ("compare map nets:small nets:small --data test.npz --second-weights a.pt -o a.json", "a.pt"),
         ("plot small-small-map.json --gauge cka", "--gauge: has no effect"),
         ("plot small-small-map.json --kind strip", "expected one of map, got 'strip'"),
         ("show small-small-map.json", "is a similarity map; report or plot it alone"),

@@ -12,7 +12,7 @@ from ckatorch import cka_batch
 from torch import Tensor
 
 from fathometer import InputError
-from fathometer.gauges import similarity
+from fathometer.gauges import cka_debiased, similarity
 from fathometer.gauges.similarity import MINIBATCH, cka_from_sums, hsic_sums
 
 
@@ -33,6 +33,12 @@ def test_it_is_the_minibatch_cka_of_ckatorch(n: int) -> None:
     cut = [values.reshape(batches, n // batches, -1) for values in given.values()]
     expected = [[float(cka_batch(one, other)) for other in cut] for one in cut]
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_it_is_the_gauge_of_one_pair() -> None:
+    x, other = (side.double() for side in (sides(100)["x"], sides(100)["other"]))
+    pair = hsic_sums({"x": x, "y": x.tanh() + other})
+    assert cka_from_sums(pair)[0, 1] == pytest.approx(float(cka_debiased(x, x.tanh() + other)), abs=1e-12)
 
 
 def test_rotation_scale_and_shift_change_nothing() -> None:

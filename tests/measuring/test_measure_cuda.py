@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from fathometer import InputError, measure, watch
+from fathometer import InputError, measure, similarity_map, watch
 from fathometer.models import load_model
 
 pytestmark = [
@@ -35,6 +35,15 @@ def test_every_gauge_agrees_with_the_cpu_in_double() -> None:
     pd.testing.assert_frame_equal(here.records, there.records, rtol=1e-8, atol=1e-8)
     assert there.provenance.device.startswith("cuda")
     assert next(model.parameters()).device.type == "cpu"
+
+
+def test_similarity_maps_agree_with_the_cpu() -> None:
+    one, other, x = small().double(), small().double(), torch.randn(600, 3, 12, 12, dtype=torch.float64)
+    here = similarity_map(one, other, x, samples=300)
+    there = similarity_map(one, other, x, samples=300, device="cuda")
+    pd.testing.assert_frame_equal(here.values, there.values, rtol=1e-8, atol=1e-8)
+    assert there.provenance.device.startswith("cuda")
+    assert next(other.parameters()).device.type == "cpu"
 
 
 @pytest.mark.parametrize("name", ["resnet18", "vit_b_16", "densenet121"])

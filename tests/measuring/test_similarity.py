@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import InputError, load, measure, similarity_map, watch
+from fathometer.capture import Pooling
 from fathometer.errors import TooFewSamplesError
 
 
@@ -74,6 +76,39 @@ def test_one_loader_feeds_both_networks() -> None:
     found = similarity_map(net, copy.deepcopy(net), loader, samples=256)
     np.testing.assert_allclose(np.diagonal(found.values), 1, atol=1e-12)
     assert found.outcome == "accuracy: Sequential 1.000, Sequential 1.000"
+
+
+class Reader(nn.Module):
+    """Reads token ids, as language models do; what it makes of padding must not count."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.embed, self.mix = nn.Embedding(30, width), nn.Linear(width, width)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        del attention_mask
+        return self.mix(self.embed(input_ids)).relu().sigmoid()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "tokens"])
+def test_padding_is_left_out_for_both_networks(reduction: Pooling) -> None:
+    torch.manual_seed(0)
+    one, other = Reader(12), Reader(7)
+    ids, lengths = torch.randint(0, 30, (64, 9)), torch.randint(4, 10, (64, 1))
+    mask = (torch.arange(9) < lengths).long()
+    texts = [{"input_ids": ids[i : i + 16], "attention_mask": mask[i : i + 16]} for i in range(0, 64, 16)]
+    padded = [{**text, "input_ids": text["input_ids"] * text["attention_mask"]} for text in texts]
+    first, second = (
+        similarity_map(one, other, data, samples=64, reduction=reduction).values for data in (texts, padded)
+    )
+    pd.testing.assert_frame_equal(first, second)
+    alone = measure(one, texts, samples=64, reduction=reduction, gauges="affinity", map="cka").map
+    assert alone is not None
+    twice = similarity_map(one, copy.deepcopy(one), texts, samples=64, reduction=reduction)
+    pd.testing.assert_frame_equal(twice.values, alone)
+    texts[0]["attention_mask"] = mask[16:32]
+    with pytest.raises(InputError, match="compare networks that share a tokenizer"):
+        similarity_map(one, other, texts, second_data=padded, samples=64, reduction=reduction)
 
 
 def test_a_resumed_map_is_the_same(tmp_path: Path) -> None:
@@ -145,3 +180,15 @@ def test_a_broken_map_is_refused(tmp_path: Path) -> None:
         (tmp_path / "a.json").write_text(json.dumps({**plain, "map": broken}))
         with pytest.raises(InputError, match="broken, the parts do not fit"):
             load(tmp_path / "a.json")
+    cross = similarity_map(network(16), network(12), inputs(64), samples=64)
+    plain = json.loads(cross.save(tmp_path / "b.json").read_text())
+    parts: list[dict[str, Any]] = [
+        {"values": [[2.0]]},
+        {"values": [[1.0, 1.0]]},
+        {"first": []},
+        {"second": 2 * plain["second"]},
+    ]
+    for part in parts:
+        (tmp_path / "b.json").write_text(json.dumps({**plain, **part}))
+        with pytest.raises(InputError, match="broken, the parts do not fit"):
+            load(tmp_path / "b.json")

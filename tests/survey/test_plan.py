@@ -84,6 +84,7 @@ def test_settings_are_the_options_of_measure() -> None:
     assert list(options.chosen_gauges)[-1] == "gap"
     names = (plain_options().keys() - {"seed"}) | options_of(LoadOptions).keys()
     assert settings.as_dict().keys() == names - {"map"}  # left out if there is none
+    assert settings.changed(map="cka").options(seed=3).map == settings.changed(map="cka").as_dict()["map"]
 
 
 def test_addresses_of_version_0_1_are_found_again() -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fathometer.cli import options as opt
 from fathometer.cli.measure import LoadingOptions
 from fathometer.cli.outputs import ResultFolder, check_writable, print_result, slug
-from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
@@ -183,7 +182,7 @@ def trainings(
 
 @app.command("map")
 @opt.with_options(
-    *opt.fields_of(LoadingOptions, without="weights"),
+    *opt.fields_of(LoadingOptions),
     *opt.measure_options(
         *("samples", "batches", "sites", "activations", "reduction", "pool_first", "channel_axis"),
         *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
@@ -193,9 +192,8 @@ def similarity(
     first: Annotated[str, opt.argument("FIRST", "A network, as for `fathometer measure`.")],
     second: Annotated[str, opt.argument("SECOND", "Another network.")],
     data: opt.DataOption,
-    weights: Annotated[
-        list[str] | None,
-        opt.option("WHICH", "Weights as for `measure`: once for both networks, or once for each."),
+    second_weights: Annotated[
+        str | None, opt.option("WHICH", "Weights of the second network. Default: as --weights.")
     ] = None,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
@@ -212,23 +210,19 @@ def similarity(
 
     - `fathometer compare map torchvision:resnet18 torchvision:resnet50 --data photos/`
 
-    - `fathometer compare map nets:small nets:large --weights small.pt --weights large.pt --data test.npz`
+    - `fathometer compare map nets:small nets:large --weights a.pt --second-weights b.pt --data test.npz`
     """
     from fathometer.cli.measure import load_model_and_data
     from fathometer.cli.tables import TableView
     from fathometer.measuring.two_networks import similarity_map
     from fathometer.progress import progress_bar
 
-    given = weights or ["default"]
-    if len(given) > 2:
-        raise InputError(f"expected one or two, got {len(given)}", parameter="weights")
     chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(first)}-{slug(second)}-map.json")
     check_writable(out, force, (".json",))
-    one, other = (
-        load_model_and_data(model, data, chosen.seed, {**options, "weights": which})
-        for model, which in zip((first, second), (given[0], given[-1]), strict=True)
-    )
+    one = load_model_and_data(first, data, chosen.seed, options)
+    own = {**options, "weights": second_weights or options["weights"]}
+    other = load_model_and_data(second, data, chosen.seed, own)
     with progress_bar("comparing") as progress:
         found = similarity_map(
             one.model,

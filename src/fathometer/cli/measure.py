@@ -116,6 +116,8 @@ def measure(
         console.say(skipped_line(loaded.data.skipped))
     files = "" if by is None else f" ({len(found)} files)"
     console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}{files}")
+    if with_map and by is None:
+        console.say(f"`fathometer plot {out} --kind map` draws the map")
 
 
 def skipped_line(skipped: list[str]) -> str:
