@@ -27,8 +27,7 @@ def stable_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in stable_rank(x, x.relu()).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    pair = prepare(x, y)
-    return {"x": _stable_rank(pair.x), "y": _stable_rank(pair.y)}
+    return prepare(x, y).each_side(_stable_rank)
 
 
 @torch.no_grad()
@@ -43,7 +42,8 @@ def stable_rank_of(a: Array) -> Tensor:
         >>> round(stable_rank_of(torch.ones(5, 3)).item(), 6)
         1.0
     """
-    return _stable_rank(Samples(as_samples(a, "a", minimum=1), 0.0, "a"))
+    samples = Samples(as_samples(a, "a", minimum=1), 0.0, "a")
+    return samples.each(_stable_rank(samples))
 
 
 @torch.no_grad()
@@ -149,4 +149,4 @@ def _stable_rank(samples: Samples) -> Tensor:
     values = samples.singular_values
     unit = values / torch.where(values[:, :1] > 0, values[:, :1], 1.0)  # squares then stay within float64
     total = unit.square().sum(-1)
-    return samples.each(unit.sum(-1).square() / torch.where(total > 0, total, 1.0))
+    return unit.sum(-1).square() / torch.where(total > 0, total, 1.0)

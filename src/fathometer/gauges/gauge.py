@@ -54,6 +54,8 @@ class Gauge:
         needs: quantities that it shares with other gauges (`SHARED`), e.g. `("spectrum_x",)`. The function
             gets them by keyword. Without labels, a gauge that needs `labels` is left out.
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
+        joins_widths: whether features that are 0 do not matter, so that a GPU can append some and read pairs
+            of different width in one batch.
         takes_samples: whether the function takes `Samples`, as those of the package do, and reads shared
             quantities from them. Any other function gets copies, so that it cannot change what others see.
     """
@@ -66,6 +68,7 @@ class Gauge:
     batched: bool = False
     needs: tuple[str, ...] = ()
     compute_many: Callable[[Sequence[Pair]], list[Tensor]] | None = None
+    joins_widths: bool = False
     takes_samples: bool = False
 
     def __post_init__(self) -> None:

@@ -39,9 +39,8 @@ def intrinsic_dimension(x: Array, y: Array) -> dict[str, Tensor]:
         {'twonn_x': 0.9, 'twonn_y': 0.9, 'mle_x': 1.0, 'mle_y': 1.0}
     """
     pair = prepare(x, y)
-    sides = {"x": pair.x, "y": pair.y}
-    two_nn = {f"twonn_{name}": side.each(_two_nn(side)) for name, side in sides.items()}
-    return two_nn | {f"mle_{name}": side.each(_likeliest(side)) for name, side in sides.items()}
+    found = {"twonn": pair.each_side(_two_nn), "mle": pair.each_side(_likeliest)}
+    return {f"{name}_{side}": value for name, values in found.items() for side, value in values.items()}
 
 
 def _two_nn(samples: Samples) -> Tensor:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from fathometer.gauges.samples import Pair, Samples, prepare
+from fathometer.gauges.samples import Samples, prepare
 from fathometer.transport.arrays import Array
 
 _RANKME_OFFSET = 1e-7
@@ -31,7 +30,7 @@ def effective_rank(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in effective_rank(x, x).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    return _of_both(prepare(x, y), _effective_rank)
+    return prepare(x, y).each_side(_effective_rank)
 
 
 @torch.no_grad()
@@ -48,7 +47,7 @@ def participation_ratio(x: Array, y: Array) -> dict[str, Tensor]:
         >>> {name: round(value.item(), 6) for name, value in participation_ratio(x, x).items()}
         {'x': 4.0, 'y': 4.0}
     """
-    return _of_both(prepare(x, y), _participation_ratio)
+    return prepare(x, y).each_side(_participation_ratio)
 
 
 @torch.no_grad()
@@ -66,7 +65,7 @@ def rankme(x: Array, y: Array) -> dict[str, Tensor]:
         >>> round(rankme(x, x)["x"].item(), 3), round(rankme(x + 3, x)["x"].item(), 3)
         (4.0, 1.991)
     """
-    return _of_both(prepare(x, y), _rankme)
+    return prepare(x, y).each_side(_rankme)
 
 
 def max_rankme(n: float, d: float) -> float:
@@ -93,11 +92,7 @@ def alpha(x: Array, y: Array) -> dict[str, Tensor]:
         >>> round(alpha(x, x)["x"].item(), 6)
         1.5
     """
-    return _of_both(prepare(x, y), _alpha)
-
-
-def _of_both(pair: Pair, compute: Callable[[Samples], Tensor]) -> dict[str, Tensor]:
-    return {"x": pair.x.each(compute(pair.x)), "y": pair.y.each(compute(pair.y))}
+    return prepare(x, y).each_side(_alpha)
 
 
 def _effective_rank(samples: Samples) -> Tensor:
@@ -115,6 +110,9 @@ def _rankme(samples: Samples) -> Tensor:
     values = samples.singular_values
     total = values.sum(-1, keepdim=True)
     shares = values / torch.where(total > 0, total, 1.0) + _RANKME_OFFSET
+    if samples.widths is not None:  # a singular value for each feature that has not been appended
+        counted = torch.tensor(samples.widths, device=values.device)[:, None]
+        shares = torch.where(torch.arange(shares.shape[-1], device=values.device) < counted, shares, 0.0)
     return torch.where(total[:, 0] > 0, torch.special.entr(shares).sum(-1).exp(), 0.0)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ from fathometer.gauges.gauge import (
 from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, max_rankme, participation_ratio, rankme
-from fathometer.gauges.samples import Pair, check_together, compute_spectra, prepare
+from fathometer.gauges.samples import Pair, check_together, compute_spectra, prepare, prepare_batch
 from fathometer.gauges.statistics import entropy, norm, sparsity
 from fathometer.threads import pool_of_single_threads
 
@@ -56,6 +56,7 @@ _MAX_ENTRIES = 2**27  # of the pairs that a GPU reads together: 2 GB in float64,
 
 
 _gauge = partial(Gauge, batched=True, takes_samples=True)
+_joined = partial(_gauge, joins_widths=True)
 
 
 def _both(*quantities: str) -> tuple[str, ...]:
@@ -76,15 +77,15 @@ GAUGES: dict[str, Gauge] = {
             _SHARE,
             compute_many=partial(affinity_of_batches, covariance="sample"),
         ),
-        _gauge("cka", cka, _SHARE),
-        _gauge("cka_debiased", cka_debiased, (-1.0, 1.0), missing=True, needs=_both("gram", "norms2")),
-        _gauge("r2", r2, _SHARE),
-        _gauge("r2_heldout", r2_heldout, (-math.inf, 1.0)),
+        _joined("cka", cka, _SHARE),
+        _joined("cka_debiased", cka_debiased, (-1.0, 1.0), missing=True, needs=_both("gram", "norms2")),
+        _joined("r2", r2, _SHARE),
+        _joined("r2_heldout", r2_heldout, (-math.inf, 1.0)),
         _gauge("sparsity", sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
         _gauge("entropy", entropy, {"before": _NATS, "after": _NATS, "change": (-_NATS[1], _NATS[1])}),
-        _gauge("norm", norm, (0.0, math.inf)),
-        _gauge("stable_rank", stable_rank, _of_sides(_RANK), needs=_both("singular_values")),
-        _gauge(
+        _joined("norm", norm, (0.0, math.inf)),
+        _joined("stable_rank", stable_rank, _of_sides(_RANK), needs=_both("singular_values")),
+        _joined(
             "cost_of_identity",
             cost_of_identity,
             (0.0, math.inf),
@@ -92,11 +93,11 @@ GAUGES: dict[str, Gauge] = {
             needs=("singular_values_y",),
         ),
         _gauge("nonnegativity", nonnegativity, {"entries": _SHARE, "energy": _SHARE}),
-        _gauge("effective_rank", effective_rank, _of_sides(_RANK), needs=_both("spectrum")),
-        _gauge("participation_ratio", participation_ratio, _of_sides(_RANK), needs=_both("gram", "norms2")),
-        _gauge("rankme", rankme, _of_sides((0.0, max_rankme)), needs=_both("singular_values")),
-        _gauge("alpha", alpha, _of_sides(_POSITIVE), missing=True, needs=_both("spectrum")),
-        _gauge(
+        _joined("effective_rank", effective_rank, _of_sides(_RANK), needs=_both("spectrum")),
+        _joined("participation_ratio", participation_ratio, _of_sides(_RANK), needs=_both("gram", "norms2")),
+        _joined("rankme", rankme, _of_sides((0.0, max_rankme)), needs=_both("singular_values")),
+        _joined("alpha", alpha, _of_sides(_POSITIVE), missing=True, needs=_both("spectrum")),
+        _joined(
             "intrinsic_dimension",
             intrinsic_dimension,
             _of_sides(_POSITIVE, "twonn_", "mle_"),
@@ -331,30 +332,71 @@ def read_together(
         batches = []
         for indices in groups:
             x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
-            known = resolutions[indices[0]]
-            batches.append((indices, x, y, cache(partial(prepare, x, y, known, finite=False))))
+            prepared = cache(partial(prepare_batch, [(x, y)], resolutions[indices[0]]))
+            batches.append(_Batch(indices, x, y, prepared))
         if any(gauge.takes_samples for gauge in gauges.values()):
-            prepared_pairs = [prepared() for *_, prepared in batches]
-            check_together(prepared_pairs)
-            if any(
-                need.startswith(("spectrum", "singular")) for gauge in gauges.values() for need in gauge.needs
-            ):
-                compute_spectra([side for pair in prepared_pairs for side in (pair.x, pair.y)])
+            check_together([batch.prepared() for batch in batches])
+        joined = _join(batches, resolutions) if any(g.joins_widths for g in gauges.values()) else []
+        if any(need.startswith(("spectrum", "singular")) for g in gauges.values() for need in g.needs):
+            compute_spectra([side for batch in joined or batches for side in batch.prepared().sides])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
-                values = gauge.compute_many([prepared() for *_, prepared in batches])
-                for (indices, *_), value in zip(batches, values, strict=True):
-                    put(gauge, indices, value)
+                values = gauge.compute_many([batch.prepared() for batch in batches])
+                for batch, value in zip(batches, values, strict=True):
+                    put(gauge, batch.indices, value)
                 continue
-            for indices, x, y, prepared in batches:
-                if gauge not in _readable(gauges, x.shape[1], labels):
+            for batch in joined if gauge.joins_widths else batches:
+                if gauge not in _readable(gauges, batch.x.shape[1], labels):
                     continue
                 if gauge.batched:
-                    put(gauge, indices, gauge.read(x, y, prepared, labels))
+                    put(gauge, batch.indices, gauge.read(batch.x, batch.y, batch.prepared, labels))
                     continue
-                for index in indices:
+                for index in batch.indices:
                     put(gauge, [index], gauge.read(*every[index], single[index], labels))
     return _rows(found, len(every))
+
+
+class _Batch(NamedTuple):
+    """Pairs that a GPU reads in one batch."""
+
+    indices: Sequence[int]  # among all pairs
+    x: Tensor
+    y: Tensor
+    prepared: Callable[[], Pair]
+
+
+def _join(batches: Sequence[_Batch], resolutions: Sequence[tuple[float, float] | None]) -> list[_Batch]:
+    """Return batches of several widths, narrower pairs padded with zeros: a gauge then costs fewer kernels.
+
+    Together are widths within a factor of 4 that gauges treat alike: far below, or not below, n.
+    """
+    groups: dict[Hashable, list[_Batch]] = {}
+    widest: dict[Hashable, int] = {}
+    for batch in sorted(batches, key=lambda batch: -batch.y.shape[-1]):
+        n, d = batch.y.shape[-2:]
+        kind = "wide" if d >= n else "narrow" if 4 * d <= 3 * n else d
+        known = resolutions[batch.indices[0]]
+        key: Hashable = (kind, n, batch.x.shape[-1] == d, batch.x.dtype, batch.y.dtype, batch.y.device, known)
+        while key in groups and 4 * d < widest[key]:
+            key = (key, "narrower")
+        groups.setdefault(key, []).append(batch)
+        widest.setdefault(key, d)
+    joined = []
+    for group in groups.values():
+        indices = [index for batch in group for index in batch.indices]
+        pairs = [(batch.x, batch.y) for batch in group]
+        prepared = cache(partial(_prepare_checked, pairs, resolutions[indices[0]]))
+        joined.append(
+            _Batch(indices, group[0].x, group[0].y, prepared if len(group) > 1 else group[0].prepared)
+        )
+    return joined
+
+
+def _prepare_checked(pairs: Sequence[tuple[Tensor, Tensor]], resolutions: tuple[float, float] | None) -> Pair:
+    pair = prepare_batch(pairs, resolutions)
+    for side in pair.sides:
+        side.is_checked = True  # in batches of one width
+    return pair
 
 
 def _rows(found: Sequence[tuple[str, Sequence[int], Tensor]], count: int) -> list[dict[str, float]]:

@@ -36,10 +36,13 @@ class Samples:
         values: `[samples, features]` or `[batch, samples, features]`, float64.
         resolution: the relative spacing of the numbers that they were computed in.
         name: what errors call them, `x` or `y`.
+        widths: the number of features of each item, where zeros have been appended to some.
     """
 
-    def __init__(self, values: Tensor, resolution: float, name: str) -> None:
-        self.values, self.resolution, self.name = values, resolution, name
+    def __init__(
+        self, values: Tensor, resolution: float, name: str, widths: Sequence[int] | None = None
+    ) -> None:
+        self.values, self.resolution, self.name, self.widths = values, resolution, name, widths
         self.pair: Pair | None = None
         self.is_checked = False
 
@@ -141,8 +144,24 @@ class Samples:
         return values if self.values.ndim == 3 else values[0]
 
 
+class _Part(Samples):
+    """Some items of a larger batch, in which all quantities are computed together."""
+
+    def __init__(self, whole: Samples, items: slice, name: str) -> None:
+        super().__init__(whole.values[items], whole.resolution, name, (whole.widths or [])[items] or None)
+        self.whole, self._items = whole, items
+        self.is_checked = True
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _COMPUTED:
+            return getattr(self.whole, name)[self._items]
+        return super().__getattribute__(name)
+
+
 QUANTITIES = ("mean", "centred", "norms2", "gram", "raw_gram", "spectrum", "singular_values", "nearest")
 """What a gauge may ask for of each side: `spectrum_x`, `gram_y`."""
+
+_COMPUTED = frozenset((*QUANTITIES, "largest", "varies"))
 
 
 class Pair:
@@ -156,6 +175,7 @@ class Pair:
 
     def __init__(self, x: Samples, y: Samples, *, is_finite: bool = False) -> None:
         self.x, self.y, self.is_finite = x, y, is_finite
+        self.both: Samples | None = None  # all of x, then all of y, where they are computed together
         x.pair = y.pair = self
         self._known: dict[Callable[[Pair], Any], Any] = {}
 
@@ -164,6 +184,18 @@ class Pair:
         if compute not in self._known:
             self._known[compute] = compute(self)
         return cast("_T", self._known[compute])
+
+    @property
+    def sides(self) -> list[Samples]:
+        """Both sides, as one batch where they are computed together."""
+        return [self.x, self.y] if self.both is None else [self.both]
+
+    def each_side(self, compute: Callable[[Samples], Tensor]) -> dict[str, Tensor]:
+        """Return `compute` of x and of y, by these names."""
+        if self.both is None:
+            return {"x": self.x.each(compute(self.x)), "y": self.y.each(compute(self.y))}
+        of_x, of_y = compute(self.both).chunk(2)
+        return {"x": of_x, "y": of_y}
 
     def part(self, start: int, stop: int) -> Pair:
         """Return some pairs of a batch, for which everything is computed anew."""
@@ -188,6 +220,38 @@ class Pair:
         return samples.each(getattr(samples, of))
 
 
+def prepare_batch(
+    groups: Sequence[tuple[Tensor, Tensor]], resolutions: tuple[float, float] | None = None
+) -> Pair:
+    """Prepare batches of pairs `[items, n, d]` as one batch; narrower ones get features of zeros.
+
+    Both sides are computed together, if they have one resolution. NaN and inf are left to `check_together`.
+    """
+    first = groups[0]
+    of_x, of_y = resolutions or (resolution(first[0]), resolution(first[1]))
+    for x, y in groups:
+        if x.shape != y.shape or x.shape[1] < 2:
+            as_pair(x, y)  # which says what is wrong
+    widths = [x.shape[-1] for x, _ in groups for _ in x]
+    sides = [
+        torch.cat(
+            [
+                torch.nn.functional.pad(group[side], (0, max(widths) - group[side].shape[-1]))
+                for group in groups
+            ]
+        )
+        for side in (0, 1)
+    ]
+    if of_x != of_y or sides[0].dtype != sides[1].dtype:
+        x, y = (side.double() for side in sides)
+        return Pair(Samples(x, of_x, "x", widths), Samples(y, of_y, "y", widths))
+    whole = Samples(torch.cat(sides).double(), of_x, "x or y", widths * 2)
+    count = len(widths)
+    pair = Pair(_Part(whole, slice(0, count), "x"), _Part(whole, slice(count, None), "y"))
+    pair.both = whole
+    return pair
+
+
 def compute_spectra(sides: Sequence[Samples]) -> None:
     """Compute `spectrum` and `singular_values` of all sides together, which is far faster on a GPU."""
     found = spectra([(side.centred, side.mean, side.gram) for side in sides])
@@ -201,7 +265,7 @@ def check_together(pairs: Sequence[Pair]) -> None:
 
     A GPU is waited for once, however many pairs there are.
     """
-    sides = [side for pair in pairs for side in (pair.x, pair.y)]
+    sides = [side for pair in pairs for side in pair.sides]
     flags = [
         torch.stack(
             (has_squares(p.x.largest) & has_squares(p.y.largest), p.x.largest > 0, p.y.varies), dim=-1
