@@ -133,10 +133,12 @@ def test_opened_data_are_read_label_by_label(tmp_path: Path) -> None:
     names = "airplane automobile bird cat deer dog frog horse ship truck"
     (tmp_path / "batches.meta.txt").write_text(names.replace(" ", "\n"))
     data = open_data(tmp_path, Inputs("image", (3, 32, 32)), batch_size=8)
-    ordered = data.sorted_by_label()
-    assert ordered is not None
-    seen = [label for batch in ordered if isinstance(batch, tuple) for label in batch[1].tolist()]
-    assert seen == sorted(seen)
+    parts = data.by_label()
+    for number, part in enumerate(parts):
+        assert {label for batch in part if isinstance(batch, tuple) for label in batch[1].tolist()} == {
+            number
+        }
+    assert len(parts) == 10
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
     found = measure(net, data, by="class", samples=6, gauges="norm")
     assert list(found) == names.split()
@@ -145,3 +147,19 @@ def test_opened_data_are_read_label_by_label(tmp_path: Path) -> None:
     same = measure(net, [(x, y)], by="class", samples=6, gauges="norm")
     for number, sounding in enumerate(found.values()):
         assert_same(sounding, same[str(number)])
+
+
+def test_no_more_is_read_of_a_label_than_its_batches_need(tmp_path: Path) -> None:
+    (tmp_path / "test_batch.bin").write_bytes(cifar_records(60))
+    seen = []
+
+    def preprocess(image: Any) -> Tensor:
+        seen.append(image)
+        return torch.full((3, 4, 4), float(image.getpixel((0, 0))[0]))
+
+    data = open_data(tmp_path, Inputs("image", (3, 4, 4), preprocess=preprocess), batch_size=2)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    found = measure(net, data, by="class", samples=4, batches=1, gauges="norm")
+    assert [s.provenance.data["samples_measured"] for s in found.values()] == [4] * 10
+    assert [s.provenance.data["samples_left_over"] for s in found.values()] == [0] * 10
+    assert len(seen) == 40  # of 60

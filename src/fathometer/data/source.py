@@ -192,14 +192,19 @@ class DataSource:
         """Names of the samples that could not be read in the last pass, in the order of reading."""
         return list(self._skipped)
 
-    def sorted_by_label(self) -> DataSource | None:
-        """Return the same samples label by label, each label in the order of before; None without labels."""
+    def by_label(self) -> list[DataSource]:
+        """Return a source for the samples of each label, in the order of before; none without labels."""
         labels = self._samples.labels
         if labels is None:
-            return None
-        other = copy(self)
-        other._order = sorted(self._order, key=lambda index: int(labels[index]))
-        return other
+            return []
+        found: dict[int, list[int]] = {}
+        for index in self._order:
+            found.setdefault(int(labels[index]), []).append(index)
+        parts = []
+        for _, order in sorted(found.items()):
+            parts.append(copy(self))  # which shares the list of unreadable samples
+            parts[-1]._order = order
+        return parts
 
     def __len__(self) -> int:
         """Return the number of samples, including the unreadable ones."""

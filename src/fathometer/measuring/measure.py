@@ -31,7 +31,7 @@ from fathometer.measuring.splitting import (
     check_by,
     describe_by,
     of_label,
-    sorted_by_label,
+    parts_of,
 )
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
@@ -163,8 +163,8 @@ def _soundings(
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
-    data, is_sorted = sorted_by_label(data, by)
-    first, items = first_sample(batches_of(data, batch_size, options.seed))
+    part, *others = parts_of(data, by)
+    first, items = first_sample(batches_of(part, batch_size, options.seed))
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     with ExitStack() as stack:
         where = stack.enter_context(placed(network, device))
@@ -189,7 +189,7 @@ def _soundings(
         scorer = Scorer(model, data)
         split = None
         if by is not None:
-            split = SplitByLabel(items, by, classes_of(data), options, batch_size, is_sorted=is_sorted)
+            split = SplitByLabel([items, *others], by, classes_of(data), options, batch_size)
             options = replace(options, batches=None, leftover="drop")  # the split does both
             total = None
         cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
@@ -247,8 +247,7 @@ def expected_provenance(
     """
     options = with_changes(options, changes)
     network, model_facts = describe_network(model, name)
-    data, _ = sorted_by_label(data, by)
-    first, _ = first_sample(batches_of(data, None, options.seed))
+    first, _ = first_sample(batches_of(parts_of(data, by)[0], None, options.seed))
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     return _with_hashes(identity, *hash_contents(network, data)())
 

@@ -50,22 +50,20 @@ class SplitByLabel:
     """Cuts the inputs into forward passes of one label each.
 
     The inputs of a label wait in memory until they fill a sample batch, so that at most `samples` of each
-    label wait; where data come sorted by label, of one label.
-
+    label wait. Where each part of the data has one label, only one label waits, and a part is left as soon as
+    its label has all of its batches.
     """
 
     def __init__(
         self,
-        items: Iterable[Any],
+        parts: Sequence[Iterable[Any]],
         by: By,
         classes: Sequence[str] | None,
         options: MeasureOptions,
         batch_size: int | None,
-        *,
-        is_sorted: bool = False,
     ) -> None:
-        self._items, self._by, self._classes = items, by, classes
-        self._options, self._batch_size, self._is_sorted = options, batch_size, is_sorted
+        self._parts, self._by, self._classes = parts, by, classes
+        self._options, self._batch_size = options, batch_size
         self._batch = 0
         self._groups: dict[str, _Group] = {}
 
@@ -82,26 +80,29 @@ class SplitByLabel:
         return {label: (self._groups[label].measured, self._groups[label].left_over) for label in full}
 
     def __iter__(self) -> Iterator[Piece]:
-        options, last = self._options, None
         size = self._batch_size or 0
-        for value in map(as_tensors, self._items):
-            count = input_count(value)
-            size = self._batch_size or max(size, count)
-            units = units_of(value, count, tokens=options.counts_tokens).tolist()
-            for index, label in enumerate(self._labels(value, count)):
-                if self._is_sorted and last not in (None, label):
-                    yield from self._rest(last, size)
-                last = label
-                group = self._groups.setdefault(label, _Group())
-                if group.batches == options.batches:
-                    group.left_over += 1
-                    continue
-                group.inputs.append(_copied(slice_inputs(value, index, index + 1, count)))
-                group.units += units[index]
-                if group.units >= options.samples:
-                    yield from self._full(label, size)
-        for label in self._groups:
-            yield from self._rest(label, size)
+        for part in self._parts:
+            for value in map(as_tensors, part):
+                size = self._batch_size or max(size, input_count(value))
+                labels = self._labels(value)
+                yield from self._add(value, labels, size)
+                if len(self._parts) > 1 and self._groups[labels[-1]].batches == self._options.batches:
+                    break
+            for label in self._groups:
+                yield from self._rest(label, size)
+
+    def _add(self, value: Any, labels: Sequence[str], size: int) -> Iterator[Piece]:
+        """Take the inputs of a batch, and yield the batches that they fill."""
+        count = len(labels)
+        units = units_of(value, count, tokens=self._options.counts_tokens).tolist()
+        for index, label in enumerate(labels):
+            group = self._groups.setdefault(label, _Group())
+            if group.batches == self._options.batches:
+                continue
+            group.inputs.append(_copied(slice_inputs(value, index, index + 1, count)))
+            group.units += units[index]
+            if group.units >= self._options.samples:
+                yield from self._full(label, size)
 
     def _full(self, label: str, size: int) -> Iterator[Piece]:
         """Yield the inputs of a batch, in forward passes of `size`."""
@@ -139,9 +140,9 @@ class SplitByLabel:
         if few:
             warnings.warn(f"{text}; these are left out", stacklevel=4)
 
-    def _labels(self, value: Any, count: int) -> list[str]:
+    def _labels(self, value: Any) -> list[str]:
         """Return the label of each input as text, by its name where labels number classes."""
-        by = self._by
+        by, count = self._by, input_count(value)
         found: Any = None
         if callable(by):
             found = by(value)
@@ -177,10 +178,9 @@ def of_label(provenance: Provenance, label: str) -> Provenance:
     return replace(provenance, data={**provenance.data, "name": name, "label": label})
 
 
-def sorted_by_label(data: Any, by: By | None) -> tuple[Any, bool]:
-    """Return data that can be read label by label in this order, and whether they can."""
-    ordered = data.sorted_by_label() if by in _LABELS and isinstance(data, DataSource) else None
-    return (data, False) if ordered is None else (ordered, True)
+def parts_of(data: Any, by: By | None) -> list[Any]:
+    """Return the data in parts of one label each, where they can be read so; otherwise as they are."""
+    return (data.by_label() if by in _LABELS and isinstance(data, DataSource) else []) or [data]
 
 
 def check_by(by: By) -> By:
