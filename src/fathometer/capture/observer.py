@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from fathometer.capture.axes import Facts, TensorFacts, has_entries, tensors_in
 from fathometer.capture.intercept import force_eager
 from fathometer.capture.pairs import Pair, Watch
-from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce
+from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce, reduce_relu
 from fathometer.capture.sites import (
     Site,
     SiteChoice,
@@ -35,6 +35,9 @@ from fathometer.errors import InputError
 _WITHOUT_ACTIVATIONS = frozenset(
     f"torch.nn.modules.{name}"
     for name in "batchnorm container conv dropout flatten instancenorm linear normalization pooling".split()
+)
+_RELU: frozenset[Callable[..., Any]] = frozenset(
+    {torch.relu, torch.relu_, Tensor.relu, Tensor.relu_, nn.functional.relu}
 )
 _FUSED = (nn.TransformerEncoder.forward, nn.TransformerEncoderLayer.forward)
 
@@ -269,8 +272,13 @@ class Observer(TorchFunctionMode):
             return function(*args, **kwargs)
         facts = state.tensors.facts_of(given)
         with self._hidden():
-            memory_x, memory_y = self._record.free_rows(site, state.info.samples)
-        x = self._reduced(state, given, site, facts, memory_x)
+            memory = self._record.free_rows(site, state.info.samples)
+            both = function in _RELU and reduce_relu(given, facts, self._reduction, state.info, memory)
+        if both:
+            output = function(*args, **kwargs)
+            self._stage(site, *both)
+            return output
+        x = self._reduced(state, given, site, facts, memory[0])
         output = function(*args, **kwargs)
         result = next(tensors_in(output), None)
         if result is None or not has_entries(result):
@@ -279,7 +287,7 @@ class Observer(TorchFunctionMode):
             again = partial(call_on, function, args, kwargs, given)
             y = self._pooled_first(again, x.matrix, given.dtype)
         else:
-            y = self._reduced(state, result, site, facts, memory_y)
+            y = self._reduced(state, result, site, facts, memory[1])
         self._stage(site, x, y)
         return output
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -104,6 +105,37 @@ def reduce(
     return Reduced(matrix, pooled_resolution(tensor.dtype, matrix.dtype, positions))
 
 
+def reduce_relu(
+    tensor: Tensor, facts: Facts, reduction: Reduction, given: PassInfo, memory: Sequence[Tensor | None]
+) -> tuple[Reduced, Reduced] | None:
+    """Return what `reduce` returns for a tensor and for its ReLU, from one read of it on a GPU.
+
+    Returns None where that is not possible: then the two are reduced one after the other.
+    """
+    if not tensor.is_cuda or tensor.ndim < 3 or facts.rows_per_sample > 1 or given.mask is not None:
+        return None
+    if reduction.pooling not in ("mean", "sum") or reduction.pool_first or reduction.sample_axis:
+        return None
+    if reduction.channel_axis is not None or torch.is_grad_enabled():
+        return None
+    if _functorch.is_functorch_wrapped_tensor(tensor):
+        return None
+    from fathometer.capture.relu_means import relu_means  # imports Triton
+
+    axis = facts.channel_axis(tensor.ndim)
+    shape = tensor.shape[0], tensor.shape[axis]
+    x, y = (
+        side
+        if side is not None and _fits(side, tensor, shape, torch.float32)
+        else tensor.new_empty(shape, dtype=torch.float32)
+        for side in memory
+    )
+    if not axis or not relu_means(tensor, axis, x, y, mean=reduction.pooling == "mean"):
+        return None
+    resolution = pooled_resolution(tensor.dtype, torch.float32, tensor.numel() / x.numel())
+    return Reduced(x, resolution), Reduced(y, resolution)
+
+
 @cache
 def pooled_resolution(dtype: torch.dtype, kept: torch.dtype, positions: float = 1) -> float:
     """Return the relative spacing of means over `positions` numbers of a dtype, kept in another.
@@ -178,9 +210,14 @@ def _pooled(
         return tensor.to(dtype, copy=True)
     if memory is not None:
         shape = tuple([length for i, length in enumerate(tensor.shape) if i not in positions])
-        if memory.shape != shape or memory.dtype != dtype or memory.device != tensor.device:
+        if not _fits(memory, tensor, shape, dtype):
             memory = None
     return (torch.mean if mean else torch.sum)(tensor, positions, dtype=dtype, out=memory)
+
+
+def _fits(memory: Tensor, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> bool:
+    """Tell whether a result of that shape and dtype can be written to memory, on the tensor's device."""
+    return memory.shape == shape and memory.dtype == dtype and memory.device == tensor.device
 
 
 def _positions_in_mask(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor:
