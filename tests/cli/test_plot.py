@@ -63,6 +63,7 @@ def test_the_default_kind_follows_from_the_files(given: list[str], kind: str, fo
 def test_every_kind_has_the_width_of_one_column(kind: str, folder: Path) -> None:
     given = {
         "signature": ["mine.json"],
+        "map": ["mine.json"],
         "path": ["walk.json"],
         "alignment": ["mine.json", "yours.json"],
         "difference": ["mine.json", "yours.json"],
