@@ -334,15 +334,17 @@ def read_together(
             x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
             prepared = cache(partial(prepare_batch, [(x, y)], resolutions[indices[0]]))
             batches.append(_Batch(indices, x, y, prepared))
+        narrow = _join([batch for batch in batches if batch.is_narrow], resolutions)
+        wide = [batch for batch in batches if not batch.is_narrow]
+        joined = [*narrow, *_join(wide, resolutions)]
         if any(gauge.takes_samples for gauge in gauges.values()):
-            check_together([batch.prepared() for batch in batches])
-        joined = _join(batches, resolutions) if any(g.joins_widths for g in gauges.values()) else []
+            check_together([batch.prepared() for batch in (*narrow, *wide)])
         if any(need.startswith(("spectrum", "singular")) for g in gauges.values() for need in g.needs):
-            compute_spectra([side for batch in joined or batches for side in batch.prepared().sides])
+            compute_spectra([side for batch in joined for side in batch.prepared().sides])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
-                values = gauge.compute_many([batch.prepared() for batch in batches])
-                for batch, value in zip(batches, values, strict=True):
+                values = gauge.compute_many([batch.prepared() for batch in (*narrow, *wide)])
+                for batch, value in zip((*narrow, *wide), values, strict=True):
                     put(gauge, batch.indices, value)
                 continue
             for batch in joined if gauge.joins_widths else batches:
@@ -364,39 +366,51 @@ class _Batch(NamedTuple):
     y: Tensor
     prepared: Callable[[], Pair]
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether features are so few that all gauges work with those, not with samples."""
+        n, d = self.y.shape[-2:]
+        return 4 * d <= 3 * n
+
 
 def _join(batches: Sequence[_Batch], resolutions: Sequence[tuple[float, float] | None]) -> list[_Batch]:
     """Return batches of several widths, narrower pairs padded with zeros: a gauge then costs fewer kernels.
 
-    Together are widths within a factor of 4 that gauges treat alike: far below, or not below, n.
+    Together are widths within a factor of 4, unless they are a little below n, where gauges differ.
     """
-    groups: dict[Hashable, list[_Batch]] = {}
-    widest: dict[Hashable, int] = {}
+    groups: list[list[_Batch]] = []
     for batch in sorted(batches, key=lambda batch: -batch.y.shape[-1]):
         n, d = batch.y.shape[-2:]
-        kind = "wide" if d >= n else "narrow" if 4 * d <= 3 * n else d
-        known = resolutions[batch.indices[0]]
-        key: Hashable = (kind, n, batch.x.shape[-1] == d, batch.x.dtype, batch.y.dtype, batch.y.device, known)
-        while key in groups and 4 * d < widest[key]:
-            key = (key, "narrower")
-        groups.setdefault(key, []).append(batch)
-        widest.setdefault(key, d)
+        first = groups[-1][0] if groups else None
+        if (
+            first is not None
+            and (batch.is_narrow or d >= n)
+            and first.y.shape[-1] <= 4 * d
+            and _kind(first, resolutions) == _kind(batch, resolutions)
+        ):
+            groups[-1].append(batch)
+        else:
+            groups.append([batch])
     joined = []
-    for group in groups.values():
+    for group in groups:
         indices = [index for batch in group for index in batch.indices]
         pairs = [(batch.x, batch.y) for batch in group]
-        prepared = cache(partial(_prepare_checked, pairs, resolutions[indices[0]]))
-        joined.append(
-            _Batch(indices, group[0].x, group[0].y, prepared if len(group) > 1 else group[0].prepared)
-        )
+        prepared = cache(partial(prepare_batch, pairs, resolutions[indices[0]]))
+        joined.append(group[0] if len(group) == 1 else _Batch(indices, group[0].x, group[0].y, prepared))
     return joined
 
 
-def _prepare_checked(pairs: Sequence[tuple[Tensor, Tensor]], resolutions: tuple[float, float] | None) -> Pair:
-    pair = prepare_batch(pairs, resolutions)
-    for side in pair.sides:
-        side.is_checked = True  # in batches of one width
-    return pair
+def _kind(batch: _Batch, resolutions: Sequence[tuple[float, float] | None]) -> Hashable:
+    """Return what pairs that are read together have in common."""
+    equal = batch.x.shape == batch.y.shape
+    return (
+        batch.y.shape[-2],
+        equal,
+        batch.x.dtype,
+        batch.y.dtype,
+        batch.y.device,
+        resolutions[batch.indices[0]],
+    )
 
 
 def _rows(found: Sequence[tuple[str, Sequence[int], Tensor]], count: int) -> list[dict[str, float]]:

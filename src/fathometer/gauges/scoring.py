@@ -84,7 +84,8 @@ def _prepare(pair: Pair, start: int, covariance: CovarianceKind) -> _Batch:
     varying = [index for index, (_, y_varies) in enumerate(pair.changes) if y_varies]
     chosen = slice(None) if len(varying) == len(pair.changes) else varying
     x, y = pair.x.centred[chosen], pair.y.centred[chosen]
-    dimension = torch.full((len(x),), d, device=x.device)
+    widths = pair.x.widths or [d] * len(pair.changes)
+    dimension = torch.tensor([widths[index] for index in varying], device=x.device)
     items = [start + index for index in varying]
     if is_wide(x) or (d == 2 * n and not x.is_cuda):  # block form pays for the decomposition on a CPU
         inside = None
@@ -93,7 +94,7 @@ def _prepare(pair: Pair, start: int, covariance: CovarianceKind) -> _Batch:
             grams = pair.x.gram[chosen], x @ y.mT, pair.y.gram[chosen]
             inside = coordinates_from_gram(*grams)
         x, y = inside or span_coordinates(torch.cat((x, y), dim=-2))
-    elif d < n and not x.is_cuda:
+    elif d < n:
         return _Batch(x, y, dimension, items, (pair.x.gram[chosen], pair.y.gram[chosen]))
     return _Batch(x, y, dimension, items)
 
@@ -161,8 +162,11 @@ def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
         elif len(batch.items):
             yield batch
     for key in sorted(alike):
-        whole = _join(alike[key])
+        whole = _join(alike[key]) if len(alike[key]) > 1 else alike[key][0]
         size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
+        if 0 < len(whole.items) <= size:
+            yield whole
+            continue
         for i in range(0, len(whole.items), size):
             piece = slice(i, i + size)
             yield _Batch(whole.x[piece], whole.y[piece], whole.dimension[piece], whole.items[piece])
