@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from fathometer import History, Sounding, atlas, load, load_history, measure
+from fathometer import History, Sounding, atlas, load, load_history, measure, similarity_map
 from fathometer.compare import read_facts
 from fathometer.data import Inputs, open_data
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, load_sweep, sweep
@@ -66,7 +66,7 @@ def network() -> nn.Module:
 def sounding() -> Sounding:
     """Make a small sounding."""
     data = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
-    return measure(network(), data, samples=30, name="net")
+    return measure(network(), data, samples=30, name="net", map="cka")
 
 
 def checked(found: Sounding, place: Path) -> str:
@@ -101,6 +101,22 @@ def _read_history(place: Path) -> object:
     return found.steps, found.missed, found.metrics.to_csv(), [to_json(entry) for entry in found.soundings]
 
 
+def _map(folder: Path) -> None:
+    data = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    similarity_map(network(), network(), data, samples=30).save(folder / "m.json")
+
+
+def _read_map(place: Path) -> object:
+    found = load(place / "m.json")
+    repr(found)
+    page_of(found)
+    found.plot()
+    again = load(found.save(place / "copy.json"))
+    assert again.values.equals(found.values)
+    assert again.provenance == found.provenance
+    return found.values.to_csv(), found.first, found.second, found.provenance
+
+
 def _measure(place: Path, stop: int = 1000) -> Sounding:
     def interrupt(done: int, total: int | None) -> None:
         del total
@@ -110,7 +126,7 @@ def _measure(place: Path, stop: int = 1000) -> Sounding:
     data = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
     journal = place / "s.journal"
     return measure(
-        network(), data, samples=15, batch_size=15, name="net", journal=journal, progress=interrupt
+        network(), data, samples=15, batch_size=15, name="net", journal=journal, progress=interrupt, map="cka"
     )
 
 
@@ -315,6 +331,7 @@ RESULTS = (
     Kind("sounding, JSON", "s.json", "json", *_sounding("s.json")),
     Kind("sounding, Parquet", "s.parquet", "bytes", *_sounding("s.parquet")),
     Kind("history of a training", "h.json", "json", _history, _read_history),
+    Kind("map of two networks", "m.json", "json", _map, _read_map),
     Kind("journal of a measurement", "s.journal", "jsonl", _journal, _read_journal, True),
     Kind("sounding of a survey", "out/*.json", "json", _survey, _read_survey, True),
     Kind("failure of a survey", "out/failed/*.json", "json", _survey, _read_survey, True),

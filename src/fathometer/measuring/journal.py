@@ -116,7 +116,8 @@ class Journal:
                 ValueError, RecursionError, msgspec.ValidationError
             ):  # json: gauges may be inf or NaN
                 batch = msgspec.convert(json.loads(line), FinishedBatch) if line.endswith("\n") else None
-                if batch is not None and batch.batch == len(self.batches):
+                is_whole = batch is not None and len(batch.hsic) in (0, 8 * len(batch.rows) ** 2)
+                if batch is not None and is_whole and batch.batch == len(self.batches):
                     self.batches.append(batch)
                     continue
             break
