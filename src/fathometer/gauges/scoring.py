@@ -162,7 +162,9 @@ def _arrange(batches: Iterable[_Batch]) -> Iterator[_Batch]:
         elif len(batch.items):
             yield batch
     for key in sorted(alike):
-        whole = _join(alike[key]) if len(alike[key]) > 1 else alike[key][0]
+        whole = alike[key][0]
+        if len(alike[key]) > 1 or whole.x.shape != whole.y.shape:
+            whole = _join(alike[key])
         size = _chunk_size(whole.y, 2 * whole.y.shape[-1])
         if 0 < len(whole.items) <= size:
             yield whole
