@@ -36,6 +36,7 @@ GAUGE_COLUMNS = [
     *["effective_rank_x", "effective_rank_y", "participation_ratio_x", "participation_ratio_y"],
     *["rankme_x", "rankme_y", "alpha_x", "alpha_y", "intrinsic_dimension_twonn_x"],
     *["intrinsic_dimension_twonn_y", "intrinsic_dimension_mle_x", "intrinsic_dimension_mle_y"],
+    *["anisotropy_x", "anisotropy_y", "dead_x", "dead_y", "saturated"],
 ]
 
 

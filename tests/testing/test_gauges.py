@@ -34,6 +34,10 @@ PROMISES = {
     "rankme": Promises(scale="each", rotate="each"),
     "alpha": _MAYBE_FIT,
     "intrinsic_dimension": _MAYBE_FIT,
+    "anisotropy": Promises(scale="each", rotate="each"),
+    "dead": Promises(scale="each"),
+    "saturated": Promises(missing=True),  # always: a bare pair has no bounds, nor labels
+    "neural_collapse": Promises(missing=True),
 }
 
 

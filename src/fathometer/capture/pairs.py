@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.capture.sites import Site, SiteChoice
+from fathometer.capture.sites import RANGES, Site, SiteChoice
 from fathometer.errors import InputError
 
 Widths: TypeAlias = Literal["equal", "any"]
@@ -25,9 +25,11 @@ class Pair(_Sides):
     Attributes:
         resolution: the relative spacing of the numbers that the network computed x and y in. Pairs of a bf16
             network are kept in float32, but vary by bf16's rounding.
+        bounds: the range of the site's operator, if it is bounded: -1 and 1 for a Tanh.
     """
 
     resolution: tuple[float, float]
+    bounds: tuple[float, float] | None = None
 
     def __new__(cls, x: Tensor, y: Tensor, resolution: tuple[float, float] | None = None) -> Pair:
         """Make a pair; without a resolution, that of the tensors' dtypes counts."""
@@ -36,8 +38,10 @@ class Pair(_Sides):
         return pair
 
     def with_sides(self, x: Tensor, y: Tensor) -> Pair:
-        """Return another pair of the same resolution."""
-        return Pair(x, y, self.resolution)
+        """Return another pair of the same resolution and bounds."""
+        pair = Pair(x, y, self.resolution)
+        pair.bounds = self.bounds
+        return pair
 
     def _replace(self, **sides: Tensor) -> Pair:
         return self.with_sides(**{**self._asdict(), **sides})
@@ -87,7 +91,10 @@ class Watch:
         if self._passes:
             self._choice.check_patterns(self.called)
         ordered = sorted(self._buffers.items(), key=lambda item: item[0].order)
-        return {site: buffer.pair for site, buffer in ordered if len(buffer)}
+        found = {site: buffer.pair for site, buffer in ordered if len(buffer)}
+        for site, pair in found.items():
+            pair.bounds = RANGES.get(site.operator)
+        return found
 
     @property
     def rows(self) -> dict[Site, int]:

@@ -21,6 +21,16 @@ OPERATORS = frozenset(
 )
 """Functions of torch, `torch.nn.functional` and `Tensor` that are activations. Softmax is not: it mixes."""
 
+RANGES: dict[str, tuple[float, float]] = {
+    "hardsigmoid": (0.0, 1.0),
+    "relu6": (0.0, 6.0),
+    "sigmoid": (0.0, 1.0),
+    "softsign": (-1.0, 1.0),
+    "special_expit": (0.0, 1.0),
+    "tanh": (-1.0, 1.0),
+}
+"""The ranges of operators that are bounded. That of `hardtanh` is an argument of each call, and not known."""
+
 _COMPOSITE_HOMES = ("transformers.activations", "timm.layers.activations", "timm.layers.activations_me")
 _MODULE_PREFIX = "module:"
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}

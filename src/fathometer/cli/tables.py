@@ -171,7 +171,7 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     if samples.nunique() > 1:  # some sites see only a part of the data
         frame["n"] = samples
     frame[gauge] = [
-        f"{value:.3f}" + ("" if math.isnan(spread) else f" ± {spread:.3f}")
+        "–" if math.isnan(value) else f"{value:.3f}" + ("" if math.isnan(spread) else f" ± {spread:.3f}")
         for value, spread in zip(mean, std, strict=True)
     ]
     frame[""] = [bar(value / top) for value in mean]

@@ -7,8 +7,10 @@ from fathometer.gauges.affinity import (
     affinity_score,
     affinity_scores,
 )
+from fathometer.gauges.collapse import neural_collapse
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from fathometer.gauges.gauge import Gauge
+from fathometer.gauges.geometry import anisotropy, dead, saturated
 from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, participation_ratio, rankme
@@ -24,13 +26,16 @@ __all__ = [
     "affinity_score",
     "affinity_scores",
     "alpha",
+    "anisotropy",
     "choose_gauges",
     "cka",
     "cka_debiased",
     "cost_of_identity",
+    "dead",
     "effective_rank",
     "entropy",
     "intrinsic_dimension",
+    "neural_collapse",
     "nonnegativity",
     "norm",
     "participation_ratio",
@@ -38,6 +43,7 @@ __all__ = [
     "r2_heldout",
     "rankme",
     "read_gauges",
+    "saturated",
     "sparsity",
     "stable_rank",
     "stable_rank_of",

@@ -22,6 +22,7 @@ from fathometer.errors import (
     is_out_of_memory,
 )
 from fathometer.gauges.affinity import affinity, affinity_of_batches
+from fathometer.gauges.collapse import neural_collapse
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank
 from fathometer.gauges.gauge import (
     LABELS,
@@ -33,6 +34,7 @@ from fathometer.gauges.gauge import (
     indices_of_equal,
     values_of,
 )
+from fathometer.gauges.geometry import anisotropy, dead, saturated
 from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, max_rankme, participation_ratio, rankme
@@ -45,6 +47,8 @@ GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 
 Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
 """Pairs by the names of their sites."""
+
+_Facts: TypeAlias = "tuple[float, float] | None"
 
 _RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
 _SHARE = (0.0, 1.0)
@@ -103,6 +107,16 @@ GAUGES: dict[str, Gauge] = {
             _of_sides(_POSITIVE, "twonn_", "mle_"),
             missing=True,
             needs=_both("nearest"),
+        ),
+        _joined("anisotropy", anisotropy, _of_sides((lambda n, _: -1 / (n - 1), 1.0))),
+        _joined("dead", dead, _of_sides(_SHARE)),
+        _gauge("saturated", saturated, _SHARE, missing=True),
+        _joined(
+            "neural_collapse",
+            neural_collapse,
+            {"nc1": _POSITIVE, "nc2_norms": _POSITIVE, "nc2_angles": (0.0, 2.0)},
+            missing=True,
+            needs=(LABELS,),
         ),
     )
 }
@@ -205,8 +219,9 @@ def read_gauges(
 
     A gauge with several values gives `sparsity_before`, `sparsity_after` and so on. A pair may have a
     `resolution`, the relative spacing of the numbers that X and Y were computed in; otherwise that of their
-    dtypes counts. `labels` has a whole number for each sample. Gauges that need labels are read only where
-    there are some: of pairs with one row for each of them.
+    dtypes counts. It may have `bounds`, the range of the function between them. `labels` has a whole number
+    for each sample. Gauges that need labels are read only where there are some: of pairs with one row for
+    each of them.
     """
     if not _are_on_gpu(pairs):
         return read_one_by_one(gauges, pairs, labels)
@@ -220,6 +235,11 @@ def read_gauges(
             f"gauges: a batch of pairs failed ({error!r}), so they were read one by one", stacklevel=2
         )
         return found
+
+
+def _facts_of(pair: tuple[Tensor, Tensor]) -> tuple[_Facts, _Facts]:
+    """Return what a captured pair knows of itself: its resolution, and the range of its function."""
+    return getattr(pair, "resolution", None), getattr(pair, "bounds", None)
 
 
 def _are_on_gpu(pairs: Pairs) -> bool:
@@ -246,7 +266,7 @@ def _read_pair(
     alone: bool = False,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
-    prepared = cache(partial(prepare, *pair, getattr(pair, "resolution", None)))
+    prepared = cache(partial(prepare, *pair, *_facts_of(pair)))
     with torch.no_grad():  # which threads do not inherit
         early: dict[str, GaugeValue] = {}
         if alone and min(pair[0].shape) >= _MIN_SIZE_TO_SPLIT:
@@ -317,9 +337,10 @@ def read_together(
 ) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
-    resolutions = [getattr(pair, "resolution", None) for pair in every]
+    facts = [_facts_of(pair) for pair in every]
+    resolutions = [known for known, _ in facts]
     alike = indices_of_equal(
-        (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, resolutions, strict=True)
+        (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, facts, strict=True)
     )
     found: list[tuple[str, Sequence[int], Tensor]] = []
 
@@ -327,12 +348,12 @@ def read_together(
         for key, entry in values_of(value).items():
             found.append((column_name(gauge.name, key), indices, torch.as_tensor(entry).reshape(-1)))
 
-    single = [cache(partial(prepare, *pair, known)) for pair, known in zip(every, resolutions, strict=True)]
+    single = [cache(partial(prepare, *pair, *known)) for pair, known in zip(every, facts, strict=True)]
     for groups in _within_memory(alike, every):
         batches = []
         for indices in groups:
             x, y = (torch.stack([every[index][side] for index in indices]) for side in (0, 1))
-            prepared = cache(partial(prepare_batch, [(x, y)], resolutions[indices[0]]))
+            prepared = cache(partial(prepare_batch, [(x, y)], *facts[indices[0]]))
             batches.append(_Batch(indices, x, y, prepared))
         narrow = _join([batch for batch in batches if batch.is_narrow], resolutions)
         wide = [batch for batch in batches if not batch.is_narrow]

@@ -76,7 +76,12 @@ class Samples:
     @cached_property
     def varies(self) -> Tensor:
         """Whether any feature of an item varies beyond the rounding of its dtype, `[items]`."""
-        return (self.largest > 0) & exceeds_rounding(self.mean, self._mean_and_rows[1], self.resolution)
+        return (self.largest > 0) & self.varying.any(-1)
+
+    @cached_property
+    def varying(self) -> Tensor:
+        """Whether each feature varies beyond the rounding of its dtype, `[items, d]`."""
+        return exceeds_rounding(self.mean, self._mean_and_rows[1], self.resolution)
 
     @cached_property
     def norms2(self) -> Tensor:
@@ -161,7 +166,7 @@ class _Part(Samples):
 QUANTITIES = ("mean", "centred", "norms2", "gram", "raw_gram", "spectrum", "singular_values", "nearest")
 """What a gauge may ask for of each side: `spectrum_x`, `gram_y`."""
 
-_COMPUTED = frozenset((*QUANTITIES, "largest", "varies"))
+_COMPUTED = frozenset((*QUANTITIES, "largest", "varies", "varying"))
 
 
 class Pair:
@@ -171,10 +176,18 @@ class Pair:
         x: the inputs.
         y: the outputs.
         is_finite: whether a search for NaN and inf has found none.
+        bounds: the range of the function that y comes from, where it is bounded and known.
     """
 
-    def __init__(self, x: Samples, y: Samples, *, is_finite: bool = False) -> None:
-        self.x, self.y, self.is_finite = x, y, is_finite
+    def __init__(
+        self,
+        x: Samples,
+        y: Samples,
+        *,
+        is_finite: bool = False,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        self.x, self.y, self.is_finite, self.bounds = x, y, is_finite, bounds
         self.both: Samples | None = None  # all of x, then all of y, where they are computed together
         x.pair = y.pair = self
         self._known: dict[Callable[[Pair], Any], Any] = {}
@@ -200,7 +213,7 @@ class Pair:
     def part(self, start: int, stop: int) -> Pair:
         """Return some pairs of a batch, for which everything is computed anew."""
         sides = (Samples(s.items[start:stop], s.resolution, s.name) for s in (self.x, self.y))
-        return Pair(*sides, is_finite=self.is_finite)
+        return Pair(*sides, is_finite=self.is_finite, bounds=self.bounds)
 
     @cached_property
     def cross(self) -> Tensor:
@@ -221,7 +234,9 @@ class Pair:
 
 
 def prepare_batch(
-    groups: Sequence[tuple[Tensor, Tensor]], resolutions: tuple[float, float] | None = None
+    groups: Sequence[tuple[Tensor, Tensor]],
+    resolutions: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
 ) -> Pair:
     """Prepare batches of pairs `[items, n, d]` as one batch; narrower ones get features of zeros.
 
@@ -244,10 +259,10 @@ def prepare_batch(
     ]
     if of_x != of_y or sides[0].dtype != sides[1].dtype:
         x, y = (side.double() for side in sides)
-        return Pair(Samples(x, of_x, "x", widths), Samples(y, of_y, "y", widths))
+        return Pair(Samples(x, of_x, "x", widths), Samples(y, of_y, "y", widths), bounds=bounds)
     whole = Samples(torch.cat(sides).double(), of_x, "x or y", widths * 2)
     count = len(widths)
-    pair = Pair(_Part(whole, slice(0, count), "x"), _Part(whole, slice(count, None), "y"))
+    pair = Pair(_Part(whole, slice(0, count), "x"), _Part(whole, slice(count, None), "y"), bounds=bounds)
     pair.both = whole
     return pair
 
@@ -288,6 +303,7 @@ def prepare(
     x: Array | Samples,
     y: Array | Samples,
     resolutions: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
     *,
     finite: bool = True,
 ) -> Pair:
@@ -300,4 +316,4 @@ def prepare(
     x, y = cast("Array", x), cast("Array", y)
     a, b = as_pair(x, y, finite=finite)
     of_x, of_y = resolutions or (resolution(x), resolution(y))
-    return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"), is_finite=finite)
+    return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"), is_finite=finite, bounds=bounds)

@@ -76,7 +76,7 @@ def hsic_sums(
             for some in (group[start : start + size] for start in range(0, len(group), size)):
                 stack = torch.stack([rows[index].to(device, torch.float64) for index in some])
                 mean, centred = centre(stack)
-                centred *= exceeds_rounding(mean, centred, spacing[some[0]])[:, None, None]
+                centred *= exceeds_rounding(mean, centred, spacing[some[0]]).any(-1)[:, None, None]
                 gram = centred @ centred.mT
                 grams[some], norms[some] = gram.flatten(1)[:, above], gram.diagonal(dim1=1, dim2=2)
         squares = 2 * grams @ grams.T

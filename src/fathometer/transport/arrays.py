@@ -106,12 +106,12 @@ def has_squares(largest: Tensor) -> Tensor:
 
 
 def exceeds_rounding(mean: Tensor, rows: Tensor, epsilon: float) -> Tensor:
-    """Tell whether any feature of each item varies by more than the rounding of its dtype.
+    """Tell whether each feature of each item varies by more than the rounding of its dtype, `[..., d]`.
 
     A saturated Tanh alternates between 1 and the number before it: that is a constant, not a function.
     """
     spread = torch.linalg.vector_norm(rows.detach(), dim=-2)
-    return (spread > epsilon * rows.shape[-2] ** 0.5 * mean.detach().abs()).any(-1)
+    return spread > epsilon * rows.shape[-2] ** 0.5 * mean.detach().abs()
 
 
 def _as_tensor(x: Array, name: str) -> Tensor:

@@ -54,12 +54,13 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
 
 
 def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
-    """Return what every view of a sounding needs: its name, gauges, sites and blocks."""
+    """Return what every view of a sounding needs: its name, gauges with values, sites and blocks."""
     sites = site_table(sounding)
+    known = [gauge for gauge in sounding.gauges if sounding.records[gauge].notna().any()]
     columns = ("site", "operator", "call", "block", "samples", "features")
     return {
         "name": name,
-        "gauges": sounding.gauges,
+        "gauges": known or sounding.gauges,
         "sites": {column: [json_value(value) for value in sites[column]] for column in columns},
         "blocks": [[block.label, block.start, block.stop] for block in blocks_of(sounding.sites)],
     }
@@ -116,6 +117,7 @@ def film_data(history: History, name: str) -> dict[str, Any]:
         "steps": steps,
         "edges": step_edges(steps).tolist(),
         "left_out": len(history.steps) - len(kept),
+        "gauges": history.gauges,
         "metrics": {
             str(metric): _metric(group, steps)
             for metric, group in history.metrics.groupby("name", sort=False)
