@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,11 @@ from fathometer.gauges import neural_collapse
 from fathometer.testing import Promises, check_gauge
 from tests.data import Matrix, correlated
 
+Labels = npt.NDArray[np.integer]
 NAMES = ("nc1", "nc2_norms", "nc2_angles")
 
 
-def dense(y: Matrix, labels: Matrix) -> dict[str, float]:
+def dense(y: Matrix, labels: Labels) -> dict[str, float]:
     """The formulas of the paper, with d × d covariances and a pseudo-inverse."""
     classes = np.unique(labels)
     means = np.stack([y[labels == c].mean(0) for c in classes])
@@ -31,7 +33,7 @@ def dense(y: Matrix, labels: Matrix) -> dict[str, float]:
     }
 
 
-def numbers(y: Matrix, labels: Matrix) -> dict[str, float]:
+def numbers(y: Matrix, labels: Labels) -> dict[str, float]:
     found = neural_collapse(y, y, labels=torch.from_numpy(labels))
     return {name: value.item() for name, value in found.items()}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +44,19 @@ def test_many_pairs_together_give_the_values_of_each_alone(name: str) -> None:
         (read_together(chosen, backwards), alone[::-1]),
     ):
         assert found == [pytest.approx(row, rel=1e-9, abs=1e-9, nan_ok=True) for row in expected]
+
+
+def test_labels_and_bounds_of_pairs_that_are_read_together() -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = [5 * torch.randn(40, width, generator=generator) for width in (6, 6, 9)]
+    every = {str(place): Pair(x, x.tanh()) for place, x in enumerate(drawn)}
+    every["0"].bounds = every["2"].bounds = (-1.0, 1.0)
+    chosen, labels = choose_gauges("saturated,neural_collapse,dead,anisotropy"), torch.arange(40) % 4
+    alone = read_one_by_one(chosen, every, labels)
+    together = read_together(chosen, every, labels)
+    assert together == [pytest.approx(row, rel=1e-9, nan_ok=True) for row in alone]
+    assert [math.isnan(row["saturated"]) for row in alone] == [False, True, False]
+    assert all(row["neural_collapse_nc1"] > 0 for row in alone)
 
 
 def test_a_batch_that_fails_is_computed_one_by_one_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
