@@ -64,6 +64,11 @@ class Settings:
         values = {name: value for name, value in self.entries if name not in _LOADING and value is not None}
         return MeasureOptions.from_plain({**values, "seed": seed})
 
+    def is_one_batch(self, count: int) -> bool:
+        """Say whether a sounding of so many inputs is a single batch."""
+        filled = self.reduction != "tokens" and self.leftover == "drop" and count < 2 * self.samples
+        return self.batches == 1 or filled
+
     @property
     def loading(self) -> LoadOptions:
         """Return how the network and the data are opened."""

@@ -242,9 +242,12 @@ def measure_task(
     require_data(task.data)
     with torch_threads(run.threads) if run.threads else nullcontext(), torch.random.fork_rng(devices=[]):
         model = networks.load(task, device)
+        source = networks.open(task, model)
+        if task.settings.is_one_batch(len(source)):
+            journal = None  # it would be complete at the same time as the sounding
         sounding = measure(
             model,
-            networks.open(task, model),
+            source,
             task.settings.options(task.seed),
             batch_size=run.batch_size,
             device=device,
