@@ -2,8 +2,8 @@
 
     python -m benchmarks.survey [--rounds 7] [--only scaling] [--json FILE]
 
-Overhead: 100 small soundings (4 networks × 5 data sets × 5 settings), as a survey in one process and as the
-bare loop of forward passes with capture and gauges over networks and batches in memory, taking turns.
+Overhead: a survey of 100 small soundings (4 networks × 5 data sets × 5 settings) in one process. After each,
+its bare work is done again, forward passes with capture and gauges, with network and batches in memory.
 Scaling: ResNet-18 (random weights, one thread) on Ray with 1 and with 2 CPUs and warm workers, and the gain
 of bare forward passes from a second process.
 """
@@ -16,13 +16,15 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -33,7 +35,7 @@ from fathometer.gauges.registry import read_gauges
 from fathometer.measuring.batches import pieces
 from fathometer.measuring.options import MeasureOptions
 from fathometer.models import LoadedModel, load_model
-from fathometer.survey import Task, parse_plan, run_survey, tasks_of
+from fathometer.survey import Event, Plan, Task, parse_plan, run_survey, tasks_of
 
 SMALL = """
 models = ["benchmarks.survey_nets:cnn3", "benchmarks.survey_nets:cnn4", "benchmarks.survey_nets:cnn5",
@@ -78,7 +80,10 @@ gauges = "affinity"
 [run]
 threads = 1
 """
-WHAT = ("forward passes and gauges", "networks loaded and data read, once", "survey")
+BASE, SURVEY = "forward passes and gauges", "survey"
+ONCE = "networks loaded and data read, once"
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 class Work(NamedTuple):
@@ -98,7 +103,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    found = {}
+    found: dict[str, Any] = {}
     if arguments.only != "scaling":
         found["overhead"] = overhead(arguments.rounds)
     if arguments.only != "overhead":
@@ -107,60 +112,84 @@ def main() -> None:
         arguments.json.write_text(json.dumps(found, indent=1))
 
 
-def overhead(rounds: int) -> dict[str, list[float]]:
+def overhead(rounds: int) -> dict[str, list[list[float]]]:
+    """Return CPU time and time by the clock of everything, in seconds."""
     tasks = tasks_of(parse_plan(SMALL))
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[str, list[FloatArray]] = {}
 
     def timed(what: str, function: Callable[[], Any]) -> Any:
-        begun, clock = time.process_time(), time.perf_counter()
+        begun = now()
         result = function()
-        seconds.setdefault(f"{what}, CPU", []).append(time.process_time() - begun)
-        seconds.setdefault(f"{what}, clock", []).append(time.perf_counter() - clock)
+        seconds.setdefault(what, []).append(now() - begun)
         return result
 
-    bare(prepared(tasks))  # warm up
+    bare(prepared(tasks).values())  # warm up
     for _ in range(rounds):
         plan = timed("plan read", partial(parse_plan, SMALL))
         timed("tasks and addresses", partial(tasks_of, plan))
-        work = timed("networks loaded and data read, once", partial(prepared, tasks))
-        timed("forward passes and gauges", partial(bare, work))
+        work = timed(ONCE, partial(prepared, tasks))
         with tempfile.TemporaryDirectory() as folder:
-            outcome = timed("survey", partial(run_survey, plan, folder))
-            assert len(outcome.measured) == len(tasks)
+            survey, base = taking_turns(plan, folder, work)
+            seconds.setdefault(SURVEY, []).append(survey)
+            seconds.setdefault(BASE, []).append(base)
             timed("survey, all finished", partial(run_survey, plan, folder))
             timed("atlas", partial(atlas, folder))
-    print(f"{len(tasks)} soundings; ms a sounding, median (least to most) of {rounds} rounds")
+    print(f"{len(tasks)} soundings; median (least to most) of {rounds} rounds, CPU time and by the clock")
     print(f"load of the machine, 1 and 15 minutes: {os.getloadavg()[0]:.1f}, {os.getloadavg()[2]:.1f}")
     for what, times in seconds.items():
-        each = [1000 * time / len(tasks) for time in times]
-        print(f"{what:>42} {statistics.median(each):7.2f} ({min(each):.2f} to {max(each):.2f})")
-    for clock in ("CPU", "clock"):
-        base, once, survey = (seconds[f"{what}, {clock}"] for what in WHAT)
-        ratios = [whole / part for whole, part in zip(survey, base, strict=True)]
-        floor = statistics.median(1 + extra / part for extra, part in zip(once, base, strict=True))
-        print(
-            f"survey / forward passes and gauges, {clock}: {statistics.median(ratios):.3f} "
-            f"({min(ratios):.3f} to {max(ratios):.3f}); with loading and reading alone {floor:.3f}"
-        )
-    return seconds
+        show(f"{what}, ms a sounding", 1000 / len(tasks) * np.array(times))
+    base = np.array(seconds[BASE])
+    show("survey / forward passes and gauges", np.array(seconds[SURVEY]) / base)
+    show("with loading and reading alone (floor)", 1 + np.array(seconds[ONCE]) / base)
+    return {what: np.array(times).tolist() for what, times in seconds.items()}
 
 
-def prepared(tasks: Sequence[Task]) -> list[Work]:
-    """Load each network, and read each data set for it, once."""
+def now() -> FloatArray:
+    """Return CPU time and the clock."""
+    return np.array([time.process_time(), time.perf_counter()])
+
+
+def show(what: str, values: FloatArray) -> None:
+    """Print the median and the range of both columns."""
+    columns = (f"{np.median(found):8.3f} ({found.min():.3f} to {found.max():.3f})" for found in values.T)
+    print(f"{what:>56}" + "".join(f"{text:>28}" for text in columns))
+
+
+def taking_turns(plan: Plan, folder: str, work: Mapping[str, Work]) -> tuple[FloatArray, FloatArray]:
+    """Return the time of a survey, and of its bare work, which is done after each sounding."""
+    spent = np.zeros(2)
+
+    def note(event: Event) -> None:
+        nonlocal spent
+        if event.state == "measured":
+            begun = now()
+            bare([work[event.task.address]])
+            spent = spent + now() - begun
+
+    begun = now()
+    outcome = run_survey(plan, folder, on_event=note)
+    total = now() - begun
+    assert len(outcome.measured) == len(work)
+    return total - spent, spent
+
+
+def prepared(tasks: Sequence[Task]) -> dict[str, Work]:
+    """Load each network, and read each data set for it, once; return the work by address."""
     networks: dict[object, LoadedModel] = {}
     batches: dict[object, list[Any]] = {}
-    work = []
+    work = {}
     for task in tasks:
         if task.network not in networks:
             networks[task.network] = load_model(task.member.model_source, "none", seed=task.seed)
         model = networks[task.network]
         if task.opened not in batches:
             batches[task.opened] = list(open_data(task.data, model.inputs, seed=task.seed))
-        work.append(Work(model.module, batches[task.opened], task.settings.options(task.seed)))
+        options = task.settings.options(task.seed)
+        work[task.address] = Work(model.module, batches[task.opened], options)
     return work
 
 
-def bare(work: Sequence[Work]) -> None:
+def bare(work: Iterable[Work]) -> None:
     """Run forward passes with capture, and gauges, and nothing else."""
     for network, batches, options in work:
         with (
