@@ -203,10 +203,10 @@ def labels_view(soundings: Mapping[str, Sounding], gauge: str) -> TableView:
         rows[label] = {
             "samples": sounding.provenance.data.get("samples_measured"),
             **{name: number for name, number in known.items() if number is not None},
-            **{f"{gauge} {name}": number for name, number in sounding.summary(gauge).items()},
+            **sounding.summary(gauge),
         }
     name = next(iter(soundings.values())).provenance.model.get("name", "?")
-    caption = f"{gauge} over the sites, mean over batches"
+    caption = f"min, median, max, spread: {gauge} over the sites"
     return TableView(pd.DataFrame.from_dict(rows, orient="index").rename_axis("label"), str(name), caption)
 
 
