@@ -25,7 +25,7 @@ from fathometer import measure
 from fathometer.models import load_model
 
 MODELS = "torchvision:resnet50,torchvision:vit_b_16"
-SIDES = {"bare": "", "affinity": "affinity", "standard": "standard"}
+SIDES = {"bare": "", "affinity": "affinity", "standard": "standard", "with map": "standard"}
 Reading = dict[str, float]
 
 
@@ -115,7 +115,8 @@ class Bench:
 
     def work(self, side: str, inputs: tuple[Tensor, ...], samples: int) -> None:
         if SIDES[side]:
-            measure(self.network, inputs, samples=samples, gauges=SIDES[side])
+            similarity = "cka" if side == "with map" else None
+            measure(self.network, inputs, samples=samples, gauges=SIDES[side], map=similarity)
         else:
             bare(self.network, inputs)
 

@@ -219,12 +219,14 @@ def _errors_by_samples(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     y − ŷ = (P_hh)⁻¹ (P Y)_h, where P is the inverse of XXᵀ without its constant part (Dubrule 1983).
     Where that costs digits, as it may with about as many features as samples, fold by fold.
     """
-    p, inflation = pair.once(_inverse_kernel)
-    block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
-    root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
-    inflation = inflation[:, None] * extra_inflation
-    if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
-        return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
+    n, d = pair.x.values.shape[-2:]
+    if 2 * d >= 3 * n:
+        p, inflation = pair.once(_inverse_kernel)
+        block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
+        root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
+        inflation = inflation[:, None] * extra_inflation
+        if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
+            return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
     return _errors_of_folds(pair, held)
 
 
