@@ -95,12 +95,14 @@ class SplitByLabel:
         """Take the inputs of a batch, and yield the batches that they fill."""
         count = len(labels)
         units = units_of(value, count, tokens=self._options.counts_tokens).tolist()
-        for index, label in enumerate(labels):
+        with torch._C.DisableTorchFunction():  # a watch sees every call of a torch function: these are many
+            inputs = [_copied(slice_inputs(value, index, index + 1, count)) for index in range(count)]
+        for each, label, own in zip(inputs, labels, units, strict=True):
             group = self._groups.setdefault(label, _Group())
             if group.batches == self._options.batches:
                 continue
-            group.inputs.append(_copied(slice_inputs(value, index, index + 1, count)))
-            group.units += units[index]
+            group.inputs.append(each)
+            group.units += own
             if group.units >= self._options.samples:
                 yield from self._full(label, size)
 
