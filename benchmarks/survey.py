@@ -31,7 +31,7 @@ from torch import nn
 from fathometer import atlas
 from fathometer.capture import Watch, watch
 from fathometer.data import open_data
-from fathometer.gauges.registry import read_gauges
+from fathometer.gauges.reading import read_gauges
 from fathometer.measuring.batches import pieces
 from fathometer.measuring.options import MeasureOptions
 from fathometer.models import LoadedModel, load_model

@@ -11,8 +11,10 @@ import torch
 
 from fathometer import InputError, cka
 from fathometer.capture import Pair
-from fathometer.gauges import Gauge, registry
-from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges, read_one_by_one, read_together
+from fathometer.gauges import Gauge, reading
+from fathometer.gauges.reading import read_gauges, read_one_by_one
+from fathometer.gauges.registry import GAUGES, choose_gauges
+from fathometer.gauges.together import read_together
 
 
 def pairs(count: int = 3) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
@@ -63,8 +65,8 @@ def test_a_batch_that_fails_is_computed_one_by_one_with_a_warning(monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(registry, "_are_on_gpu", lambda _: True)
-    monkeypatch.setattr(registry, "read_together", broken)
+    monkeypatch.setattr(reading, "_are_on_gpu", lambda _: True)
+    monkeypatch.setattr(reading, "read_together", broken)
     chosen = choose_gauges("affinity")
     with pytest.warns(UserWarning, match=r"RuntimeError\('no kernel'\)"):
         found = read_gauges(chosen, pairs())

@@ -24,7 +24,8 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import GAUGES
-from fathometer.gauges.registry import choose_gauges, out_of_range, read_gauges
+from fathometer.gauges.reading import read_gauges
+from fathometer.gauges.registry import choose_gauges, out_of_range
 from tests.robustness.recording import Row
 
 Matrix: TypeAlias = npt.NDArray[np.float64]

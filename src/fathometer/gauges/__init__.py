@@ -14,7 +14,8 @@ from fathometer.gauges.geometry import anisotropy, dead, saturated
 from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, participation_ratio, rankme
-from fathometer.gauges.registry import GAUGES, choose_gauges, read_gauges
+from fathometer.gauges.reading import read_gauges
+from fathometer.gauges.registry import GAUGES, choose_gauges
 from fathometer.gauges.statistics import entropy, norm, sparsity
 
 __all__ = [

@@ -22,7 +22,8 @@ from fathometer.errors import (
     first_line,
     is_out_of_memory,
 )
-from fathometer.gauges.registry import Pairs, read_gauges
+from fathometer.gauges.reading import read_gauges
+from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import Piece, labels_of, run
 from fathometer.measuring.beside import Beside
 from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, Reading

@@ -17,7 +17,7 @@ from torch import nn
 
 from fathometer.capture import Site, watch
 from fathometer.errors import TooFewSamplesError, check_whole
-from fathometer.gauges.registry import Pairs
+from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal

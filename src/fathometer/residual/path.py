@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, unwrapped
 from fathometer.errors import FathometerError, ForwardError, InputError, check_positive, first_line
-from fathometer.gauges.registry import Pairs, choose_gauges, read_gauges
+from fathometer.gauges.reading import read_gauges
+from fathometer.gauges.registry import choose_gauges
+from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import as_tensors, batches_of, pieces, run
 from fathometer.measuring.loop import Progress, evaluating, refusing_single_images
 from fathometer.measuring.measure import run_measurement
