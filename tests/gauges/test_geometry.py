@@ -5,12 +5,15 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics.pairwise import cosine_similarity
 from torch import nn
 
 from fathometer import measure
+from fathometer.cli.tables import sounding_view
 from fathometer.gauges import Gauge, anisotropy, dead, saturated
+from fathometer.report.page.sounding import sounding_data
 from fathometer.testing import check_gauge
 from tests.data import correlated, relu
 
@@ -65,7 +68,18 @@ def test_measure_knows_the_bounds_of_operators() -> None:
     with torch.no_grad():
         first.weight[:12] *= 1e4
     net = nn.Sequential(first, nn.Tanh(), nn.Linear(30, 30), nn.ReLU(), nn.Linear(30, 30), nn.Sigmoid())
-    found = measure(net, torch.randn(200, 4), samples=100, gauges="saturated").mean("saturated")
+    sounding = measure(net, torch.randn(200, 4), samples=100, gauges="saturated,norm")
+    found = sounding.mean("saturated")
     assert found["1"] == pytest.approx(0.4)
     assert np.isnan(found["3"])
     assert found["5"] == 0
+    with (console := Console(width=90)).capture() as shown:
+        console.print(sounding_view(sounding, "saturated"))
+    assert "– " in next(line for line in shown.get().splitlines() if "relu" in line)
+
+
+def test_the_report_offers_gauges_that_have_values() -> None:
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+    sounding = measure(net, torch.randn(50, 4), samples=50, gauges="saturated,alpha,norm")
+    assert sounding.gauges == ["saturated", "alpha_x", "alpha_y", "norm"]
+    assert sounding_data(sounding, "net")["gauges"] == ["norm"]
