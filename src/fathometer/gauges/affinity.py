@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fathometer.errors import FathometerError, InputError
 from fathometer.gauges.gauge import indices_of_equal
-from fathometer.gauges.samples import Pair, prepare
+from fathometer.gauges.samples import Pair, check_together, prepare
 from fathometer.gauges.scoring import score_groups
 from fathometer.transport.arrays import Array
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
@@ -158,6 +158,8 @@ def affinity_scores(
         first = checked[alike[0]]
         groups.append(prepare(x, y, (first.x.resolution, first.y.resolution), finite=False))
     try:
+        if groups:
+            check_together(groups)
         scores = _scores(groups, covariance, ridge)
     except FathometerError:
         _name_the_failing("pair", checked, covariance, ridge)
