@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from fathometer.errors import NumericalError, check_whole
-from fathometer.gauges.samples import prepare
+from fathometer.gauges.samples import Samples, prepare
 from fathometer.gauges.spectrum import squares, to_unit
 from fathometer.transport.arrays import Array
 
@@ -23,9 +26,7 @@ def sparsity(x: Array, y: Array) -> dict[str, Tensor]:
         >>> sparsity(x, x.relu())["change"].item()
         0.5
     """
-    pair = prepare(x, y)
-    before, after = ((side.values == 0).to(side.values.dtype).mean((-2, -1)) for side in (pair.x, pair.y))
-    return _change(before, after)
+    return _change(prepare(x, y).each_side(_share_of_zeros))
 
 
 @torch.no_grad()
@@ -49,9 +50,7 @@ def entropy(x: Array, y: Array, *, bins: int = 256) -> dict[str, Tensor]:
         {'before': 2.08, 'after': 1.54, 'change': -0.54}
     """
     bins = check_whole("bins", bins, 1)
-    pair = prepare(x, y)
-    before, after = (_entropy(side.values, bins, side.resolution) for side in (pair.x, pair.y))
-    return _change(before, after)
+    return _change(prepare(x, y).each_side(partial(_entropy, bins=bins)))
 
 
 @torch.no_grad()
@@ -71,21 +70,24 @@ def norm(x: Array, y: Array) -> Tensor:
     return length
 
 
-def _change(before: Tensor, after: Tensor) -> dict[str, Tensor]:
-    return {"before": before, "after": after, "change": after - before}
+def _change(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {"before": values["x"], "after": values["y"], "change": values["y"] - values["x"]}
 
 
-def _entropy(a: Tensor, bins: int, epsilon: float) -> Tensor:
+def _share_of_zeros(samples: Samples) -> Tensor:
+    return (samples.items == 0).to(samples.items).mean((-2, -1))
+
+
+def _entropy(samples: Samples, bins: int) -> Tensor:
     """Compute the entropy of the entries of each item, by one count with bins of its own for each."""
-    entries = a.reshape(-1, a.shape[-2] * a.shape[-1])
+    entries = samples.items.flatten(1)
     huge = entries.abs().amax(-1, keepdim=True) > _HUGE
     entries = torch.where(huge, entries / 4, entries)  # scale does not matter
     smallest, largest = entries.amin(-1, keepdim=True), entries.amax(-1, keepdim=True)
     width = largest - smallest
-    varies = width > epsilon * torch.maximum(smallest.abs(), largest.abs())
+    varies = width > samples.resolution * torch.maximum(smallest.abs(), largest.abs())
     place = (entries - smallest).div_(torch.where(varies, width, torch.inf)).mul_(bins)
     place = place.long().clamp_(max=bins - 1)
-    place += bins * torch.arange(len(entries), device=a.device)[:, None]
+    place += bins * torch.arange(len(entries), device=entries.device)[:, None]
     counts = torch.bincount(place.flatten(), minlength=bins * len(entries)).reshape(-1, bins)
-    found = torch.special.entr(counts.to(a.dtype) / entries.shape[-1]).sum(-1)
-    return found.reshape(a.shape[:-2])
+    return torch.special.entr(counts.to(entries) / entries.shape[-1]).sum(-1)
