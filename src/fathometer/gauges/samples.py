@@ -287,7 +287,7 @@ def check_together(pairs: Sequence[Pair]) -> None:
         )
         for p in pairs
     ]
-    every: list[list[bool]] = torch.cat(flags).tolist()
+    every: list[list[bool]] = torch.cat([flag.to(flags[0].device) for flag in flags]).tolist()
     if not all(fine for fine, *_ in every):
         for side in sides:
             check_spread(side.largest, side.name)
