@@ -114,6 +114,15 @@ def test_a_network_that_changes_itself_is_loaded_again(kind: str, tmp_path: Path
     assert_same(tmp_path / "alone", tmp_path / "together")
 
 
+def test_a_failed_sounding_does_not_change_the_network_for_the_next(tmp_path: Path) -> None:
+    two = '[settings.labels]\nsamples = 16\ngauges = "neural_collapse"\n[settings.two]'
+    both = plan("changing", change=("[settings]", two))
+    outcome = run_survey(both, tmp_path / "together")
+    assert [len(outcome.failed), len(outcome.measured)] == [1, 1]
+    run_survey(outcome.measured, tmp_path / "alone")
+    assert_same(tmp_path / "alone", tmp_path / "together")
+
+
 def test_a_killed_survey_loses_only_what_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

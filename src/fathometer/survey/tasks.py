@@ -215,6 +215,10 @@ class Networks:
             self._opened = task.opened
         return self._source
 
+    def forget(self) -> None:
+        """Drop the network: a pass that failed may have changed it."""
+        self._model = None
+
     def is_unchanged(self, sounding: Sounding) -> bool:
         """Say whether a sounding began with the network as it was loaded; if not, it is not used twice."""
         found = [sounding.provenance.model.get(name) for name in ("checksum", "structure")]
@@ -245,16 +249,20 @@ def measure_task(
         source = networks.open(task, model)
         if task.settings.is_one_batch(len(source)):
             journal = None  # it would be complete at the same time as the sounding
-        sounding = measure(
-            model,
-            source,
-            task.settings.options(task.seed),
-            batch_size=run.batch_size,
-            device=device,
-            name=task.member.model,
-            journal=journal,
-            progress=progress or False,
-        )
+        try:
+            sounding = measure(
+                model,
+                source,
+                task.settings.options(task.seed),
+                batch_size=run.batch_size,
+                device=device,
+                name=task.member.model,
+                journal=journal,
+                progress=progress or False,
+            )
+        except Exception:
+            networks.forget()
+            raise
     if not networks.is_unchanged(sounding):  # an earlier pass changed the network: load it again
         if journal is not None:
             journal.unlink(missing_ok=True)
