@@ -113,6 +113,7 @@ def test_a_map_of_two_networks_fits_whatever_its_shape(rows: int, columns: int) 
     for width in widths:
         figure = found.plot(columns=width)
         fits(figure, width)
+        assert "nan" not in {text.get_text() for text in texts(figure)}
         left = [label for label in figure.axes[0].get_yticklabels() if label.get_text()]
         assert not touching(left)
 

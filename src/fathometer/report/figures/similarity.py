@@ -74,7 +74,7 @@ def plot_map(result: Sounding | SimilarityMap, *, columns: Columns = 2) -> Figur
         centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE}
         for (row, column), value in np.ndenumerate(values):
             colour = "white" if value < low + 0.5 * (1 - low) else DARK
-            axes.text(column, row, f"{value:.2f}", color=colour, **centred)
+            axes.text(column, row, "" if np.isnan(value) else f"{value:.2f}", color=colour, **centred)
     bar = figure.colorbar(shown, ax=axes, aspect=30, pad=0.01)
     bar.set_label("CKA, unbiased", fontsize=NOTE_SIZE)
     bar.outline.set_visible(False)
