@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
 from fathometer import InputError, Sounding, measure
 from fathometer.data import Inputs, open_data
 from fathometer.measuring.journal import JournalError
-from tests.data_sources.making import cifar_records
+from tests.data_sources.making import IMAGES, cifar_records, class_folders
 
 
 def network() -> nn.Module:
@@ -126,6 +127,53 @@ def test_a_split_measurement_resumes(tmp_path: Path) -> None:
     journal.write_text("".join(swapped))
     with pytest.raises(JournalError, match="another sequence of labels"):
         measure(network(), batches(x, y), journal=journal, **options)
+
+
+def test_fewer_batches_than_the_journal_has(tmp_path: Path) -> None:
+    x, y = labelled()[0], torch.arange(400) % 2
+    options: Any = {"samples": 50, "gauges": "affinity", "by": "class"}
+    measure(network(), batches(x, y), batches=2, journal=tmp_path / "journal", **options)
+    fewer = measure(network(), batches(x, y), batches=1, journal=tmp_path / "journal", **options)
+    for label, alone in measure(network(), batches(x, y), batches=1, **options).items():
+        assert_same(fewer[label], alone)
+        assert fewer[label].outcome == alone.outcome
+
+
+def test_a_label_with_too_few_samples_for_a_map_is_left_out() -> None:
+    x, y = labelled(100)
+    y[:3], y[3:] = 2, torch.arange(97) % 2
+    options: Any = {"samples": 23, "gauges": "affinity", "leftover": "keep", "map": "cka"}
+    with pytest.warns(UserWarning, match="at least 4 samples of a label, got inputs: 3 of 2; these"):
+        found = measure(network(), batches(x, y), by="class", **options)
+    assert {label: s.records["n"].unique().tolist() for label, s in found.items()} == {
+        "0": [23, 3],
+        "1": [23, 2],
+    }
+    assert all(sounding.map is not None for sounding in found.values())
+
+
+def test_classes_of_one_name_stay_apart() -> None:
+    class Birds(TensorDataset):
+        classes = (("crane",), ("heron", "egret"), ("crane",))
+
+    found = measure(network(), Birds(*labelled(200)), by="class", samples=40, gauges="affinity")
+    assert list(found) == ["crane (0)", "heron, egret", "crane (2)"]
+
+
+def test_unreadable_images_of_all_labels_are_named(tmp_path: Path) -> None:
+    folder = class_folders(tmp_path / "insects")
+    (folder / "ant" / "broken.jpg").write_bytes(b"no image")
+    (folder / "wasp").mkdir()
+    (folder / "wasp" / "empty.png").touch()
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU())
+    data = open_data(folder, IMAGES, batch_size=4, keep_bytes=2**20)
+    found = measure(net, data, by="class", samples=5, gauges="norm")
+    assert data.skipped == ["ant/broken.jpg", "wasp/empty.png"]
+    assert {s.provenance.data["skipped"] for s in found.values()} == {2}
+    same = measure(net, open_data(folder, IMAGES), by="class", samples=5, gauges="norm")
+    assert list(found) == list(same)
+    for label, sounding in found.items():
+        assert_same(sounding, same[label])
 
 
 def test_opened_data_are_read_label_by_label(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ class DataSource:
         if shuffle:
             self._order = np.random.default_rng(seed).permutation(count).tolist()
         self._skipped: dict[str, None] = {}
+        self._is_part = False
         self._kept: list[_Collated] = []
         self._room = keep_bytes
 
@@ -193,17 +194,22 @@ class DataSource:
         return list(self._skipped)
 
     def by_label(self) -> list[DataSource]:
-        """Return a source for the samples of each label, in the order of before; none without labels."""
+        """Return a source for the samples of each label, in the order of before; none without labels.
+
+        `skipped` then has the unreadable samples of all of them.
+        """
         labels = self._samples.labels
         if labels is None:
             return []
         found: dict[int, list[int]] = {}
         for index in self._order:
             found.setdefault(int(labels[index]), []).append(index)
+        self._skipped = {}
         parts = []
         for _, order in sorted(found.items()):
-            parts.append(copy(self))  # which shares the list of unreadable samples
-            parts[-1]._order = order
+            part = copy(self)  # which shares the unreadable samples
+            part._order, part._is_part, part._kept, part._room = order, True, [], 0
+            parts.append(part)
         return parts
 
     def __len__(self) -> int:
@@ -213,7 +219,8 @@ class DataSource:
     def __iter__(self) -> Iterator[Batch]:
         first: _Collated | None = None
         unreadable: list[Unreadable] = []
-        self._skipped = {}
+        if not self._is_part:
+            self._skipped = {}
         for collated in self._collated():
             self._skip(collated.unreadable)
             unreadable += collated.unreadable
@@ -225,7 +232,7 @@ class DataSource:
             if collated.shape != first.shape:
                 raise InputError(_differing(collated.name, collated.shape, first.name, first.shape))
             yield collated.batch
-        if first is None and unreadable:
+        if first is None and unreadable and not self._is_part:  # the other labels may have some
             name, reason = unreadable[0]
             raise InputError(
                 f"{self.description['name']}: expected at least one readable image, got none of {len(self)}; "

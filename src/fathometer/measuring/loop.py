@@ -127,6 +127,7 @@ class Loop:
                     raise JournalError("the journal has another sequence of labels; remove it to start again")
                 if current + 1 == options.batches:
                     break
+        del self.finished[current + 1 :]  # the journal may have more batches of each label
         if options.leftover == "keep" and (pending > 1 or (pending and self._has_several_rows())):
             if current >= known:
                 self._measure(current)

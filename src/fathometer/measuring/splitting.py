@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -15,6 +16,7 @@ from torch import Tensor
 from fathometer.capture.axes import tensors_in
 from fathometer.data import DataSource
 from fathometer.errors import InputError, TooFewSamplesError
+from fathometer.gauges.similarity import MIN_SAMPLES
 from fathometer.measuring.batches import (
     Piece,
     as_tensors,
@@ -62,7 +64,7 @@ class SplitByLabel:
         options: MeasureOptions,
         batch_size: int | None,
     ) -> None:
-        self._parts, self._by, self._classes = parts, by, classes
+        self._parts, self._by, self._classes = parts, by, _different(classes or ())
         self._options, self._batch_size = options, batch_size
         self._batch = 0
         self._groups: dict[str, _Group] = {}
@@ -70,7 +72,7 @@ class SplitByLabel:
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
         """By label, in order: how many inputs were measured, and how many left over."""
-        named = {name: place for place, name in enumerate(self._classes or ())}
+        named = {name: place for place, name in enumerate(self._classes)}
 
         def order(label: str) -> tuple[int, str]:
             number = int(label) if label.isdecimal() else len(named)
@@ -124,10 +126,17 @@ class SplitByLabel:
     def _rest(self, label: str, size: int) -> Iterator[Piece]:
         """Yield what fills no batch, if it is to be kept."""
         group = self._groups[label]
-        if self._options.leftover == "keep" and group.units > 1:
+        if self._options.leftover == "keep" and group.units >= (2 if group.batches else self._fewest):
             yield from self._full(label, size)
         group.left_over += len(group.inputs)
         group.inputs, group.units = [], 0
+
+    @property
+    def _fewest(self) -> int:
+        """How many samples a label needs."""
+        if self._options.leftover == "drop":
+            return self._options.samples
+        return MIN_SAMPLES if self._options.map else 2
 
     def check(self) -> None:
         """Warn of labels with too few samples; refuse data that have no others."""
@@ -135,8 +144,7 @@ class SplitByLabel:
         named = ", ".join(f"{count} of {label}" for label, count in list(few.items())[:_MAX_NAMED])
         named += f" and {len(few) - _MAX_NAMED} more labels" if len(few) > _MAX_NAMED else ""
         unit = "tokens" if self._options.counts_tokens else "samples"
-        wanted = 2 if self._options.leftover == "keep" else self._options.samples
-        text = f"expected at least {wanted} {unit} of a label, got inputs: {named or 'none'}"
+        text = f"expected at least {self._fewest} {unit} of a label, got inputs: {named or 'none'}"
         if len(few) == len(self._groups):
             raise TooFewSamplesError(f"{text}; give fewer samples, or leftover='keep'", parameter="data")
         if few:
@@ -157,13 +165,17 @@ class SplitByLabel:
         labels = _listed(found)
         if labels is None or len(labels) != count:
             raise InputError(_expected(by, found, value, count), parameter="by")
-        names = self._classes if by in _LABELS else None
-        if names is None:
-            return list(map(str, labels))
+        names = self._classes if by in _LABELS else ()
         return [
             names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
             for label in labels
         ]
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Return names of classes, with their numbers where several have the same, as two of ImageNet have."""
+    counts = Counter(names)
+    return [f"{name} ({place})" if counts[name] > 1 else name for place, name in enumerate(names)]
 
 
 def describe_by(by: By | None) -> dict[str, Any]:
