@@ -73,6 +73,8 @@ def test_measure_knows_the_bounds_of_operators() -> None:
     assert found["1"] == pytest.approx(0.4)
     assert np.isnan(found["3"])
     assert found["5"] == 0
+    sums = measure(net, torch.randn(200, 4), samples=100, gauges="dead,saturated", reduction="sum")
+    assert np.isnan(sums.mean("saturated")["1"])  # a sum over positions may lie outside of the range
     with (console := Console(width=90)).capture() as shown:
         console.print(sounding_view(sounding, "saturated"))
     assert "– " in next(line for line in shown.get().splitlines() if "relu" in line)

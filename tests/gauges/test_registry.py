@@ -11,7 +11,7 @@ import torch
 
 from fathometer import InputError, cka
 from fathometer.capture import Pair
-from fathometer.gauges import Gauge, reading
+from fathometer.gauges import Gauge, reading, scoring
 from fathometer.gauges.reading import read_gauges, read_one_by_one
 from fathometer.gauges.registry import GAUGES, choose_gauges
 from fathometer.gauges.together import read_together
@@ -46,6 +46,40 @@ def test_many_pairs_together_give_the_values_of_each_alone(name: str) -> None:
         (read_together(chosen, backwards), alone[::-1]),
     ):
         assert found == [pytest.approx(row, rel=1e-9, abs=1e-9, nan_ok=True) for row in expected]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("samples", [4, 12])
+def test_joining_widths_does_not_change_how_few_coarse_samples_are_fitted(
+    dtype: torch.dtype, samples: int
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = [torch.randn(samples, width, generator=generator).to(dtype) for width in range(1, 14)]
+    every = {str(x.shape[1]): (x, x.relu()) for x in drawn}
+    chosen = choose_gauges("r2,r2_heldout")
+    alone = [pytest.approx(row, rel=1e-9) for row in read_one_by_one(chosen, every)]
+    assert read_together(chosen, every) == alone
+
+
+def test_pieces_of_joined_widths_keep_their_number_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = [torch.randn(40, width, generator=generator) for width in (8, 9, 20, 24)]
+    every = {str(x.shape[1]): (x, x.relu()) for x in drawn}
+    chosen = choose_gauges("affinity")
+    alone = [pytest.approx(row, rel=1e-9) for row in read_one_by_one(chosen, every)]
+    monkeypatch.setattr(scoring, "_CHUNK", {"cpu": 1})
+    assert read_together(chosen, every) == alone
+
+
+def test_a_gauge_that_gives_too_many_values_does_not_shift_those_of_others() -> None:
+    def several(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x - y)[0]
+
+    with pytest.raises(InputError, match="several: expected 1 values, got 5"):
+        read_together(choose_gauges([several, "norm"]), pairs())
+    joins = Gauge("gap", batched_gap, batched=True, joins_widths=True)
+    plain = Gauge("gap", batched_gap, batched=True)
+    assert read_together({"gap": joins}, pairs()) == read_together({"gap": plain}, pairs())
 
 
 def test_labels_and_bounds_of_pairs_that_are_read_together() -> None:

@@ -55,13 +55,23 @@ class Watch:
         gradients: whether pairs are part of the network's graph.
         unequal: modules that were asked for but whose input and output differ in shape.
         routed: sites whose rows were not one for each input, such as those of an expert.
+        within_range: whether outputs are kept within the range of their operator, as sums over positions
+            are not.
     """
 
-    def __init__(self, choice: SiteChoice, capacity: int | None, widths: Widths, *, gradients: bool) -> None:
+    def __init__(
+        self,
+        choice: SiteChoice,
+        capacity: int | None,
+        widths: Widths,
+        *,
+        gradients: bool,
+        within_range: bool,
+    ) -> None:
         self.samples = 0
         self.unequal: dict[str, str] = {}
         self.routed: set[Site] = set()
-        self.gradients = gradients
+        self.gradients, self.within_range = gradients, within_range
         self._choice, self._capacity, self._widths = choice, capacity, widths
         self._passes = 0
         self._known: dict[tuple[str, str, int, bool], Site] = {}
@@ -93,7 +103,7 @@ class Watch:
         ordered = sorted(self._buffers.items(), key=lambda item: item[0].order)
         found = {site: buffer.pair for site, buffer in ordered if len(buffer)}
         for site, pair in found.items():
-            pair.bounds = RANGES.get(site.operator)
+            pair.bounds = RANGES.get(site.operator) if self.within_range else None
         return found
 
     @property

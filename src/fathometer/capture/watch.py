@@ -54,8 +54,9 @@ def watch(
     capacity = None if capacity is None else check_whole("capacity", capacity, 1)
     plain = unwrapped(model)
     choice = choose_sites(plain, sites, activations)
-    record = Watch(choice, capacity, widths, gradients=gradients)
     how = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
+    within_range = how.pooling != "sum" or how.pool_first
+    record = Watch(choice, capacity, widths, gradients=gradients, within_range=within_range)
     observer = Observer(plain, choice, how, record)
     with ExitStack() as stack:
         stack.enter_context(eager())

@@ -53,7 +53,7 @@ def saturated(x: Array, y: Array, *, bounds: tuple[float, float] | None = None) 
 
     For a range from a to b, with middle m, an output is saturated if |y − m| > 0.99 (b − a) / 2, e.g. a Tanh
     beyond ±0.99, a sigmoid outside of 0.005 to 0.995. A feature is, if more than half of its samples are, at
-    either end. For ReLU6 the lower end is 0, where it is off. NaN without bounds.
+    either end. For ReLU6 the lower end is 0, where it is off. NaN without bounds, as for sums over positions.
 
     `measure` knows the range of Tanh, sigmoid, hard sigmoid, softsign and ReLU6, by the name of the site's
     operator. A mean over positions is saturated only if nearly all positions are, at one end: reduce by

@@ -211,8 +211,11 @@ class Pair:
         return {"x": of_x, "y": of_y}
 
     def part(self, start: int, stop: int) -> Pair:
-        """Return some pairs of a batch, for which everything is computed anew."""
-        sides = (Samples(s.items[start:stop], s.resolution, s.name) for s in (self.x, self.y))
+        """Return some pairs of a batch, for which everything is computed again."""
+        sides = (
+            Samples(s.items[start:stop], s.resolution, s.name, s.widths and s.widths[start:stop])
+            for s in (self.x, self.y)
+        )
         return Pair(*sides, is_finite=self.is_finite, bounds=self.bounds)
 
     @cached_property

@@ -79,7 +79,7 @@ def hsic_sums(
                 centred *= exceeds_rounding(mean, centred, spacing[some[0]]).any(-1)[:, None, None]
                 gram = centred @ centred.mT
                 grams[some], norms[some] = gram.flatten(1)[:, above], gram.diagonal(dim1=1, dim2=2)
-        squares = 2 * grams @ grams.T
+        squares = grams @ grams.T * 2
         trace = norms.sum(1)
         hsic = squares + torch.outer(trace, trace) / ((n - 1) * (n - 2)) - 2 * norms @ norms.T / (n - 2)
         is_zero = hsic.diagonal() <= _NEGLIGIBLE * squares.diagonal()

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from fathometer.errors import InputError
 from fathometer.gauges.gauge import LABELS, Gauge, GaugeValue, column_name, indices_of_equal, values_of
 from fathometer.gauges.samples import Pair, check_together, compute_spectra, prepare, prepare_batch
 
@@ -36,7 +37,10 @@ def read_together(
 
     def put(gauge: Gauge, indices: Sequence[int], value: GaugeValue) -> None:
         for key, entry in values_of(value).items():
-            found.append((column_name(gauge.name, key), indices, torch.as_tensor(entry).reshape(-1)))
+            values = torch.as_tensor(entry).reshape(-1)
+            if len(values) != len(indices):
+                raise InputError(f"{gauge.name}: expected {len(indices)} values, got {len(values)}")
+            found.append((column_name(gauge.name, key), indices, values))
 
     single = [cache(partial(prepare, *pair, *known)) for pair, known in zip(every, facts, strict=True)]
     for groups in _within_memory(alike, every):
@@ -58,7 +62,7 @@ def read_together(
                 for batch, value in zip((*narrow, *wide), values, strict=True):
                     put(gauge, batch.indices, value)
                 continue
-            for batch in joined if gauge.joins_widths else batches:
+            for batch in joined if gauge.joins_widths and gauge.takes_samples else batches:
                 if gauge not in readable(gauges, batch.x.shape[1], labels):
                     continue
                 if gauge.batched:
@@ -79,9 +83,12 @@ class _Batch(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether features are so few that all gauges work with those, not with samples."""
+        """Whether features are so few that all gauges work with those, not with samples.
+
+        `r2_heldout` does with d features if d < n − ⌈n / 5⌉ samples are left to fit.
+        """
         n, d = self.y.shape[-2:]
-        return 4 * d <= 3 * n
+        return 5 * d < 4 * (n - 1)
 
 
 def _join(batches: Sequence[_Batch], resolutions: Sequence[tuple[float, float] | None]) -> list[_Batch]:
