@@ -147,9 +147,9 @@ class Changing(nn.Module):
 
     seen: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, persistent: bool = True) -> None:
         super().__init__()
-        self.register_buffer("seen", torch.zeros(()))
+        self.register_buffer("seen", torch.zeros(()), persistent)
 
     def forward(self, x: Tensor) -> Tensor:
         self.seen += 1
@@ -158,6 +158,10 @@ class Changing(nn.Module):
 
 def changing() -> tuple[nn.Module, Inputs]:
     return Changing(), IMAGE
+
+
+def unsaved() -> tuple[nn.Module, Inputs]:
+    return Changing(persistent=False), IMAGE
 
 
 class Counting(nn.Module):

@@ -104,7 +104,7 @@ def test_settings_on_one_network_do_not_influence_each_other(tmp_path: Path) -> 
     assert_same(tmp_path / "alone", tmp_path / "together")
 
 
-@pytest.mark.parametrize("kind", ["changing", "counting"])
+@pytest.mark.parametrize("kind", ["changing", "unsaved", "counting"])
 def test_a_network_that_changes_itself_is_loaded_again(kind: str, tmp_path: Path) -> None:
     both = plan(kind, change=("[data]", '[data]\nmore = "random:40"'))
     with pytest.warns(UserWarning, match=f"nets:{kind}: a forward pass changes .* loaded for every sounding"):

@@ -155,11 +155,16 @@ def _own_module_parts(network: nn.Module, seen: _Seen) -> Iterator[str]:
         if _library(type(module).__module__) is None:
             state = {
                 name: entry
-                for name, entry in sorted(vars(module).items())
+                for name, entry in sorted({**vars(module), **_unsaved_buffers(module)}.items())
                 if name not in _SET_BY_TORCH and _is_hashed(entry)
             }
             yield path
             yield from _parts((type(module), state), seen)
+
+
+def _unsaved_buffers(module: nn.Module) -> dict[str, Any]:
+    """Return the buffers that the checksum of the weights does not cover."""
+    return {name: module._buffers[name] for name in module._non_persistent_buffers_set}
 
 
 def _parts(value: Any, seen: _Seen) -> Iterator[str]:
