@@ -74,10 +74,13 @@ class Scorer:
                 labels = _looked_up(labels, self._output_of_label.to(labels.device))
             self._passes.append(_sums(logits, labels))
 
-    def take(self) -> Callable[[], Scores | None]:
-        """Return a function that adds up the passes since the last call; it waits for a GPU."""
+    def take(self, limit: float = math.inf) -> Callable[[], Scores | None]:
+        """Return a function that adds up the passes since the last call, up to so many samples.
+
+        It waits for a GPU.
+        """
         passes, self._passes = self._passes, []
-        return partial(_total, passes, self._outputs)
+        return partial(_total, passes, self._outputs, limit)
 
     def doubt(self, scores: Sequence[Scores]) -> str:
         """Say why labels and outputs cannot be compared, or nothing if they can."""
@@ -104,13 +107,14 @@ class Scorer:
             self._reason = f"the classes of the data ({names}) are not the {self._outputs} of the network"
 
 
-def _total(passes: Sequence[Tensor], outputs: int | None) -> Scores | None:
+def _total(passes: Sequence[Tensor], outputs: int | None, limit: float) -> Scores | None:
     if not passes or outputs is None:
         return None
-    numbers = torch.stack(list(passes)).cpu().double()
+    every = torch.stack(list(passes)).cpu().double()
+    numbers = every[every[:, 0].cumsum(0) <= limit]
     *counts, loss, _ = numbers.sum(0).tolist()
     samples, correct, top5, invalid = map(int, counts)
-    return Scores(outputs, samples, correct, top5, invalid, loss, int(numbers[:, -1].max()))
+    return Scores(outputs, samples, correct, top5, invalid, loss, int(every[:, -1].max()))
 
 
 def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:

@@ -82,12 +82,13 @@ def similarity_map(
     )
     settings = {**sounding.provenance.settings, **options.describe(), "map": "cka"}
     del settings["gauges"]
+    measured = sounding.provenance.data["samples_measured"]
     provenance = replace(
         sounding.provenance,
         model={
             "name": f"{facts_one['name']} and {facts_other['name']}",
-            "first": {**facts_one, "checksum": sum_one, **_outcome(scorers[0])},
-            "second": {**facts_other, "checksum": sum_other, **_outcome(scorers[1])},
+            "first": {**facts_one, "checksum": sum_one, **_outcome(scorers[0], measured)},
+            "second": {**facts_other, "checksum": sum_other, **_outcome(scorers[1], measured)},
         },
         data={**sounding.provenance.data, **contents},
         settings=settings,
@@ -100,10 +101,10 @@ def similarity_map(
     return SimilarityMap(tuple(rows.values()), tuple(columns.values()), frame, provenance)
 
 
-def _outcome(scorer: Scorer) -> dict[str, Any]:
-    """Return accuracy and loss of a network over all passes, where the data have labels."""
-    scores = scorer.take()()
-    return {} if scores is None else outcome([scores], scores.samples, scorer.doubt([scores]))
+def _outcome(scorer: Scorer, samples: int) -> dict[str, Any]:
+    """Return accuracy and loss of a network over the samples that were measured, where they have labels."""
+    scores = scorer.take(samples)()
+    return {} if scores is None else outcome([scores], samples, scorer.doubt([scores]))
 
 
 def _sites_of(side: str, sites: Sequence[Site]) -> dict[str, Site]:
@@ -140,9 +141,12 @@ class _Both(nn.Module):
         """Run each network; the mask is that of both, seen here by the watch."""
         del attention_mask
         sides = (self.first, first, self._scorers[0]), (self.second, second, self._scorers[1])
-        for network, value, scorer in sides:
+        outputs = []
+        for network, value, _ in sides:
             place = next((p.device for p in network.parameters()), torch.device("cpu"))
-            scorer.add(run(network, value, place, self._call), value)
+            outputs.append(run(network, value, place, self._call))
+        for output, (_, value, scorer) in zip(outputs, sides, strict=True):
+            scorer.add(output, value)
 
 
 class _SameSamples:
