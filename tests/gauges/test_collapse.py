@@ -69,6 +69,10 @@ def test_without_enough_labels_there_is_no_number() -> None:
         assert np.isnan(list(numbers(y, labels).values())).all()
     assert neural_collapse(y, y)["nc1"].isnan()
     assert np.isnan(list(numbers(np.ones((20, 3)), np.arange(20) % 2).values())).all()
+    equal_means = np.concatenate([y, np.random.default_rng(0).permutation(y)])
+    assert np.isnan(list(numbers(equal_means, np.arange(40) // 20).values())).all()
+    one_in_the_middle = numbers(np.concatenate([y - 1, y, y + 1]), np.arange(60) // 20)
+    assert [np.isnan(one_in_the_middle[name]) for name in NAMES] == [False, False, True]
 
 
 def test_it_passes_the_checks_with_labels_from_the_inputs() -> None:

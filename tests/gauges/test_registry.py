@@ -94,6 +94,10 @@ def test_labels_and_bounds_of_pairs_that_are_read_together() -> None:
     assert [math.isnan(row["saturated"]) for row in alone] == [False, True, False]
     assert all(row["neural_collapse_nc1"] > 0 for row in alone)
 
+    changing = {"next": Gauge("next", lambda *_, labels: labels.add_(1).sum(), needs=("labels",))}
+    for read in (read_one_by_one, read_together):
+        assert [row["next"] for row in read(changing, every, labels)] == [100.0] * 3
+
 
 def test_a_batch_that_fails_is_computed_one_by_one_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:

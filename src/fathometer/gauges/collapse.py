@@ -11,6 +11,7 @@ from fathometer.transport.decompositions import eigh
 
 _MIN_PER_CLASS = 2  # one sample has no variance within its class
 _NEGLIGIBLE = 1e-10  # of the largest variance between classes: below, a direction is rounding
+_ROUNDING = 1e-12  # of the spread of all samples: means of classes that are no farther apart are equal
 
 
 @torch.no_grad()
@@ -24,10 +25,11 @@ def neural_collapse(x: Array, y: Array, *, labels: Tensor | None = None) -> dict
     - `nc2_norms`: the standard deviation of ‖μ_c − μ‖ over classes, divided by its mean;
     - `nc2_angles`: the mean of |cos(μ_c − μ, μ_c' − μ) + 1 / (C − 1)| over pairs of classes.
 
-    Classes with a single sample are left out; NaN with fewer than two others, without labels, and where Y or
-    all means are equal. The theory is about the last features before the classifier, after long training;
-    elsewhere the numbers describe, and say nothing about how well a classifier would do. With few samples
-    per class `nc1` is too small, since means follow their samples. NC3 and NC4 need the classifier's weights.
+    Classes with a single sample are left out. NaN with fewer than two others, without labels, and where Y is
+    constant or all means are equal; `nc2_angles` also where the mean of one class is μ. The theory
+    is about the last features before the classifier, after long training; elsewhere the numbers describe, and
+    say nothing about how well a classifier would do. With few samples per class `nc1` is too small, since
+    means follow their samples. NC3 and NC4 need the classifier's weights.
 
     Args:
         x: inputs; they are not used.
@@ -68,13 +70,14 @@ def _collapse(samples: Samples, members: Tensor) -> dict[str, Tensor]:
     directions = centred.mT @ (vectors * inverse[:, None])
     within = members.sum(-1, keepdim=True) * (rows @ directions) - members @ (means @ directions)
     norms = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    known = samples.varies & (norms.amin(-1) > 0)
-    unit = torch.where(known[:, None], norms, 1.0)
+    differs = norms > _ROUNDING * samples.norms2.mean(-1, keepdim=True).sqrt()
+    known = samples.varies & differs.any(-1)
+    unit = torch.where(differs, norms, 1.0)
     angles = (gram / (unit[:, :, None] * unit[:, None]) + 1 / (count - 1)).abs()
     off_diagonal = angles.sum((-2, -1)) - angles.diagonal(dim1=-2, dim2=-1).sum(-1)
     found = {
         "nc1": within.square().sum((-2, -1)) / members.sum(),
-        "nc2_norms": norms.std(-1, correction=0) / unit.mean(-1),
-        "nc2_angles": off_diagonal / (count * (count - 1)),
+        "nc2_norms": norms.std(-1, correction=0) / torch.where(known, norms.mean(-1), 1.0),
+        "nc2_angles": torch.where(differs.all(-1), off_diagonal / (count * (count - 1)), torch.nan),
     }
     return {name: torch.where(known, value, torch.nan) for name, value in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
@@ -96,7 +96,7 @@ class Gauge:
 
     def __call__(self, x: Array, y: Array, labels: Tensor | None = None) -> GaugeValue:
         """Compute the value of one pair, or of a batch if the gauge takes batches."""
-        return self.read(torch.as_tensor(x), torch.as_tensor(y), partial(prepare, x, y), labels)
+        return self.read(torch.as_tensor(x), torch.as_tensor(y), cache(partial(prepare, x, y)), labels)
 
     @torch.no_grad()
     def read(self, x: Tensor, y: Tensor, prepared: Callable[[], Pair], labels: Tensor | None) -> GaugeValue:
@@ -105,8 +105,9 @@ class Gauge:
         if self.takes_samples:
             pair = prepared()
             return self.function(pair.x, pair.y, **given)
-        given |= {need: prepared().quantity(need).clone() for need in self.needs if need != LABELS}
-        return self.function(x.clone(), y.clone(), **given)
+        given |= {need: prepared().quantity(need) for need in self.needs if need != LABELS}
+        copies = {need: None if value is None else value.clone() for need, value in given.items()}
+        return self.function(x.clone(), y.clone(), **copies)
 
     @property
     def ranges(self) -> dict[str, Range]:

@@ -31,7 +31,8 @@ def read_together(
     facts = [facts_of(pair) for pair in every]
     resolutions = [known for known, _ in facts]
     alike = indices_of_equal(
-        (x.shape, x.dtype, y.shape, y.dtype, known) for (x, y), known in zip(every, facts, strict=True)
+        (x.shape, x.dtype, x.device, y.shape, y.dtype, known)
+        for (x, y), known in zip(every, facts, strict=True)
     )
     found: list[tuple[str, Sequence[int], Tensor]] = []
 
@@ -55,7 +56,9 @@ def read_together(
         if any(gauge.takes_samples for gauge in gauges.values()):
             check_together([batch.prepared() for batch in (*narrow, *wide)])
         if any(need.startswith(("spectrum", "singular")) for g in gauges.values() for need in g.needs):
-            compute_spectra([side for batch in joined for side in batch.prepared().sides])
+            sides = [side for batch in joined for side in batch.prepared().sides]
+            for on_one_device in indices_of_equal(side.values.device for side in sides):
+                compute_spectra([sides[index] for index in on_one_device])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
                 values = gauge.compute_many([batch.prepared() for batch in (*narrow, *wide)])
