@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +107,28 @@ def test_a_batch_before_an_interrupt_is_kept(error: BaseException, tmp_path: Pat
     resumed = measure(net, X, samples=50, batch_size=50, gauges="norm", journal=journal)
     whole = measure(net, X, samples=50, batch_size=50, gauges="norm")
     pd.testing.assert_frame_equal(resumed.records, whole.records)
+
+
+def test_a_batch_that_is_waited_for_is_kept(tmp_path: Path) -> None:
+    journal, calls = tmp_path / "journal", []
+
+    def interrupt() -> None:
+        calls.append(journal.exists())
+        if len(calls) == 2:  # the last batch
+            time.sleep(0.5)  # until the main thread waits
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.5)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(
+            network(),
+            X[:100],
+            samples=50,
+            sites="relu",
+            gauges=[gauge_that_calls(interrupt)],
+            journal=journal,
+        )
+    assert len(journal.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("where", ["network", "gauge"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -183,7 +183,9 @@ class Loop:
         """Wait for the batch that is being measured, if there is one, and keep its values."""
         if self._pending is None:
             return
-        (read, future), self._pending = self._pending, None
+        read, future = self._pending
+        wait([future])  # if this is interrupted, the batch is still to be kept
+        self._pending = None
         try:
             self._keep(future.result)
             return
