@@ -27,13 +27,12 @@ def hsic_of_batch(pairs: Mapping[Site, Pair], rows: Mapping[Site, int]) -> bytes
     usual = max(counts, key=lambda count: (counts[count], count))
     if usual[1] < MIN_SAMPLES:
         return b""
-    places = [i for i, (site, pair) in enumerate(pairs.items()) if (rows[site], len(pair.y)) == usual]
-    every = list(pairs.items())
-    chosen = {every[i][0].name: every[i][1] for i in places}
+    chosen = {site: pair for site, pair in pairs.items() if (rows[site], len(pair.y)) == usual}
     sums = hsic_sums(
-        {name: pair.y for name, pair in chosen.items()},
-        {name: pair.resolution[1] for name, pair in chosen.items()},
+        {site.name: pair.y for site, pair in chosen.items()},
+        {site.name: pair.resolution[1] for site, pair in chosen.items()},
     )
+    places = [place for place, site in enumerate(pairs) if site in chosen]
     found = np.full((len(pairs), len(pairs)), np.nan)
     found[np.ix_(places, places)] = sums
     return found.tobytes()

@@ -141,10 +141,10 @@ class SplitByLabel:
     def check(self) -> None:
         """Warn of labels with too few samples; refuse data that have no others."""
         few = {label: group.left_over for label, group in self._groups.items() if not group.batches}
-        named = ", ".join(f"{count} of {label}" for label, count in list(few.items())[:_MAX_NAMED])
+        named = ", ".join(f"{label} ({count} inputs)" for label, count in list(few.items())[:_MAX_NAMED])
         named += f" and {len(few) - _MAX_NAMED} more labels" if len(few) > _MAX_NAMED else ""
         unit = "tokens" if self._options.counts_tokens else "samples"
-        text = f"expected at least {self._fewest} {unit} of a label, got inputs: {named or 'none'}"
+        text = f"expected at least {self._fewest} {unit} of each label, got fewer of {named or 'any'}"
         if len(few) == len(self._groups):
             raise TooFewSamplesError(f"{text}; give fewer samples, or leftover='keep'", parameter="data")
         if few:
