@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fathometer.transport import tridiagonal as module
-from fathometer.transport.tridiagonal import _centred_and_raw, _raw_in_first_axis, eigenvalues, spectra
+from fathometer.transport.tridiagonal import _centred_and_raw, _raw_in_first_axis, spectra
 from tests.data import correlated
 
 SHAPES = [(40, 9), (30, 50), (20, 20), (12, 1), (2, 3), (2, 1)]
@@ -67,12 +67,3 @@ def test_where_kernels_fail_torch_computes_the_spectra(monkeypatch: pytest.Monke
     with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
         found = spectra([(rows, mean, gram)])
     check(found[0], rows, mean)
-    failures.clear()
-    with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
-        torch.testing.assert_close(eigenvalues([gram])[0], torch.linalg.eigvalsh(gram))
-
-
-def test_eigenvalues_of_groups_of_several_sizes() -> None:
-    grams = [group(n, d)[2] for n, d in SHAPES]
-    for values, gram in zip(eigenvalues(grams), grams, strict=True):
-        torch.testing.assert_close(values, torch.linalg.eigvalsh(gram))

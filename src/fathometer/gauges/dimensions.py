@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fathometer.errors import NumericalError, check_positive
 from fathometer.gauges.samples import Samples, prepare
-from fathometer.gauges.spectrum import smaller_gram, squares, to_unit
+from fathometer.gauges.spectrum import diagonal_of, smaller_gram, squares, to_unit
 from fathometer.transport.arrays import Array, as_samples
 
 _MIN_SHARE = 1e-7  # of ‖X‖²: where less is left of it, the difference has lost digits
@@ -79,14 +79,14 @@ def cost_of_identity(x: Array, y: Array, *, gamma: float = 1e-3) -> Tensor:
         cost = ((root @ pair.x.raw_gram) * root).sum((-2, -1))
     else:  # (‖X‖² − Tr XᵀY (YᵀY + γI)⁻¹ YᵀX) / γ
         products = torch.baddbmm(pair.cross.mT, pair.y.mean[:, :, None], pair.x.mean[:, None, :], alpha=n)
-        total = _diagonal(pair.x.raw_gram).sum(-1)
+        total = diagonal_of(pair.x.raw_gram).sum(-1)
         left = total - squares(torch.linalg.solve_triangular(lower, products, upper=False))
         cost = left / ridge
         lossy = (left < _MIN_SHARE * total).nonzero().flatten()
         if lossy.numel():
             parts = ridge_coordinates(pair.x.items[lossy], pair.y.items[lossy], ridge[lossy])
             cost = cost.index_copy(0, lossy, torch.stack([squares(part) for part in parts]).sum(0))
-    of_x, of_y = (_diagonal(side.raw_gram).sum(-1) for side in (pair.x, pair.y))
+    of_x, of_y = (diagonal_of(side.raw_gram).sum(-1) for side in (pair.x, pair.y))
     cost = torch.where(of_x > 0, torch.where(of_y > 0, cost, torch.inf), 0.0)
     if bool((cost.isinf() & (of_y > 0)).any()):
         raise NumericalError("the cost overflows float64: x is far larger than y; rescale one side first")
@@ -131,7 +131,7 @@ def ridge_coordinates(x: Tensor, y: Tensor, ridge: Tensor) -> tuple[Tensor, ...]
 
 def _root_with_ridge(gram: Tensor, ridge: Tensor) -> Tensor:
     """Return L with L Lᵀ = G + γI; G is overwritten."""
-    _diagonal(gram).add_(ridge[..., None])
+    diagonal_of(gram).add_(ridge[..., None])
     lower, info = torch.linalg.cholesky_ex(gram)
     if bool(info.any()):
         raise NumericalError(
@@ -139,10 +139,6 @@ def _root_with_ridge(gram: Tensor, ridge: Tensor) -> Tensor:
             "e.g. to 1e-10 of ‖K‖"
         )
     return lower
-
-
-def _diagonal(a: Tensor) -> Tensor:
-    return a.diagonal(dim1=-2, dim2=-1)
 
 
 def _stable_rank(samples: Samples) -> Tensor:

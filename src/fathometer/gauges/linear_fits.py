@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fathometer.errors import NumericalError, check_whole
 from fathometer.gauges.samples import Pair, Samples, prepare
-from fathometer.gauges.spectrum import smaller_gram, squares
+from fathometer.gauges.spectrum import diagonal_of, smaller_gram, squares
 from fathometer.transport.arrays import Array
 from fathometer.transport.decompositions import svd
 from fathometer.transport.moments import centre
@@ -207,8 +207,8 @@ def _errors_by_features(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     e = residuals[:, held]
     few = t.shape[-1] <= t.shape[-2]
     rest = (t.mT @ t if few else t @ t.mT).neg_()
-    _diagonal(rest).add_(1)
-    root, extra_inflation = _inverse_root(rest, torch.ones_like(_diagonal(rest)))
+    diagonal_of(rest).add_(1)
+    root, extra_inflation = _inverse_root(rest, torch.ones_like(diagonal_of(rest)))
     e = root.mT @ (root @ e) if few else e + t.mT @ (root.mT @ (root @ (t @ e)))
     return squares(e), inflation[:, None] * extra_inflation
 
@@ -223,7 +223,7 @@ def _errors_by_samples(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     if 2 * d >= 3 * n:
         p, inflation = pair.once(_inverse_kernel)
         block = p[:, held[:, :, None], held[:, None, :]]  # [items, folds, rows, rows]
-        root, extra_inflation = _inverse_root(block, _diagonal(block).clone())
+        root, extra_inflation = _inverse_root(block, diagonal_of(block).clone())
         inflation = inflation[:, None] * extra_inflation
         if bool((inflation <= _MAX_INFLATION_HELD_OUT).all()):
             return _squares_of_products(root.mT @ (root @ p[:, held]), pair.y), inflation
@@ -238,9 +238,9 @@ def _errors_of_folds(pair: Pair, held: Tensor) -> tuple[Tensor, Tensor]:
     across = kernel[:, known[:, :, None], held[:, None, :]]
     offset = block.mean(-1, keepdim=True)
     across = across - offset
-    reference = _diagonal(block)
+    reference = diagonal_of(block)
     block = block - offset - (offset - offset.mean(-2, keepdim=True)).mT
-    _diagonal(block).add_(ridge[:, None, None])
+    diagonal_of(block).add_(ridge[:, None, None])
     root, inflation, _ = _lifted_root(block, reference)
     weights = (root.mT @ (root @ (across - across.mean(-2, keepdim=True)))).mT
     weights = weights - weights.mean(-1, keepdim=True) + 1 / known.shape[-1]  # ŷ = weights · Y_k
@@ -274,8 +274,8 @@ def _damping(pair: Pair) -> float:
 def _projection(pair: Pair) -> tuple[Tensor, Tensor, Tensor]:
     """Return T `[items, d, n]`, whose orthonormal rows span the features of X; Y − TᵀTY; the inflation."""
     gram, damping = pair.x.gram.clone(), _damping(pair)
-    _diagonal(gram).mul_(1 + damping)
-    root, inflation = _inverse_root(gram, _diagonal(pair.x.gram))
+    diagonal_of(gram).mul_(1 + damping)
+    root, inflation = _inverse_root(gram, diagonal_of(pair.x.gram))
     if damping:  # which limits the inflation
         inflation = torch.where(inflation.isfinite(), 1.0, inflation)
     basis = root @ pair.x.centred.mT
@@ -303,7 +303,7 @@ def _inverse_kernel(pair: Pair) -> tuple[Tensor, Tensor]:
 
 def _lifted_root(kernel: Tensor, reference: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Return L⁻¹ and inflation of a centred kernel, the eigenvalue 0 lifted by a level; the level."""
-    n, diagonal = kernel.shape[-1], _diagonal(kernel)
+    n, diagonal = kernel.shape[-1], diagonal_of(kernel)
     level = diagonal.sum(-1)[..., None, None] / (n * (n - 1))
     reference = diagonal if reference is None else torch.maximum(diagonal, reference)
     return *_inverse_root(kernel + level, reference + level[..., 0]), level
@@ -318,7 +318,7 @@ def _inverse_root(gram: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     """
     is_constant = reference == 0
     reference = torch.where(is_constant, reference.amax(-1, keepdim=True), reference)
-    _diagonal(gram).add_(torch.where(is_constant, reference, 0.0))
+    diagonal_of(gram).add_(torch.where(is_constant, reference, 0.0))
     lower, info = torch.linalg.cholesky_ex(gram)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     root = torch.linalg.solve_triangular(lower, identity, upper=False)
@@ -359,7 +359,7 @@ def _damped_fit(x: Tensor, y: Tensor, epsilon: float) -> Callable[[Tensor], Tens
     """
     gram = smaller_gram(x)
     ridge = (_ROUNDED * epsilon) ** 2 * squares(x)
-    _diagonal(gram).add_(torch.where(ridge > 0, ridge, 1.0)[:, None])
+    diagonal_of(gram).add_(torch.where(ridge > 0, ridge, 1.0)[:, None])
     lower = torch.linalg.cholesky(gram)
     if x.shape[-2] <= x.shape[-1]:
         weights = torch.cholesky_solve(y, lower)
@@ -376,7 +376,3 @@ def _negligible(x: Tensor, values: Tensor) -> Tensor:
 def _others(held: Tensor, x: Tensor) -> Tensor:
     """Return the rows that are not held out."""
     return torch.ones(x.shape[-2], device=x.device).index_fill(0, held, 0).nonzero().flatten()
-
-
-def _diagonal(a: Tensor) -> Tensor:
-    return a.diagonal(dim1=-2, dim2=-1)

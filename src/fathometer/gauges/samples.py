@@ -17,10 +17,11 @@ from fathometer.transport.arrays import (
     check_spread,
     exceeds_rounding,
     has_squares,
+    largest_entry,
     resolution,
 )
 from fathometer.transport.moments import centre
-from fathometer.transport.tridiagonal import spectra
+from fathometer.transport.tridiagonal import raw_gram, spectra
 
 _T = TypeVar("_T")
 
@@ -71,7 +72,7 @@ class Samples:
     @cached_property
     def largest(self) -> Tensor:
         """The largest entry of the centred samples, `[items]`."""
-        return torch.linalg.vector_norm(self._mean_and_rows[1].detach(), torch.inf, dim=(-2, -1))
+        return largest_entry(self._mean_and_rows[1])
 
     @cached_property
     def varies(self) -> Tensor:
@@ -103,15 +104,8 @@ class Samples:
 
     @cached_property
     def raw_gram(self) -> Tensor:
-        """The smaller Gram matrix of the samples as they are, `[items, k, k]`, from that of the centred ones.
-
-        With means μ and centred samples R it is RᵀR + n μμᵀ, or RRᵀ + Rμ1ᵀ + 1(Rμ)ᵀ + ‖μ‖² 11ᵀ.
-        """
-        n, d = self.values.shape[-2:]
-        if n > d:
-            return torch.baddbmm(self.gram, self.mean[:, :, None], self.mean[:, None, :], alpha=n)
-        along = self.centred @ self.mean[:, :, None] + self.mean.square().sum(-1)[:, None, None] / 2
-        return self.gram + along + along.mT
+        """The smaller Gram matrix of the samples as they are, `[items, k, k]`."""
+        return raw_gram(self.centred, self.mean, self.gram)
 
     @cached_property
     def singular_values(self) -> Tensor:

@@ -66,3 +66,8 @@ def to_unit(a: Tensor) -> tuple[Tensor, Tensor]:
 def squares(a: Tensor) -> Tensor:
     """Compute ‖A‖² of each item."""
     return a.square().sum((-2, -1))
+
+
+def diagonal_of(a: Tensor) -> Tensor:
+    """Return the diagonal of each matrix, as a view that can be written to."""
+    return a.diagonal(dim1=-2, dim2=-1)

@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError, NumericalError
-from fathometer.transport.arrays import Array, as_samples, largest_entry
+from fathometer.transport.arrays import Array, as_samples, check_spread, largest_entry
 from fathometer.transport.moments import centre
 
 _ROUNDING = 1e-14  # of the squared norms that a cost is the difference of
@@ -62,7 +62,7 @@ def wasserstein2(x: Array, y: Array) -> Wasserstein2:
     b = b.to(a.device)
     (mean_a, rows_a), (mean_b, rows_b) = centre(a), centre(b)
     for rows, name in ((rows_a, "x"), (rows_b, "y"), ((mean_a - mean_b)[None], "x − y")):
-        largest_entry(rows, name)
+        check_spread(largest_entry(rows), name)
     if len(a) != len(b):
         return _by_plan(a, b)
     permutation, proved = start_matching(rows_a[None], rows_b[None])()

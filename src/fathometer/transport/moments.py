@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, check_choice, check_positive
-from fathometer.transport.arrays import Array, as_samples, largest_entry
+from fathometer.transport.arrays import Array, as_samples, check_spread, largest_entry
 
 CovarianceKind: TypeAlias = Literal["ledoit-wolf", "sample"]
 
@@ -132,7 +132,7 @@ def moments(
     """
     check_covariance(covariance)
     mean, rows = centre(as_samples(x))
-    largest_entry(rows, "x")
+    check_spread(largest_entry(rows), "x")
     return estimate(mean, rows, covariance, as_ridge(ridge), rows.shape[-1])
 
 

@@ -55,20 +55,9 @@ def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tens
     return [
         (next(values), next(values))
         if index in fast
-        else (eigvalsh(gram), eigvalsh(_raw_gram(rows, mean, gram)))
+        else (eigvalsh(gram), eigvalsh(raw_gram(rows, mean, gram)))
         for index, (rows, mean, gram) in enumerate(samples)
     ]
-
-
-def eigenvalues(matrices: Sequence[Tensor]) -> list[Tensor]:
-    """Compute the eigenvalues, ascending, of groups of symmetric matrices, each `[items, k, k]`, float64."""
-    fast = [index for index, group in enumerate(matrices) if _is_fast(group)]
-    try:
-        values = iter(tridiagonal_eigenvalues(tridiagonalize([matrices[index] for index in fast])))
-    except Exception as error:
-        _leave_kernels(error)
-        return eigenvalues(matrices)
-    return [next(values) if index in fast else eigvalsh(group) for index, group in enumerate(matrices)]
 
 
 def tridiagonalize(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -178,11 +167,10 @@ _FAILURES: list[Exception] = []  # of the kernels: after one, they are not tried
 
 
 def _is_fast(matrices: Tensor) -> bool:
-    """Whether the kernels take these matrices; they have no derivative."""
+    """Whether the kernels take these matrices."""
     return (
         matrices.is_cuda
         and matrices.shape[-1] <= MAX_SIZE
-        and not matrices.requires_grad
         and torch.version.hip is None
         and torch.cuda.get_device_capability(matrices.device) >= _MIN_CAPABILITY
         and _has_triton()
@@ -202,12 +190,15 @@ def _leave_kernels(error: Exception) -> None:
     )
 
 
-def _raw_gram(rows: Tensor, mean: Tensor, gram: Tensor) -> Tensor:
-    """Return the smaller Gram matrix of V = R + 1μᵀ: R1 = 0."""
+def raw_gram(rows: Tensor, mean: Tensor, gram: Tensor) -> Tensor:
+    """Return the smaller Gram matrix of samples with mean μ from that of their centred rows R.
+
+    It is RᵀR + n μμᵀ if n > d, otherwise RRᵀ + Rμ1ᵀ + 1(Rμ)ᵀ + ‖μ‖² 11ᵀ.
+    """
     n, d = rows.shape[-2:]
     if n > d:
         return torch.baddbmm(gram, mean[:, :, None], mean[:, None, :], alpha=n)
-    shift = (rows @ mean[:, :, None]) + mean.square().sum(-1)[:, None, None] / 2
+    shift = rows @ mean[:, :, None] + mean.square().sum(-1)[:, None, None] / 2
     return gram + shift + shift.mT
 
 
