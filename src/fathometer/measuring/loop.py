@@ -24,8 +24,8 @@ from fathometer.errors import (
 )
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.together import Pairs
+from fathometer.measuring.background import Background
 from fathometer.measuring.batches import Piece, labels_of, run
-from fathometer.measuring.beside import Beside
 from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, Reading
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer, Scores
@@ -34,7 +34,9 @@ from fathometer.measuring.similarity import hsic_of_batch
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
 
-_BESIDE = frozenset({"cuda"})  # where gauges run beside the next passes; a CPU needs all cores for either
+_IN_BACKGROUND = frozenset(
+    {"cuda"}
+)  # where gauges run beside the next passes; a CPU needs all cores for either
 _LOCK = threading.Lock()
 _EVALUATING: dict[nn.Module, tuple[int, bool]] = {}  # measurements of a module now, and its flag before
 _PLACED: dict[nn.Module, tuple[int, torch.device]] = {}  # measurements of a network now, and its home
@@ -88,13 +90,13 @@ class Loop:
             site = row.site  # known from the beginning, so that sites are in the same order as then
             record.site(site.module, site.operator, site.call, is_module=site.is_module)
         self._passes = 0
-        self._beside: Beside | None = None
+        self._background: Background | None = None
         self._pending: tuple[Callable[[], FinishedBatch], Future[FinishedBatch]] | None = None
 
     def run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         """Go over the data; return how many samples were measured, and how many were left over."""
-        if self._device.type in _BESIDE:
-            self._beside = Beside(self._device)
+        if self._device.type in _IN_BACKGROUND:
+            self._background = Background(self._device)
         try:
             counts = self._run(pieces, total, show)
             self._keep_pending()
@@ -103,8 +105,8 @@ class Loop:
                 self._keep_pending()
             raise
         finally:
-            if self._beside is not None:
-                self._beside.close()
+            if self._background is not None:
+                self._background.close()
         return counts
 
     def _run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
@@ -172,11 +174,11 @@ class Loop:
         read = partial(self._read_batch, _FullBatch(number, label, pairs, *passes))
         self._labels = []
         self._keep_pending()
-        if self._beside is None:
+        if self._background is None:
             self._keep(read)
             self._record.clear()
         else:
-            self._pending = read, self._beside.start(read)
+            self._pending = read, self._background.start(read)
             self._record.clear(swap=True)
 
     def _keep_pending(self) -> None:

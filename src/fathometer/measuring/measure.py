@@ -142,8 +142,10 @@ def run_measurement(
     progress: bool | Progress = False,
 ) -> Sounding:
     """Measure as `measure` does; `read` computes the values of all sites instead of the options' gauges."""
-    settings: dict[str, Any] = {"device": device, "name": name, "progress": progress}
-    return _soundings(model, data, options, read, batch_size=batch_size, **settings)[""]
+    found = _soundings(
+        model, data, options, read, batch_size=batch_size, device=device, name=name, progress=progress
+    )
+    return found[""]
 
 
 def _soundings(

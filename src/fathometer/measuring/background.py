@@ -1,4 +1,4 @@
-"""Compute beside the forward passes on a GPU: in one thread, on a stream of its own."""
+"""Compute in the background of forward passes on a GPU: in one thread, on a stream of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 T = TypeVar("T")
 
 
-class Beside:
-    """Runs one job after the other while the caller goes on."""
+class Background:
+    """Runs one job after the other while the caller continues."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

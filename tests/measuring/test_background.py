@@ -28,8 +28,8 @@ def network() -> nn.Module:
 
 
 @pytest.fixture(autouse=True)
-def beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_BESIDE", {"cpu", "cuda"})
+def on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_IN_BACKGROUND", {"cpu", "cuda"})
 
 
 class Raising:
@@ -67,7 +67,7 @@ def test_values_are_the_same_bit_for_bit(
         return measure(network(), data[:-1], options, device=device, journal=journal).records
 
     found, lines = records(), journal.read_text()
-    monkeypatch.setattr(loop, "_BESIDE", set())
+    monkeypatch.setattr(loop, "_IN_BACKGROUND", set())
     pd.testing.assert_frame_equal(found, records(), check_exact=True)
     assert lines == journal.read_text()
     assert [json.loads(line)["batch"] for line in lines.splitlines()[1:]] == [0, 1, 2, 3, 4]
