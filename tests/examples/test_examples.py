@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from torch import nn
+from torch.utils.data import TensorDataset
 
-from fathometer import load, load_history
+from fathometer import load, load_history, measure
 from fathometer.leaky import Preset, Recipe, preset
 from fathometer.models import load_model
 
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 bottleneck = importlib.import_module("examples.bottleneck")
 film = importlib.import_module("examples.training_film")
 gauges = importlib.import_module("examples.gauges")
+intrinsic_dimension = importlib.import_module("examples.intrinsic_dimension")
 leaky_tables = importlib.import_module("examples.leaky_tables")
 leaky_theory = importlib.import_module("examples.leaky_theory")
 real_networks = importlib.import_module("examples.real_networks")
@@ -96,6 +99,19 @@ def test_real_networks(
     row = next(line for line in capsys.readouterr().out.splitlines() if "ResNet-20" in line)
     assert row.startswith("| ResNet-20 | 500 |")
     assert len(load(tmp_path / "out/resnet20.json").sites) == 19
+
+
+def test_intrinsic_dimension(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 64), nn.Tanh(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4))
+    x = torch.randn(400, 3)
+    data = TensorDataset(x, net(x).argmax(1))
+    measure(net, data, samples=200, gauges="intrinsic_dimension").save(tmp_path / "net.json")
+    intrinsic_dimension.main([f"small={tmp_path / 'net.json'}", "--out", str(tmp_path / "picture.png")])
+    row = capsys.readouterr().out.splitlines()[-1]
+    assert row.startswith("| small | 100.0 |")
+    assert all(2 < float(number) < 3.5 for number in re.findall(r"\d\.\d", row.partition("100.0")[2]))
+    assert (tmp_path / "picture.png").stat().st_size > 5000
 
 
 @pytest.mark.filterwarnings("ignore:.*not at a critical point")
