@@ -10,7 +10,7 @@ from fathometer.gauges.spectrum import to_unit
 from fathometer.transport.arrays import Array
 
 _OUTER = 0.99  # of half the range: beyond, an output is saturated
-_MOST = 0.5  # of the samples, for a channel to be saturated
+_MAJORITY = 0.5  # of the samples: beyond, a feature is saturated
 
 
 @torch.no_grad()
@@ -76,7 +76,7 @@ def saturated(x: Array, y: Array, *, bounds: tuple[float, float] | None = None) 
         return samples.each(samples.items.new_full((len(samples.items),), torch.nan))
     middle, half = sum(limits) / 2, (limits[1] - limits[0]) / 2
     outer = (samples.items - middle).abs() > _OUTER * half
-    is_saturated = outer.to(samples.items).mean(-2) > _MOST
+    is_saturated = outer.to(samples.items).mean(-2) > _MAJORITY
     return samples.each(is_saturated.to(samples.items).mean(-1))
 
 

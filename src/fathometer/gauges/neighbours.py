@@ -39,7 +39,7 @@ def intrinsic_dimension(x: Array, y: Array) -> dict[str, Tensor]:
         {'twonn_x': 0.9, 'twonn_y': 0.9, 'mle_x': 1.0, 'mle_y': 1.0}
     """
     pair = prepare(x, y)
-    found = {"twonn": pair.each_side(_two_nn), "mle": pair.each_side(_likeliest)}
+    found = {"twonn": pair.each_side(_two_nn), "mle": pair.each_side(_maximum_likelihood)}
     return {f"{name}_{side}": value for name, values in found.items() for side, value in values.items()}
 
 
@@ -61,7 +61,7 @@ def _two_nn(samples: Samples) -> Tensor:
     return torch.where(known, slope, torch.nan)
 
 
-def _likeliest(samples: Samples) -> Tensor:
+def _maximum_likelihood(samples: Samples) -> Tensor:
     distances = samples.nearest
     distinct = _are_distinct(samples)
     farthest = distances[..., -1:]

@@ -15,7 +15,7 @@ from torch import Tensor
 from fathometer.errors import FathometerError, InputError, NumericalError, is_out_of_memory
 from fathometer.gauges.gauge import LABELS, Gauge, GaugeValue, column_name, values_of
 from fathometer.gauges.samples import Pair, prepare
-from fathometer.gauges.together import Pairs, facts_of, read_together, readable
+from fathometer.gauges.together import Pairs, read_together, readable, resolution_and_bounds
 from fathometer.threads import pool_of_single_threads
 
 _MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done before threads have started
@@ -71,7 +71,7 @@ def _read_pair(
     alone: bool = False,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
-    prepared = cache(partial(prepare, *pair, *facts_of(pair)))
+    prepared = cache(partial(prepare, *pair, *resolution_and_bounds(pair)))
     with torch.no_grad():  # which threads do not inherit
         early: dict[str, GaugeValue] = {}
         if alone and min(pair[0].shape) >= _MIN_SIZE_TO_SPLIT:

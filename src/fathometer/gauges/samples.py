@@ -26,7 +26,7 @@ from fathometer.transport.tridiagonal import raw_gram, spectra
 _T = TypeVar("_T")
 
 _NEIGHBOURS = 20
-_BLOCK = 2**22  # entries of the matrix of distances that are held at a time
+_MAX_DISTANCES = {"cpu": 2**22, "cuda": 2**26}  # that are held at a time
 _SAME_POINT = 1e-14  # of the squared norms that a squared distance is the difference of: rounding
 
 
@@ -126,10 +126,11 @@ class Samples:
         count as 0.
         """
         rows, norms2 = self.centred, self.norms2
-        n, d = rows.shape[-2:]
-        whole = self.gram if n <= d else gram_of_rows(rows) if n * n <= _BLOCK else None
+        items, n, d = rows.shape
+        block_size = max(1, _MAX_DISTANCES["cuda" if rows.is_cuda else "cpu"] // (items * n))
+        whole = self.gram if n <= d else gram_of_rows(rows) if n <= block_size else None
         found = []
-        for block in torch.arange(n, device=rows.device).split(max(1, _BLOCK // n)):
+        for block in torch.arange(n, device=rows.device).split(block_size):
             products = rows[:, block] @ rows.mT if whole is None else whole[:, block]
             sums = norms2[:, block, None] + norms2[:, None, :]
             squared = torch.sub(sums, products, alpha=2)

@@ -44,7 +44,7 @@ def hsic_sums(
 
     Args:
         samples: by name, `[n, d]` each, with the same n samples in the same order. The sums are computed
-            in float64 where the first of them is.
+            in float64, on the device of the first.
         resolutions: the relative spacing of the numbers that the samples were computed in; that of their
             dtypes if left out. What varies less than that is a constant: its sums are 0.
 

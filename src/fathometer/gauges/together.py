@@ -17,8 +17,6 @@ from fathometer.gauges.samples import Pair, check_together, compute_spectra, pre
 Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
 """Pairs by the names of their sites."""
 
-Facts: TypeAlias = "tuple[float, float] | None"
-
 _MAX_ENTRIES = 2**27  # of the pairs that are read together: 2 GB in float64, and as much centred
 
 
@@ -28,7 +26,7 @@ def read_together(
 ) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a GPU: those of one shape in one batch."""
     every = list(pairs.values())
-    facts = [facts_of(pair) for pair in every]
+    facts = [resolution_and_bounds(pair) for pair in every]
     resolutions = [known for known, _ in facts]
     alike = indices_of_equal(
         (x.shape, x.dtype, x.device, y.shape, y.dtype, known)
@@ -163,7 +161,7 @@ def _within_memory(
     yield chosen
 
 
-def facts_of(pair: tuple[Tensor, Tensor]) -> tuple[Facts, Facts]:
+def resolution_and_bounds(pair: tuple[Tensor, Tensor]) -> tuple[tuple[float, float] | None, ...]:
     """Return what a captured pair knows of itself: its resolution, and the range of its function."""
     return getattr(pair, "resolution", None), getattr(pair, "bounds", None)
 
