@@ -9,6 +9,7 @@ from reptrix.rankme import get_rank
 from scipy.stats import entropy
 
 from fathometer.gauges import alpha, effective_rank, participation_ratio, rankme
+from fathometer.gauges.spectrum import without_rounding
 from tests.data import Matrix, correlated, relu
 
 SHAPES = [(80, 5), (40, 1), (30, 30), (20, 50), (2, 3)]
@@ -73,3 +74,8 @@ def test_alpha_of_a_power_law_and_of_too_few_eigenvalues() -> None:
     few[:, 12] = 0
     found = alpha(few, np.full_like(few, 0.1))
     assert np.isnan([value.item() for value in found.values()]).all()
+
+
+def test_only_rounding_counts_as_zero() -> None:
+    assert without_rounding(torch.tensor([-1e-20, 1e-20, 1.0]).double()).tolist() == [0, 0, 1]
+    assert without_rounding(torch.full((3,), torch.nan)).isnan().all()  # of samples whose squares overflow

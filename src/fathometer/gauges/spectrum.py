@@ -52,9 +52,9 @@ def eigenvalues(gram: Tensor) -> Tensor:
 
 
 def without_rounding(values: Tensor) -> Tensor:
-    """Return eigenvalues, which rise along the last axis, with 0 for those that are rounding."""
+    """Return eigenvalues, which rise along the last axis, with 0 for those that are rounding; NaN stays."""
     floor = values[..., -1:] * values.shape[-1] * torch.finfo(values.dtype).eps
-    return torch.where(values > floor, values, 0.0)
+    return torch.where(values <= floor, 0.0, values)
 
 
 def to_unit(a: Tensor) -> tuple[Tensor, Tensor]:
