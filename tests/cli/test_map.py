@@ -11,6 +11,7 @@ import pytest
 
 from fathometer import SimilarityMap, load
 from tests.cli.conftest import Command
+from tests.data_sources.making import save_image
 
 NETS = """
 import torch
@@ -73,6 +74,16 @@ def test_two_networks_with_their_own_preprocessing(folder: Path, command: Comman
     assert command("plot", "classifier-small-map.json", "-o", "map.pdf")[0] == 0
     assert command("report", "classifier-small-map.json")[0] == 0
     assert "nets:classifier and nets:small" in (folder / "classifier-small-map.html").read_text("utf-8")
+
+
+def test_unreadable_images_are_named(folder: Path, command: Command) -> None:
+    for value in range(8):
+        save_image(folder / "photos" / f"{value}.png", value, (12, 12))
+    (folder / "photos" / "8.png").write_bytes(b"no image")
+    given = "compare map nets:classifier nets:classifier --weights none --data photos --samples 8"
+    code, out, err = command(*given.split())
+    assert code == 0, err
+    assert "skipped 1 unreadable: 8.png" in out
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def similarity(
 
     - `fathometer compare map nets:small nets:large --weights a.pt --second-weights b.pt --data test.npz`
     """
-    from fathometer.cli.measure import load_model_and_data
+    from fathometer.cli.measure import load_model_and_data, skipped_line
     from fathometer.cli.tables import TableView
     from fathometer.measuring.two_networks import similarity_map
     from fathometer.progress import progress_bar
@@ -239,4 +239,6 @@ def similarity(
     terminal = print_result(found.nearest, TableView(found.nearest, title), as_json)
     if found.outcome:
         terminal.say(found.outcome)
+    if one.data.skipped:
+        terminal.say(skipped_line(one.data.skipped))
     terminal.say(f"wrote {out}; `fathometer plot` draws it")

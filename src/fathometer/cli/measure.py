@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class LoadingOptions:
-    """Options for loading a network and data that do not decide the values."""
+    """Options for loading a network and data, apart from those that plans have, too (`LoadOptions`)."""
 
     weights: opt.WeightsOption = "default"
     batch_size: Annotated[
