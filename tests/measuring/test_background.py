@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fathometer import InputError, measure
 from fathometer.errors import ForwardError, OutOfMemoryError
-from fathometer.measuring import loop
+from fathometer.measuring import loop, scores
 from fathometer.measuring.options import MeasureOptions
 
 X = torch.randn(200, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -144,3 +144,16 @@ def test_without_memory_for_both_one_waits_for_the_other(where: str) -> None:
         with pytest.raises(OutOfMemoryError, match="in a forward pass of 50 inputs"):
             measure(net, X, samples=50, batch_size=50, gauges=[gauge])
     handle.remove()
+
+
+def test_no_samples_are_counted_twice_if_scores_find_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    check, sums = Raising(torch.OutOfMemoryError("out of memory"), 3), scores._sums
+
+    def checked(logits: Tensor, labels: Tensor) -> Tensor:
+        check()
+        return sums(logits, labels)
+
+    monkeypatch.setattr(scores, "_sums", checked)
+    data = [(x, torch.arange(len(x)) % 4) for x in X.split(25)]
+    with pytest.raises(torch.OutOfMemoryError):
+        measure(network(), data, samples=50, gauges="norm")

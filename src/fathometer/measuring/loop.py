@@ -147,9 +147,6 @@ class Loop:
             is_checked = self._passes == 1 and options.call is None
             with refusing_single_images(self._network, piece.value, on=is_checked):
                 output = run(self._network, piece.value, self._device, options.call)
-            self._scorer.add(output, piece.value)
-            self._labels.append(labels_of(piece.value))
-            return
         except FathometerError:
             raise
         except Exception as error:
@@ -162,6 +159,10 @@ class Loop:
                     f"out of memory in a forward pass of {piece.samples} inputs, with room for "
                     f"{options.samples} samples of every site; give a smaller batch_size or fewer samples"
                 ) from error
+        else:  # the pass counts: from here on, it must not be run again
+            self._scorer.add(output, piece.value)
+            self._labels.append(labels_of(piece.value))
+            return
         self._keep_pending()  # gauges beside the pass need memory, too: wait for them, and try again
         self._forward(piece)
 
