@@ -183,7 +183,8 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     title = (
         f"{facts.model.get('name', '?')}{f' ({weights})' if weights else ''} on {facts.data.get('name', '?')}"
     )
-    caption = f"{gauge}, mean ± std over batches; a full bar is {top:.4g}"
+    batches = ", mean ± std over batches" if std.notna().any() else ""
+    caption = f"{gauge}{batches}; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
     count = "1 site" if len(sounding.sites) == 1 else f"{len(sounding.sites)} sites"
     lines = [f"{gauge} over {count}: {numbers}", *filter(None, [sounding.outcome])]
