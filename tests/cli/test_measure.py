@@ -136,7 +136,7 @@ def test_each_class_has_a_file_that_other_commands_read(
     given = "measure nets:classifier --data photos --samples 20 --gauges affinity --by class".split()
     code, out, err = command(*given)
     assert code == 0, err
-    assert "got fewer of bee (3 inputs)" in err
+    assert "got label bee: 3 inputs" in err
     assert "wrote classifier-photos-by-class (3 files)" in out
     results = folder / "classifier-photos-by-class"
     assert contents(results) == ["ant.json", "tiger-cat.json", "Ünze.json"]

@@ -101,9 +101,10 @@ def test_a_few_classes_have_no_top5_and_files_keep_the_outcome(tmp_path: Path) -
     ("labels", "outcome"),
     [
         (lambda y: y % 5, "no accuracy: the labels end at 4, but the network has 12 outputs"),
-        (lambda y: y + 1, "no accuracy: some labels are not among the 12 outputs of the network"),
-        (lambda y: torch.where(y == 3, -100, y), "no accuracy: some labels are not among the 12 outputs"),
-        (lambda y: y.float(), ""),
+        (lambda y: y + 1, "no accuracy: the labels go from 1 to 12, but the outputs from 0 to 11"),
+        (lambda y: y - 1, "no accuracy: the labels go from -1 to 10, but the outputs from 0 to 11"),
+        (lambda y: torch.where(y == 3, -100, y), "no accuracy: the labels go from -100 to 11, but"),
+        (lambda y: y.float(), "no accuracy: labels must be whole numbers, got torch.float32"),
         (lambda y: y[:, None], ""),
         (lambda y: torch.nn.functional.one_hot(y), ""),
         (lambda y: ["cat"] * len(y), ""),
@@ -115,6 +116,26 @@ def test_labels_that_are_no_outputs_give_no_accuracy(labels: Callable[[Tensor], 
     assert found.accuracy is found.loss is None
     assert found.outcome.startswith(outcome)
     assert bool(found.outcome) == bool(outcome)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_loss_of_probabilities_is_that_of_scikit_learn(dtype: torch.dtype) -> None:
+    x, y = labelled()
+    with torch.no_grad():
+        share = Net()(x[:200]).softmax(1).to(dtype).double().numpy()
+    found = sounding_of(x, y, Net(lambda logits: logits.softmax(1).to(dtype)))
+    expected = log_loss(y[:200].numpy(), share / share.sum(1, keepdims=True), labels=list(range(CLASSES)))
+    assert found.loss == pytest.approx(expected, rel=1e-5 if dtype != torch.bfloat16 else 1e-2)
+    assert found.accuracy == accuracy_score(y[:200].numpy(), share.argmax(1))
+    logs = sounding_of(x, y, Net(lambda logits: logits.log_softmax(1).to(dtype)))
+    assert logs.loss == pytest.approx(expected, rel=1e-5 if dtype != torch.bfloat16 else 1e-2)
+
+
+def test_a_wrong_number_of_labels_gives_the_reason() -> None:
+    x, y = labelled()
+    found = measure(Net(), [(x, y[:100])], samples=100, gauges="affinity")
+    assert found.accuracy is None
+    assert found.outcome == "no accuracy: a batch of 250 inputs has 100 labels"
 
 
 def test_samples_without_labels_give_no_accuracy_of_a_part() -> None:

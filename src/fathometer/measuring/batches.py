@@ -31,6 +31,7 @@ class Piece(NamedTuple):
     samples: int  # how many inputs it holds
     completes: bool  # whether the sample batch is full with it
     label: str | None = None  # of all of its inputs, where the data are split by label
+    unfit: str = ""  # why the labels of the batch that it was cut from cannot be used
 
 
 def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
@@ -97,6 +98,7 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
         value = as_tensors(item)
         count = input_count(value)
         units = units_of(value, count, tokens=tokens)
+        unfit = unfit_labels(value)
         start = 0
         while start < count:
             reached = filled + units[start:].cumsum(0)
@@ -106,7 +108,7 @@ def pieces(items: Iterable[Any], samples: int, batch_size: int | None, *, tokens
             filled += int(units[start:stop].sum())
             completes = filled >= samples
             piece = value if (start, stop) == (0, count) else slice_inputs(value, start, stop, count)
-            yield Piece(batch, piece, stop - start, completes)
+            yield Piece(batch, piece, stop - start, completes, unfit=unfit)
             if completes:
                 batch, filled = batch + 1, 0
             start = stop
@@ -121,19 +123,32 @@ def first_sample(items: Iterable[Any]) -> tuple[Tensor | None, Iterator[Any]]:
     return row, iterator if first is None else chain((first,), iterator)
 
 
+def label_entry(value: Any) -> Any:
+    """Return what a batch has in the place of labels, of any type; None if it has nothing there."""
+    if isinstance(value, Mapping):
+        return value.get("labels", value.get("label"))
+    return value[1] if isinstance(value, tuple | list) and len(value) > 1 else None
+
+
 def labels_of(value: Any) -> Tensor | None:
     """Return the labels `[n]` of a batch: the second of `(inputs, labels)`, or `labels` or `label` of a dict.
 
     Labels are whole numbers; others, such as those of each token, are not seen.
     """
-    found = None
-    if isinstance(value, Mapping):
-        found = value.get("labels", value.get("label"))
-    elif isinstance(value, tuple | list) and len(value) > 1:
-        found = value[1]
+    found = label_entry(value)
     if not isinstance(found, Tensor) or found.ndim != 1 or found.dtype not in _WHOLE:
         return None
     return found if len(found) == input_count(value) else None
+
+
+def unfit_labels(value: Any) -> str:
+    """Say why the numbers in the place of labels are none; nothing of what is not one row of numbers."""
+    found, count = label_entry(value), input_count(value)
+    if not isinstance(found, Tensor) or found.ndim != 1:
+        return ""
+    if len(found) != count:
+        return f"a batch of {count} inputs has {len(found)} labels"
+    return "" if found.dtype in _WHOLE else f"labels must be whole numbers, got {found.dtype}"
 
 
 def run(model: nn.Module, value: Any, device: torch.device, call: Call | None) -> Any:

@@ -160,8 +160,8 @@ class Loop:
                     f"{options.samples} samples of every site; give a smaller batch_size or fewer samples"
                 ) from error
         else:  # the pass counts: from here on, it must not be run again
-            self._scorer.add(output, piece.value)
-            self._labels.append(labels_of(piece.value))
+            self._scorer.add(output, piece.value, piece.unfit)
+            self._labels.append(None if piece.unfit else labels_of(piece.value))
             return
         self._keep_pending()  # gauges beside the pass need memory, too: wait for them, and try again
         self._forward(piece)

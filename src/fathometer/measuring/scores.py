@@ -31,6 +31,7 @@ class Scores:
         invalid: how many labels stand for no output.
         loss: the sum of the cross-entropies, in nats.
         largest: the largest label.
+        smallest: the smallest label.
     """
 
     outputs: int
@@ -40,6 +41,7 @@ class Scores:
     invalid: int
     loss: float
     largest: int
+    smallest: int = 0
 
 
 class Scorer:
@@ -57,9 +59,14 @@ class Scorer:
         self._reason = ""
 
     @torch.no_grad()
-    def add(self, output: Any, value: Any) -> None:
-        """Compare the output of a pass over `value`, if it looks like logits and there are labels."""
+    def add(self, output: Any, value: Any, unfit: str = "") -> None:
+        """Compare the output of a pass over `value`, if it looks like logits and there are labels.
+
+        `unfit` says why the labels cannot be used, if so.
+        """
         labels, logits = labels_of(value), _logits(output)
+        if logits is not None:
+            self._reason = self._reason or unfit
         if labels is None or logits is None or len(logits) != len(labels):
             return
         if self._outputs is None:
@@ -69,10 +76,11 @@ class Scorer:
             return
         # The watch sees every call of a torch function: these need not pass it.
         with torch.autocast(logits.device.type, enabled=False), torch._C.DisableTorchFunction():
-            labels = labels.to(logits.device, torch.long, non_blocking=True)
+            labels = targets = labels.to(logits.device, torch.long, non_blocking=True)
             if self._output_of_label is not None:
-                labels = _looked_up(labels, self._output_of_label.to(labels.device))
-            self._passes.append(_sums(logits, labels))
+                targets = _looked_up(labels, self._output_of_label.to(labels.device))
+            sums = _sums(logits, targets)
+            self._passes.append(torch.cat([sums, torch.stack([labels.max(), labels.min()]).to(sums)]))
 
     def take(self, limit: float = math.inf) -> Callable[[], Scores | None]:
         """Return a function that adds up the passes since the last call, up to so many samples.
@@ -88,7 +96,8 @@ class Scorer:
             return self._reason
         outputs, largest = scores[0].outputs, max(each.largest for each in scores)
         if any(each.invalid for each in scores):
-            return f"some labels are not among the {outputs} outputs of the network"
+            smallest = min(each.smallest for each in scores)
+            return f"the labels go from {smallest} to {largest}, but the outputs from 0 to {outputs - 1}"
         if self._classes is None and 2 * (largest + 1) < outputs:  # 10 classes, and 512 features or ImageNet
             return f"the labels end at {largest}, but the network has {outputs} outputs"
         return ""
@@ -112,9 +121,11 @@ def _total(passes: Sequence[Tensor], outputs: int | None, limit: float) -> Score
         return None
     every = torch.stack(list(passes)).cpu().double()
     numbers = every[every[:, 0].cumsum(0) <= limit]
-    *counts, loss, _ = numbers.sum(0).tolist()
+    *counts, loss, loss_of_shares, _, _ = numbers.sum(0).tolist()
     samples, correct, top5, invalid = map(int, counts)
-    return Scores(outputs, samples, correct, top5, invalid, loss, int(every[:, -1].max()))
+    loss = loss if math.isnan(loss_of_shares) else loss_of_shares
+    ends = int(every[:, -2].max()), int(every[:, -1].min())
+    return Scores(outputs, samples, correct, top5, invalid, loss, *ends)
 
 
 def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:
@@ -159,7 +170,11 @@ def _looked_up(labels: Tensor, output_of_label: Tensor) -> Tensor:
 
 
 def _sums(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return samples, correct, top5, invalid, loss and the largest label, on the device of the logits."""
+    """Return samples, correct, top5, invalid, loss, and the loss of probabilities, on the logits' device.
+
+    The latter is the sum of -log p of the labels where the rows are probabilities p, otherwise NaN.
+    """
+    tolerance = max(1e-4, 2 * torch.finfo(logits.dtype).eps)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     outputs = logits.shape[1]
     invalid = (labels < 0) | (labels >= outputs)
@@ -167,7 +182,9 @@ def _sums(logits: Tensor, labels: Tensor) -> Tensor:
     correct = logits.argmax(1) == safe
     top5 = (logits.topk(min(5, outputs)).indices == safe[:, None]).any(1)
     loss = cross_entropy(logits, safe, reduction="sum")
+    are_shares = (logits >= 0).all() & ((logits.sum(1) - 1).abs() <= tolerance).all()
+    shares = logits.gather(1, safe[:, None]).clamp_min(torch.finfo(logits.dtype).tiny)  # log 0 is no number
+    loss_of_shares = torch.where(are_shares, -shares.log().sum(), math.nan)
     count = torch.full_like(loss, len(labels))
-    return torch.stack(
-        [count, *(part.sum().to(loss) for part in (correct, top5, invalid)), loss, labels.max().to(loss)]
-    )
+    parts = [count, *(part.sum() for part in (correct, top5, invalid)), loss, loss_of_shares]
+    return torch.stack([part.to(loss) for part in parts])

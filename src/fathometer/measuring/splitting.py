@@ -24,6 +24,7 @@ from fathometer.measuring.batches import (
     labels_of,
     map_entries,
     slice_inputs,
+    unfit_labels,
     units_of,
 )
 from fathometer.measuring.identity import code_hash
@@ -67,6 +68,7 @@ class SplitByLabel:
         self._parts, self._by, self._classes = parts, by, _different(classes or ())
         self._options, self._batch_size = options, batch_size
         self._batch = 0
+        self._unfit = ""
         self._groups: dict[str, _Group] = {}
 
     @property
@@ -87,6 +89,7 @@ class SplitByLabel:
             for value in map(as_tensors, part):
                 size = self._batch_size or max(size, input_count(value))
                 labels = self._labels(value)
+                self._unfit = self._unfit or unfit_labels(value)
                 yield from self._add(value, labels, size)
                 if len(self._parts) > 1 and self._groups[labels[-1]].batches == self._options.batches:
                     break
@@ -121,7 +124,7 @@ class SplitByLabel:
         group.measured += len(inputs)
         number, self._batch = self._batch, self._batch + 1
         for place, part in enumerate(parts, 1):
-            yield Piece(number, _joined(part), len(part), place == len(parts), label)
+            yield Piece(number, _joined(part), len(part), place == len(parts), label, self._unfit)
 
     def _rest(self, label: str, size: int) -> Iterator[Piece]:
         """Yield what fills no batch, if it is to be kept."""
@@ -141,10 +144,13 @@ class SplitByLabel:
     def check(self) -> None:
         """Warn of labels with too few samples; refuse data that have no others."""
         few = {label: group.left_over for label, group in self._groups.items() if not group.batches}
-        named = ", ".join(f"{label} ({count} inputs)" for label, count in list(few.items())[:_MAX_NAMED])
+        named = ", ".join(
+            f"label {label}: {count} input{'s' * (count != 1)}"
+            for label, count in list(few.items())[:_MAX_NAMED]
+        )
         named += f" and {len(few) - _MAX_NAMED} more labels" if len(few) > _MAX_NAMED else ""
         unit = "tokens" if self._options.counts_tokens else "samples"
-        text = f"expected at least {self._fewest} {unit} of each label, got fewer of {named or 'any'}"
+        text = f"expected at least {self._fewest} {unit} of each label, got {named or 'no inputs'}"
         if len(few) == len(self._groups):
             raise TooFewSamplesError(f"{text}; give fewer samples, or leftover='keep'", parameter="data")
         if few:
@@ -194,7 +200,13 @@ def of_label(provenance: Provenance, label: str) -> Provenance:
 
 def parts_of(data: Any, by: By | None) -> list[Any]:
     """Return the data in parts of one label each, where they can be read so; otherwise as they are."""
-    return (data.by_label() if by in _LABELS and isinstance(data, DataSource) else []) or [data]
+    if by not in _LABELS or not isinstance(data, DataSource):
+        return [data]
+    parts = data.by_label()
+    if not parts:
+        name = data.description["name"]
+        raise InputError(f"expected data with labels, but {name} has none; give other data", parameter="by")
+    return list(parts)
 
 
 def check_by(by: By) -> By:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fathometer.capture import Site
 from fathometer.capture.axes import tensors_in
 from fathometer.errors import InputError
-from fathometer.measuring.batches import as_tensors, batches_of, run
+from fathometer.measuring.batches import as_tensors, batches_of, run, unfit_labels
 from fathometer.measuring.identity import describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress
 from fathometer.measuring.measure import run_measurement
@@ -104,7 +104,7 @@ def similarity_map(
 def _outcome(scorer: Scorer, samples: int) -> dict[str, Any]:
     """Return accuracy and loss of a network over the samples that were measured, where they have labels."""
     scores = scorer.take(samples)()
-    return {} if scores is None else outcome([scores], samples, scorer.doubt([scores]))
+    return outcome([scores], samples, scorer.doubt([] if scores is None else [scores]))
 
 
 def _sites_of(side: str, sites: Sequence[Site]) -> dict[str, Site]:
@@ -146,7 +146,7 @@ class _Both(nn.Module):
             place = next((p.device for p in network.parameters()), torch.device("cpu"))
             outputs.append(run(network, value, place, self._call))
         for output, (_, value, scorer) in zip(outputs, sides, strict=True):
-            scorer.add(output, value)
+            scorer.add(output, value, unfit_labels(value))
 
 
 class _SameSamples:
