@@ -97,7 +97,7 @@ def test_labels_with_too_few_samples_are_named() -> None:
     with pytest.warns(UserWarning, match=r"at least 50 samples of each label, got label 7: 3 inputs; these"):
         assert list(measure(network(), batches(x, y), **options)) == ["0", "1", "2"]
     with pytest.raises(
-        InputError, match=r"data: expected at least 500 samples of each label, got .* 7 \(3 inputs"
+        InputError, match=r"data: expected at least 500 samples of each label, got label 7: 3 inputs, "
     ):
         measure(network(), batches(x, y), **options | {"samples": 500})
     wrong: list[tuple[Any, Any, str]] = [
