@@ -42,7 +42,11 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     table.write_text("file,wnid,class_index\nmore/b.png,n2,7\na.png,n1,400\ngone.png,n3,1\n")
     source = open_data(tmp_path, IMAGES, shuffle=False)
-    assert (labels(source), source.classes) == ([400, 7], None)
+    assert labels(source) == [400, 7]
+    assert source.classes is not None
+    assert {index: name for index, name in enumerate(source.classes) if name} == {7: "n2", 400: "n1"}
+    table.write_text("file,class_index\nmore/b.png,7\na.png,400\n")
+    assert open_data(tmp_path, IMAGES).classes is None
 
 
 @pytest.mark.parametrize(

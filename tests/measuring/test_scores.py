@@ -211,6 +211,25 @@ def test_folders_with_the_names_of_classes_find_their_outputs(names: tuple[str, 
     assert found.loss == pytest.approx(float(torch.nn.functional.cross_entropy(logits, target)), rel=1e-5)
 
 
+def test_a_table_with_wnids_finds_the_outputs_of_a_few_classes(photos: Any) -> None:
+    model = dataclasses.replace(load_model("torchvision:squeezenet1_1", "none", seed=0), weights="trained")
+    folder = photos("a", "b", "c")
+    model.module.get_parameter("classifier.1.bias").data[1] += 100
+    classes = {"a": ("n01440764", 0), "b": ("n01443537", 1), "c": ("n01491361", 3)}
+    rows = [f"{name}/{i}.png,{wnid},{place}" for name, (wnid, place) in classes.items() for i in range(4)]
+    (folder / "labels.csv").write_text("\n".join(["file,wnid,class_index", *rows]))
+    data = open_data(folder, model.inputs)
+    assert measure(model, data, samples=12, gauges="affinity").accuracy == 1 / 3
+    by_class = measure(model, data, samples=4, gauges="affinity", by="class")
+    assert {label: sounding.accuracy for label, sounding in by_class.items()} == {
+        "n01440764": 0,
+        "n01443537": 1,
+        "n01491361": 0,
+    }
+    unknown = measure(model.module, data, samples=12, gauges="affinity")
+    assert unknown.outcome == "no accuracy: the labels end at 3, but the network has 1000 outputs"
+
+
 def test_folders_with_other_names_have_no_accuracy(photos: Any) -> None:
     model = dataclasses.replace(load_model("torchvision:squeezenet1_1", "none", seed=0), weights="trained")
     found = measure(model, open_data(photos("cats", "crane"), model.inputs), samples=8, gauges="affinity")

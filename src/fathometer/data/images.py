@@ -26,13 +26,16 @@ Pixels = npt.NDArray[np.uint8]
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")
 
+_MAX_NAMED_CLASSES = 100_000
+
 _SPLITS = {"train", "training", "val", "valid", "validation", "test"}
 
 
 class ImageFolder(Samples):
     """The images below `root`, sorted by path; `files` lists all files there.
 
-    Labels come from a `labels.csv` (columns `file`, relative to `root`, and `class_index`) if there is one.
+    Labels come from a `labels.csv` (columns `file`, relative to `root`, `class_index`, and perhaps `wnid`,
+    the name of the class) if there is one.
     With one folder per class they are its position among the sorted folders, as in torchvision. Images that
     lie directly in `root` have none.
     """
@@ -47,6 +50,7 @@ class ImageFolder(Samples):
                 "give a folder of images, or one that holds a folder of images for each class"
             )
         self.labels, self.classes = _labels(root, self._files)
+        self.labels_are_outputs = (root / "labels.csv").is_file()
         self.description = {"kind": "images", "name": display_name(root), "labels": self.labels is not None}
 
     def __len__(self) -> int:
@@ -59,7 +63,7 @@ class ImageFolder(Samples):
 
 
 def _labels(root: Path, files: list[PurePosixPath]) -> tuple[list[int] | None, tuple[str, ...] | None]:
-    """Return the label of each file, and the names of the classes where folders are classes."""
+    """Return the label of each file, and the names of the classes where folders or a table name them."""
     table = root / "labels.csv"
     if table.is_file():
         known = _read_labels(table)
@@ -69,7 +73,8 @@ def _labels(root: Path, files: list[PurePosixPath]) -> tuple[list[int] | None, t
                 f"{table}: expected a row for each image, got none for {missing[0]} "
                 f"({len(missing)} of {len(files)} are missing); add them, or remove the file"
             )
-        return [known[str(file)] for file in files], None
+        rows = [known[str(file)] for file in files]
+        return [index for index, _ in rows], _names(set(rows))
     flat = sum(len(file.parts) == 1 for file in files)
     if flat == len(files):
         return None, None
@@ -85,7 +90,17 @@ def _labels(root: Path, files: list[PurePosixPath]) -> tuple[list[int] | None, t
     return [index[file.parts[0]] for file in files], tuple(classes)
 
 
-def _read_labels(table: Path) -> dict[str, int]:
+def _names(rows: set[tuple[int, str]]) -> tuple[str, ...] | None:
+    """Return the name of each class by its index, "" where it does not occur; None if some have none."""
+    names = dict(rows)
+    largest = max(names)
+    if len(names) < len(rows) or not all(names.values()) or min(names) < 0 or largest >= _MAX_NAMED_CLASSES:
+        return None
+    return tuple(names.get(index, "") for index in range(largest + 1))
+
+
+def _read_labels(table: Path) -> dict[str, tuple[int, str]]:
+    """Return class index and wnid of each file; "" where there is no wnid."""
     try:
         with table.open(encoding="utf-8-sig", newline="") as lines:
             rows = csv.DictReader(lines, strict=True)
@@ -95,7 +110,10 @@ def _read_labels(table: Path) -> dict[str, int]:
                     f"{table}: expected columns file and class_index, got {', '.join(columns) or 'none'}; "
                     "rename them, or remove the file"
                 )
-            return {row["file"]: _class_index(row["class_index"], row["file"], table) for row in rows}
+            return {
+                row["file"]: (_class_index(row["class_index"], row["file"], table), row.get("wnid") or "")
+                for row in rows
+            }
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{table}: expected a table of labels, cannot read it ({first_line(error)})"

@@ -128,11 +128,13 @@ class Samples(Dataset[Any]):
         description: what the data are, as JSON and without absolute paths: at least `kind` and `name`.
         labels: the label of each sample; None if there are none.
         classes: the names of the classes that labels number; None if there are no names.
+        labels_are_outputs: whether labels are indices of the network's outputs, although they have names.
     """
 
     description: dict[str, object]
     labels: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None
     classes: tuple[str, ...] | None = None
+    labels_are_outputs: bool = False
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -154,8 +156,10 @@ class DataSource:
             more. Files and folders also have `sha256`, a hash of their content (`contents_hash` in
             `fathometer.data.opening` says what it covers); data are the same if `name`, `sha256` and `count`
             agree. Noise has none: it follows from its seed and shape.
-        classes: the names of the classes that labels number: class folders, or those of CIFAR. None if labels
-            have no names: they are then the indices of the network's outputs.
+        classes: the names of the classes that labels number: class folders, `wnid` of a `labels.csv`, or
+            those of CIFAR. None if labels have no names: they are then the indices of the network's outputs.
+        labels_are_outputs: whether labels are such indices although they have names, as in a `labels.csv`; a
+            name is "" where no label has the index.
     """
 
     def __init__(
@@ -178,6 +182,7 @@ class DataSource:
             "seed": seed,
         }
         self.classes = samples.classes
+        self.labels_are_outputs = samples.labels_are_outputs
         self._samples, self._inputs, self._strict, self._seed = samples, inputs, strict, seed
         self._batch_size, self._workers = batch_size, min(workers, -(-count // batch_size))
         self._order: Sequence[int] = range(count)

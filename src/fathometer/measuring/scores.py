@@ -48,11 +48,13 @@ class Scorer:
     """Compares the outputs of a network with the labels of the data; it never waits for a GPU in a pass.
 
     Labels are numbers of outputs. Where the data name their classes, these names are looked up among those
-    of the network's classes; failing that, labels count if there are as many classes as outputs.
+    of the network's classes; failing that, labels count if there are as many classes as outputs, or if the
+    data say that labels are numbers of outputs.
     """
 
     def __init__(self, model: nn.Module | LoadedModel, data: Any) -> None:
         self._model, self._classes = model, classes_of(data)
+        self._are_outputs = self._classes is None or bool(getattr(data, "labels_are_outputs", False))
         self._outputs: int | None = None
         self._output_of_label: Tensor | None = None  # None: labels are numbers of outputs
         self._passes: list[Tensor] = []
@@ -98,7 +100,8 @@ class Scorer:
         if any(each.invalid for each in scores):
             smallest = min(each.smallest for each in scores)
             return f"the labels go from {smallest} to {largest}, but the outputs from 0 to {outputs - 1}"
-        if self._classes is None and 2 * (largest + 1) < outputs:  # 10 classes, and 512 features or ImageNet
+        is_doubtful = self._are_outputs and self._output_of_label is None
+        if is_doubtful and 2 * (largest + 1) < outputs:  # 10 classes, and 512 features or ImageNet
             return f"the labels end at {largest}, but the network has {outputs} outputs"
         return ""
 
@@ -108,12 +111,15 @@ class Scorer:
         if self._classes is None:
             return
         known = class_names(self._model) if isinstance(self._model, LoadedModel) else []
-        found = match_classes(self._classes, known) if len(known) == self._outputs else None
+        named = [label for label, name in enumerate(self._classes) if name]
+        names = [self._classes[label] for label in named]
+        found = match_classes(names, known) if len(known) == self._outputs else None
         if found is not None:
-            self._output_of_label = torch.tensor(found)
-        elif len(self._classes) != self._outputs:
-            names = ", ".join(self._classes[:3]) + (", …" if len(self._classes) > 3 else "")
-            self._reason = f"the classes of the data ({names}) are not the {self._outputs} of the network"
+            self._output_of_label = torch.full((len(self._classes),), -1)
+            self._output_of_label[named] = torch.tensor(found)
+        elif len(self._classes) != self._outputs and not self._are_outputs:
+            first = ", ".join(self._classes[:3]) + (", …" if len(self._classes) > 3 else "")
+            self._reason = f"the classes of the data ({first}) are not the {self._outputs} of the network"
 
 
 def _total(passes: Sequence[Tensor], outputs: int | None, limit: float) -> Scores | None:
