@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import fathometer
 from fathometer import InputError, load
+from fathometer.report.page.networks import facts_table
 from fathometer.survey import run_survey
 from tests.survey.making import plan
 
@@ -28,6 +31,27 @@ def test_one_row_for_each_sounding_or_site(tmp_path: Path) -> None:
     sites = fathometer.atlas(tmp_path, per="site")
     assert len(sites) == 4
     assert sites[sites["model"] == row["model"]]["affinity"].to_list() == sounding.signature.to_list()
+
+
+def test_the_measured_accuracy_is_a_column_of_its_own(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(60, 4, generator=generator), torch.randint(3, (60,), generator=generator)
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    labelled = fathometer.measure(net, [(x, y)], samples=30, name="labelled")
+    labelled.save(tmp_path / "a.json")
+    fathometer.measure(net, x, samples=30, name="plain").save(tmp_path / "b.json")
+    table = fathometer.atlas(tmp_path).set_index("model")
+    with torch.no_grad():
+        expected = (net(x).argmax(1) == y).double().mean().item()
+    assert table.loc["labelled", "measured_accuracy"] == pytest.approx(expected)
+    assert table[["measured_accuracy", "accuracy"]].isna().to_numpy().tolist() == [
+        [False, True],
+        [True, True],
+    ]
+    known = facts_table({"labelled": labelled, "copy": labelled})
+    assert known["measured_accuracy"].to_list() == pytest.approx([expected, expected])
+    plain = load(tmp_path / "b.json")
+    assert "measured_accuracy" not in facts_table({"plain": plain})
 
 
 def test_names_come_from_the_plan(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def run(
     [settings]                        # as the options of fathometer measure
     samples = 512
     batches = 4
-    gauges = ["affinity", "cka"]
+    gauges = ["affinity", "cka_debiased"]
 
     [families.ResNet]
     models = ["torchvision:resnet*"]

@@ -19,7 +19,7 @@ _FACTS = ("accuracy", "parameters", "gflops", "depth", "year")
 _ORDER = ["family", "model", "weights", "data", "settings", "seed"]
 _LABELS = [
     *("file", "model", "family", "weights", "data", "settings", "seed", "reduction", "samples"),
-    *("batches", "sites", *_FACTS, "seconds", "device"),
+    *("batches", "sites", *_FACTS, "measured_accuracy", "seconds", "device"),
 ]
 
 
@@ -27,11 +27,13 @@ def atlas(folder: str | Path, *, per: Per = "sounding", strict: bool = False) ->
     """Return a table of all soundings in a results folder, or in any folder of soundings.
 
     One row for each sounding: `file`, `model`, `family`, `weights`, `data`, `settings`, `seed`, `reduction`,
-    `samples` of a batch, `batches`, `sites`, facts about the model (`accuracy`, `parameters`, `gflops`,
-    `depth`, `year` and others of the plan), `seconds`, `device`, and every gauge as its mean over sites of
-    the mean over batches; of the affinity score also `affinity_min`, `_median`, `_max` and `_spread`. With
-    `per="site"`, one row for each sounding and site: `site`, `operator`, `order`, `width`, and every gauge as
-    its mean over batches. An unknown number is NaN. Data and settings have the names that the plan gave them.
+    `samples` of a batch, `batches`, `sites`, facts about the model (`accuracy` as published or as
+    the plan says, `parameters`, `gflops`, `depth`, `year` and others of the plan), `measured_accuracy` (the
+    share of the measured samples with the right answer, where they have labels), `seconds`, `device`, and
+    every gauge as its mean over sites of the mean over batches; of the affinity score also `affinity_min`,
+    `_median`, `_max` and `_spread`. With `per="site"`, one row for each sounding and site: `site`,
+    `operator`, `order`, `width`, and every gauge as its mean over batches. An unknown number is NaN. Data and
+    settings have the names that the plan gave them.
 
     Rows are in order of family, model, weights, data, settings and seed.
 
@@ -92,6 +94,7 @@ def _labels(sounding: Sounding) -> dict[str, Any]:
         "sites": len(sounding.sites),
         **{name: _known(known.pop(name, None)) for name in _FACTS},
         **{name: _known(value) for name, value in known.items() if name not in _LABELS},
+        "measured_accuracy": _known(sounding.accuracy),
         "seconds": facts.seconds,
         "device": facts.device,
     }

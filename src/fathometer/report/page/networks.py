@@ -152,9 +152,11 @@ def _summary(values: pd.Series[float]) -> list[float]:
 def facts_table(named: Mapping[str, Sounding], facts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return a row for each network: `family` (or None), and the numbers of which any is known.
 
-    Without `facts`, these are what the soundings themselves or torchvision say.
+    Without `facts`, these are what the soundings themselves or torchvision say. `measured_accuracy` is
+    that of the measured samples, where they have labels.
     """
     found = (known_facts(named) if facts is None else facts_of(named, facts)).reindex(list(named))
+    found["measured_accuracy"] = pd.Series({name: each.accuracy for name, each in named.items()}, dtype=float)
     table = found.select_dtypes("number").dropna(axis="columns", how="all")
     members = families_of(found)
     table.insert(0, "family", pd.Series({name: members.get(name) for name in named}, dtype=object))
