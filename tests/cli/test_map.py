@@ -86,6 +86,28 @@ def test_unreadable_images_are_named(folder: Path, command: Command) -> None:
     assert "skipped 1 unreadable: 8.png" in out
 
 
+def test_one_network_with_two_weights(folder: Path, command: Command) -> None:
+    import torch
+
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 3), torch.nn.ReLU(), torch.nn.Conv2d(6, 6, 3))
+    torch.save(net.state_dict(), folder / "trained.pt")
+    given = "compare map nets:small nets:small --data test.npz --samples 60 -o both.json"
+    code, out, err = command(*given.split(), "--weights", "trained.pt", "--second-weights", "none")
+    assert code == 0, err
+    names = ("nets:small (trained.pt)", "nets:small (none)")
+    assert f"The most similar site of {names[1]} for each of {names[0]}" in " ".join(out.split())
+    found = load(folder / "both.json")
+    assert isinstance(found, SimilarityMap)
+    assert (found.names, found.provenance.model["name"]) == (names, " and ".join(names))
+    assert found.plot().axes[0].get_xlabel() == names[1]
+    assert command("report", "both.json")[0] == 0
+    assert " and ".join(names) in (folder / "both.html").read_text("utf-8")
+    code, _, err = command(*given.split(), "--force", "--second-weights", "nope.pth", "--weights", "none")
+    assert code == 2
+    assert "--second-weights: no such file: 'nope.pth'" in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
 
-from fathometer.cli.tables import TableView
+from fathometer.cli.tables import TableView, sounding_view
+from tests.report.figures.drawn import network
 
 RNG = np.random.default_rng(7)
 
@@ -39,3 +42,13 @@ def test_names_are_folded_and_optional_columns_left_out() -> None:
     assert "a note; a wider terminal shows more" in text
     text = "\n".join(shown(view, 40))
     assert (text.count("x"), "1.500" in text, "2.500" in text) == (40, True, False)
+
+
+@pytest.mark.parametrize(("gauge", "why"), [("saturated", ": it is for bounded activations"), ("mine", "")])
+def test_a_gauge_without_any_value_is_one_sentence(gauge: str, why: str) -> None:
+    console = Console(width=120, record=True)
+    missing: dict[str, Any] = {gauge: np.full(3, np.nan)}
+    console.print(sounding_view(network("net", 3, **missing), gauge))
+    text = console.export_text()
+    assert f"{gauge} has no value at any of these sites{why}" in text
+    assert "nan" not in text

@@ -173,6 +173,10 @@ def test_the_reference_lists_every_check() -> None:
     [
         (lambda: gauge_checks("ckaa"), "did you mean cka"),
         (lambda: check_gauge("standard"), "gauge: expected one gauge, got 'standard'"),
+        (
+            lambda: check_gauge("neural_collapse"),
+            "gauge: expected .* alone, got neural_collapse, which needs",
+        ),
         (lambda: check_gauge(gap, skip=["nan"]), r"skip: expected some of usual, .*; got nan"),
         (lambda: Promises(scale="x"), "scale: expected one of neither, both, each, got 'x'"),  # type: ignore[arg-type]
     ],

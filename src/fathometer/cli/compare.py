@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fathometer.cli import options as opt
 from fathometer.cli.measure import LoadingOptions
 from fathometer.cli.outputs import ResultFolder, check_writable, print_result, slug
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
@@ -222,7 +223,12 @@ def similarity(
     check_writable(out, force, (".json",))
     one = load_model_and_data(first, data, chosen.seed, options)
     own = {**options, "weights": second_weights or options["weights"]}
-    other = load_model_and_data(second, data, chosen.seed, own)
+    try:
+        other = load_model_and_data(second, data, chosen.seed, own)
+    except InputError as error:
+        if error.parameter == "weights" and second_weights:
+            raise InputError(error.reason, parameter="second_weights") from error
+        raise
     with progress_bar("comparing") as progress:
         found = similarity_map(
             one.model,

@@ -28,6 +28,11 @@ _EXTRA_GAUGES = (
     "cost_of_identity",
     "nonnegativity_energy",
 )
+_WHY_MISSING = {
+    "saturated": "it is for bounded activations, such as Tanh or sigmoid",
+    "neural_collapse": "it needs batches with at least two samples of each of two classes",
+}
+"""Why a gauge may have no value at any site, by the beginning of its name."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,11 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     caption = f"{gauge}{batches}; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
     count = "1 site" if len(sounding.sites) == 1 else f"{len(sounding.sites)} sites"
-    lines = [f"{gauge} over {count}: {numbers}", *filter(None, [sounding.outcome])]
+    first = f"{gauge} over {count}: {numbers}"
+    if mean.isna().all():
+        why = [f": {reason}" for name, reason in _WHY_MISSING.items() if gauge.startswith(name)]
+        first = f"{gauge} has no value at any of these sites{''.join(why)}"
+    lines = [first, *filter(None, [sounding.outcome])]
     few = int(((samples < 32) | (8 * samples < width)).sum())
     if few:
         lines.append(

@@ -22,7 +22,7 @@ from fathometer.measuring.measure import run_measurement
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, outcome
 from fathometer.models import LoadedModel
-from fathometer.results.similarity import SimilarityMap
+from fathometer.results.similarity import SimilarityMap, different_names
 
 
 def similarity_map(
@@ -86,7 +86,7 @@ def similarity_map(
     provenance = replace(
         sounding.provenance,
         model={
-            "name": f"{facts_one['name']} and {facts_other['name']}",
+            "name": " and ".join(different_names(facts_one, facts_other)),
             "first": {**facts_one, "checksum": sum_one, **_outcome(scorers[0], measured)},
             "second": {**facts_other, "checksum": sum_other, **_outcome(scorers[1], measured)},
         },

@@ -165,6 +165,15 @@ def map_table(result: Sounding | SimilarityMap) -> pd.DataFrame:
     return pd.DataFrame({"row": row, "column": column, "cka": values.to_numpy(float).ravel()})
 
 
+def missing_cells(result: Sounding | SimilarityMap) -> str:
+    """Say that cells of a similarity map have no value, and why; empty if all have one."""
+    missing = map_table(result)["cka"].isna()
+    if not missing.any():
+        return ""
+    which = "No cell has a" if missing.all() else f"{missing.sum()} of {len(missing)} cells have no"
+    return f"{which} value: the sites do not vary, or saw other samples than most."
+
+
 def map_sites(result: Sounding | SimilarityMap) -> tuple[Sequence[Site], Sequence[Site]]:
     """Return the sites of the rows of a similarity map, and those of its columns."""
     if isinstance(result, SimilarityMap):

@@ -43,9 +43,9 @@ class SimilarityMap:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of both networks."""
+        """The names of both networks; where they are the same, with their weights, or which one it is."""
         first, second = (self.provenance.model.get(side) for side in ("first", "second"))
-        return _name(first), _name(second)
+        return different_names(first, second)
 
     @property
     def outcome(self) -> str:
@@ -112,5 +112,17 @@ def from_plain(content: Any, name: str = "similarity map") -> SimilarityMap:
     return SimilarityMap(file.first, file.second, values, file.provenance)
 
 
-def _name(model: Any) -> str:
-    return str(model.get("name", "?")) if isinstance(model, dict) else "?"
+def different_names(first: Any, second: Any) -> tuple[str, str]:
+    """Return the names of two networks, with their weights if only these differ; a file may have anything.
+
+    Example:
+        >>> different_names({"name": "net", "weights": "a.pt"}, {"name": "net", "weights": "none"})
+        ('net (a.pt)', 'net (none)')
+    """
+    known = [model if isinstance(model, dict) else {} for model in (first, second)]
+    one, other = (str(model.get("name", "?")) for model in known)
+    if one != other:
+        return one, other
+    weights = [str(model.get("weights") or "") for model in known]
+    beside = weights if all(weights) and weights[0] != weights[1] else ["first", "second"]
+    return f"{one} ({beside[0]})", f"{other} ({beside[1]})"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.gauges.gauge import Gauge, values_of
+from fathometer.gauges.gauge import LABELS, Gauge, values_of
 from fathometer.gauges.registry import GaugeChoice, choose_gauges
 from fathometer.testing.promises import GaugeError, Promises, Subject, draw_samples
 
@@ -55,6 +55,12 @@ def gauge_checks(
             raise InputError(f"expected one gauge, got {gauge!r}", parameter="gauge")
     else:
         record = gauge if isinstance(gauge, Gauge) else Gauge.from_function(gauge)
+    if LABELS in record.needs:
+        raise InputError(
+            f"expected a gauge of x and y alone, got {record.name}, which needs labels; check a function of "
+            "x and y that makes labels from the samples, e.g. labels=(x[:, 0] > 0).long()",
+            parameter="gauge",
+        )
     promises = promises or Promises()
     applies = {
         "devices": torch.cuda.is_available(),

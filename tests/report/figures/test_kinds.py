@@ -113,7 +113,9 @@ def test_a_map_of_two_networks_fits_whatever_its_shape(rows: int, columns: int) 
     for width in widths:
         figure = found.plot(columns=width)
         fits(figure, width)
-        assert "nan" not in {text.get_text() for text in texts(figure)}
+        words = " ".join(text.get_text() for text in texts(figure))
+        assert "nan" not in words.split()
+        assert "value: the sites do not vary" in " ".join(words.split())
         left = [label for label in figure.axes[0].get_yticklabels() if label.get_text()]
         assert not touching(left)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from fathometer.report.figures.style import (
     plain_text,
     shortened,
 )
-from fathometer.report.tables import map_sites, map_table
+from fathometer.report.tables import map_sites, map_table, missing_cells
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding
 
@@ -75,6 +76,8 @@ def plot_map(result: Sounding | SimilarityMap, *, columns: Columns = 2) -> Figur
         for (row, column), value in np.ndenumerate(values):
             colour = "white" if value < low + 0.5 * (1 - low) else DARK
             axes.text(column, row, "" if np.isnan(value) else f"{value:.2f}", color=colour, **centred)
+    if note := missing_cells(result):
+        figure.supxlabel(textwrap.fill(note, 60 * columns), fontsize=NOTE_SIZE, color=DARK)
     bar = figure.colorbar(shown, ax=axes, aspect=30, pad=0.01)
     bar.set_label("CKA, unbiased", fontsize=NOTE_SIZE)
     bar.outline.set_visible(False)

@@ -12,7 +12,7 @@ from fathometer.capture import Site
 from fathometer.report.blocks import site_labels
 from fathometer.report.page.charts import TEXT, as_spec, data
 from fathometer.report.page.items import Chart, Page, Section, Table
-from fathometer.report.tables import map_sites, map_table
+from fathometer.report.tables import map_sites, map_table, missing_cells
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding
 
@@ -60,7 +60,7 @@ def map_chart(result: Sounding | SimilarityMap) -> Chart:
     if len(cells) > _MAX_SVG:
         spec["usermeta"] = {"renderer": "canvas"}
     caption = "Unbiased linear CKA of the outputs: 1 if they are equal up to rotation and scale."
-    return Chart(spec, {"cells": cells}, caption)
+    return Chart(spec, {"cells": cells}, f"{caption} {missing_cells(result)}".rstrip())
 
 
 def _axis(sites: Sequence[Site], pixels: int, title: str, **settings: Any) -> dict[str, Any]:
