@@ -123,7 +123,7 @@ def test_accuracy_and_loss_are_printed_with_the_table(folder: Path, command: Com
     assert expected in (folder / "test.html").read_text()
 
 
-@pytest.mark.filterwarnings("always:expected at least 20 samples")
+@pytest.mark.filterwarnings("always:expected at least [23]0 samples")
 def test_each_class_has_a_file_that_other_commands_read(
     folder: Path, command: Command, refusal: Callable[..., str]
 ) -> None:
@@ -164,6 +164,27 @@ def test_each_class_has_a_file_that_other_commands_read(
     (results / "ant.json").unlink()
     assert command(*given, "--force")[0] == 0
     assert load(results / "ant.json").records.equals(found["ant"].records)
+    others = {"notes.txt": "mine", "broken.json": "{", "list.json": "[1]"}
+    for name, text in others.items():
+        (results / name).write_text(text)
+    whole = "measure nets:classifier --data photos --samples 20 --gauges affinity --out".split()
+    assert command(*whole, str(results / "all.json"))[0] == 0
+    code, _, err = command(*given, "--samples", "30", "--force")
+    assert code == 0, err
+    assert contents(results) == sorted(["all.json", "ant.json", *others])
+    assert load(results / "ant.json").provenance.settings["samples"] == 30
+
+
+def test_by_class_says_once_why_there_is_no_accuracy(folder: Path, command: Command) -> None:
+    x = np.random.default_rng(0).standard_normal((60, 3, 12, 12)).astype(np.float32)
+    np.savez(folder / "far.npz", x=x, y=np.arange(60) % 2 + 500)
+    given = "measure nets:classifier --samples 20 --gauges affinity --by class --data".split()
+    code, out, err = command(*given, "far.npz")
+    assert code == 0, err
+    assert out.count("no accuracy: the labels go from 500 to 501") == 1
+    code, _, err = command(*given, "random:60")
+    assert code == 2
+    assert "expected data with labels, but random" in err
 
 
 @pytest.mark.usefixtures("folder")

@@ -67,7 +67,7 @@ def measure(
     the data have labels that fit the network, it also has accuracy and loss.
 
     `--by class` writes a file for each class into a folder (default: MODEL-DATA-by-class), which `compare`,
-    `report` and `plot` read.
+    `report` and `plot` read; with `--force` it replaces all files of an earlier `--by class` there.
 
     After an interruption the same command resumes; `--force` starts again.
 
@@ -110,6 +110,8 @@ def measure(
     gauge = next(iter(found.values())).gauges[0]
     view = sounding_view(found[""], gauge) if by is None else labels_view(found, gauge)
     console = print_result(content[""] if by is None else content, view, as_json)
+    if by is not None and (reason := next(iter(found.values())).outcome).startswith("no accuracy"):
+        console.say(reason)
     if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
@@ -181,10 +183,26 @@ def _measured(
         raise
     if by is None:
         found[""].save(out)
-    for stem, sounding in zip(file_stems(found), found.values(), strict=True) if by else ():
-        sounding.save(out / f"{stem}.json")
+    else:
+        _remove_split(out, by)
+        for stem, sounding in zip(file_stems(found), found.values(), strict=True):
+            sounding.save(out / f"{stem}.json")
     journal.unlink(missing_ok=True)
     return found
+
+
+def _remove_split(folder: Path, by: str) -> None:
+    """Remove the soundings of single labels that an earlier run wrote; all other files stay."""
+    import fathometer
+    from fathometer.results.sounding import Sounding
+
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found = fathometer.load(path)
+        except InputError:
+            continue
+        if isinstance(found, Sounding) and found.provenance.settings.get("by") == by:
+            path.unlink()
 
 
 def _finished(out: Path, loaded: Loaded, options: MeasureOptions, by: str | None) -> dict[str, Sounding]:
