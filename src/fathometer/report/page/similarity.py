@@ -36,18 +36,17 @@ def map_chart(result: Sounding | SimilarityMap) -> Chart:
             site=f"{names[0]}[datum.row]",
             other=f"{names[1]}[datum.column]",
             left="datum.column - 0.5",
-            right="datum.column + 0.5",
+            right="datum.column + 0.52",  # a little too far, or the page would shine through between cells
             below="datum.row - 0.5",
-            above="datum.row + 0.5",
+            above="datum.row + 0.52",
         )
-        .mark_rect(strokeWidth=0.7)  # or the page would shine through between cells
+        .mark_rect()
         .encode(
             x=alt.X("left:Q", **_axis(across, _WIDTH, titles[1], labelAngle=-90)),
             x2="right:Q",
             y=alt.Y("below:Q", **_axis(down, height, titles[0])),
             y2="above:Q",
             color=alt.Color("cka:Q", scale=scale, legend=legend),
-            stroke=alt.Stroke("cka:Q", scale=scale, legend=None),
             tooltip=[
                 alt.Tooltip("site:N", title=titles[0]),
                 alt.Tooltip("other:N", title=titles[1]),
