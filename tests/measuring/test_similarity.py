@@ -75,10 +75,10 @@ def test_one_loader_feeds_both_networks() -> None:
     loader = DataLoader(TensorDataset(x, labels), batch_size=64, shuffle=True)
     found = similarity_map(net, copy.deepcopy(net), loader, samples=256)
     np.testing.assert_allclose(np.diagonal(found.values), 1, atol=1e-12)
-    assert found.outcome == "accuracy: Sequential 1.000, Sequential 1.000"
+    assert found.outcome == "accuracy: Sequential (first) 1.000, Sequential (second) 1.000"
     labels[900:] = (labels[900:] + 1) % 12  # of samples that fill no batch
     found = similarity_map(net, copy.deepcopy(net), [(x, labels)], samples=300)
-    assert found.outcome == "accuracy: Sequential 1.000, Sequential 1.000"
+    assert found.outcome == "accuracy: Sequential (first) 1.000, Sequential (second) 1.000"
 
 
 class Reader(nn.Module):
