@@ -176,7 +176,7 @@ def rank_table() -> list[str]:
     rng = np.random.default_rng(0)
     plane = rng.random((SAMPLES, 2)) @ rng.normal(size=(2, WIDTH))
     lines = [f"| X | {' | '.join(RANKS)} |", "|---" * (len(RANKS) + 1) + "|"]
-    for name, x in {**clouds(), "a plane, bent: sin(3x)": np.sin(3 * plane)}.items():
+    for name, x in {**clouds(), "a curved plane: sin(3x)": np.sin(3 * plane)}.items():
         lines.append(f"| {' | '.join([name, *(f'{gauge(x):.2f}' for gauge in RANKS.values())])} |")
     return lines
 
