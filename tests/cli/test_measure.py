@@ -86,16 +86,19 @@ def contents(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
 
 
+@pytest.mark.filterwarnings("default")
 def test_measure_show_and_sites(folder: Path, command: Command) -> None:
-    given = "nets:small --data random:100 --samples 40 --gauges affinity,nets:gap"
+    given = "nets:small --data random:100 --samples 40 --gauges affinity,nets:gap,stable_rank,neural_collapse"
     code, out, err = command("measure", *given.split())
     assert code == 0, err
+    assert "the data have no label for each sample: neural_collapse" in " ".join(err.split())
     assert "affinity over 2 sites: min 0." in out
     assert "wrote small-random.json" in out
     sounding = load(folder / "small-random.json")
-    assert sounding.gauges == ["affinity", "gap"]
+    assert sounding.gauges == ["affinity", "gap", "stable_rank_x", "stable_rank_y"]
     code, out, err = command("show", (folder / "small-random.json").as_uri(), "--json")
     assert [row["site"] for row in json.loads(out)["sites"]] == ["1", "3"]
+    assert "stable_rank_x over 2 sites" in command("show", "small-random.json", "--gauge", "stable_rank")[1]
     code, out, err = command("show", "small-random.json", "--gauge", "gap", "-o", "gap.csv")
     assert code == 0, err
     assert "80 samples in batches of 40, reduced by mean, seed 0" in out

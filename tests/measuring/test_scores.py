@@ -253,7 +253,8 @@ def test_gauges_get_the_labels_of_the_samples() -> None:
         first = Net().inner(x[:100])[y[:100] == y[0]].mean().item()
         assert found.records["with_labels_first"][0] == pytest.approx(first, rel=1e-5)
     for data in (x, [(x, y - 100)], [(x, y.float())]):
-        assert measure(Net(), data, samples=100, gauges=[with_labels, plain]).gauges == ["plain"]
+        with pytest.warns(UserWarning, match="not measured, since .* no label for each sample: with_labels"):
+            assert measure(Net(), data, samples=100, gauges=[with_labels, plain]).gauges == ["plain"]
     with pytest.raises(InputError, match="with_labels: expected data with a label for each sample, got none"):
         measure(Net(), x, samples=100, gauges=with_labels)
 

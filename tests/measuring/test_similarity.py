@@ -79,6 +79,9 @@ def test_one_loader_feeds_both_networks() -> None:
     labels[900:] = (labels[900:] + 1) % 12  # of samples that fill no batch
     found = similarity_map(net, copy.deepcopy(net), [(x, labels)], samples=300)
     assert found.outcome == "accuracy: Sequential (first) 1.000, Sequential (second) 1.000"
+    found = similarity_map(net, copy.deepcopy(net), [(x, labels[:256])], samples=256)  # too few to be paired
+    assert "accuracy" not in found.provenance.model["first"]
+    assert found.provenance.model["first"]["no_accuracy"] == "a batch of 1024 inputs has 256 labels"
 
 
 class Reader(nn.Module):
@@ -144,6 +147,14 @@ def test_sites_that_see_other_samples_are_left_out() -> None:
     missing = sounding.map.isna().all()
     assert list(missing[missing].index) == ["/tanh"]
     assert sounding.map.at["/relu", "/tanh#2"] == pytest.approx(1, abs=0.1)
+
+
+def test_sites_that_do_not_vary_are_named() -> None:
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Threshold(99, 1))
+    with pytest.warns(UserWarning, match="not in the map, since they do not vary: 2"):
+        sounding = measure(net, inputs(64), samples=64, map="cka", gauges="affinity")
+    assert sounding.map is not None
+    assert sounding.map.isna().to_numpy().tolist() == [[False, True], [True, True]]
 
 
 def test_too_few_samples_are_refused_and_a_small_rest_adds_nothing() -> None:

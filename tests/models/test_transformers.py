@@ -117,7 +117,7 @@ def test_offline_gives_a_one_line_error_at_once(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("fathometer.models.sources._is_reachable", lambda _: False)
     cases = {
-        "hf:gpt2": "a model type with weights='none'",
+        "hf:gpt2": "a model type with `weights` none",
         "hf:gpt3": "did you mean hf:gpt",
         "hf:nobody/nothing": "give a local folder",
     }

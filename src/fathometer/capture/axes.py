@@ -162,6 +162,15 @@ def has_entries(tensor: Tensor) -> bool:
     return is_dense(tensor) and tensor.numel() > 0
 
 
+def is_in_vmap(tensor: Tensor) -> bool:
+    """Tell whether a tensor stands for one sample of many, inside `torch.vmap`."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        if _functorch.is_batchedtensor(tensor):
+            return True
+        tensor = _functorch.get_unwrapped(tensor)
+    return False
+
+
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Return all tensors in nested tuples, lists and dicts, in order."""
     found: list[Tensor] = []

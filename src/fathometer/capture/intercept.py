@@ -1,7 +1,7 @@
-"""Make compiled parts run eagerly, and see calls of a user's own functions.
+"""Make compiled parts run eagerly, and see and repeat calls of functions.
 
-Both are settings of the whole process. Watches may overlap, in one thread or in several, so each setting ends
-with the last watch that needs it.
+Whether code is compiled, and what a function does, are settings of the whole process. Watches may overlap, in
+one thread or in several, so each setting ends with the last watch that needs it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch import Tensor
 
 _DISABLED = "TORCHDYNAMO_DISABLE"
 _lock = threading.RLock()
@@ -74,6 +75,16 @@ def intercepted(function: FunctionType, handler: Callable[..., Any]) -> Iterator
             if not interception.handlers:
                 function.__code__ = interception.code
                 del _interceptions[function]
+
+
+def call_on(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], old: Tensor, new: Tensor
+) -> Any:
+    """Make the same call on another tensor."""
+    return function(
+        *(new if value is old else value for value in args),
+        **{key: new if value is old else value for key, value in kwargs.items()},
+    )
 
 
 class _Interception:

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch._C import _functorch
 from torch.overrides import TorchFunctionMode
 
-from fathometer.capture.axes import Facts, TensorFacts, has_entries, tensors_in
-from fathometer.capture.intercept import force_eager
+from fathometer.capture.axes import Facts, TensorFacts, has_entries, is_in_vmap, tensors_in
+from fathometer.capture.intercept import call_on, force_eager
 from fathometer.capture.pairs import Pair, Watch
 from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce, reduce_relu
 from fathometer.capture.sites import (
@@ -194,7 +194,7 @@ class Observer(TorchFunctionMode):
         if self._pass is None:
             force_eager()  # the compiler may have been loaded since the watch began
             with torch._C.DisableTorchFunction():
-                if any(map(_is_in_vmap, tensors_in((args, kwargs)))):
+                if any(map(is_in_vmap, tensors_in((args, kwargs)))):
                     raise InputError(
                         "expected a plain call of the network, got one by torch.vmap; "
                         "call it on the whole batch"
@@ -298,7 +298,7 @@ class Observer(TorchFunctionMode):
 
     def _is_data(self, state: _Pass, tensor: Tensor) -> bool:
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""
-        return (_is_in_vmap(tensor) and tensor.is_floating_point()) or state.tensors.is_data(tensor)
+        return (is_in_vmap(tensor) and tensor.is_floating_point()) or state.tensors.is_data(tensor)
 
     def _hidden(self) -> AbstractContextManager[None]:
         """Compute for the watch: unseen, outside of `torch.func`, with a graph only if asked for."""
@@ -326,7 +326,7 @@ class Observer(TorchFunctionMode):
         memory: Tensor | None = None,
     ) -> Reduced:
         """Return the tensor as a matrix, if possible in `memory`; its facts are looked up if not given."""
-        if _is_in_vmap(tensor):
+        if is_in_vmap(tensor):
             raise InputError(
                 f"{site}: expected a plain call, got one inside torch.vmap, which hides the samples; "
                 "write the function for the whole batch, or choose other sites"
@@ -366,16 +366,6 @@ class Observer(TorchFunctionMode):
             return self._unwatched(module.forward, *args, **kwargs)
 
 
-def call_on(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], old: Tensor, new: Tensor
-) -> Any:
-    """Make the same call on another tensor."""
-    return function(
-        *(new if value is old else value for value in args),
-        **{key: new if value is old else value for key, value in kwargs.items()},
-    )
-
-
 def _is_fused(module: nn.Module) -> bool:
     """Tell whether a layer may hide its activation in one kernel; not a subclass with another `forward`."""
     return type(module).forward in _FUSED
@@ -398,14 +388,6 @@ def _hooks_hidden(module: nn.Module) -> Iterator[None]:
         for hooks, kept in zip(all_hooks, before, strict=True):
             hooks.clear()
             hooks.update(kept)
-
-
-def _is_in_vmap(tensor: Tensor) -> bool:
-    while _functorch.is_functorch_wrapped_tensor(tensor):
-        if _functorch.is_batchedtensor(tensor):
-            return True
-        tensor = _functorch.get_unwrapped(tensor)
-    return False
 
 
 def _is_running(frame: FrameType) -> bool:

@@ -37,10 +37,10 @@ class _Shared:
 
     def read(self) -> tuple[dict[str, Sounding], str]:
         """Return the soundings by name, and the gauge to compare."""
-        from fathometer.cli.results import default_gauge, read_soundings
+        from fathometer.cli.results import choose_gauge, read_soundings
 
         named = read_soundings(self.files, strict=self.strict)
-        return named, self.gauge or default_gauge(named.values())
+        return named, choose_gauge(self.gauge, named.values())
 
     @cached_property
     def results(self) -> ResultFolder:

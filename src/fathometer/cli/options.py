@@ -169,7 +169,7 @@ GaugeOption: TypeAlias = Annotated[
     str | None,
     option(
         "NAME",
-        "Gauge to use, by its column, such as stable_rank_x. Default: affinity, or the first one.",
+        "Gauge to use, or one of its columns, such as stable_rank_y. Default: affinity, or the first one.",
     ),
 ]
 MetricOption: TypeAlias = Annotated[

@@ -79,7 +79,7 @@ def plot(
     - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
     """
     from fathometer.cli.leaky.trained import only_network
-    from fathometer.cli.results import default_gauge, facts_for, read_results
+    from fathometer.cli.results import choose_gauge, facts_for, read_results
     from fathometer.compare import comparable
     from fathometer.progress import Terminal
     from fathometer.report import plot_history, plot_map, require_matplotlib
@@ -112,11 +112,11 @@ def plot(
         out = [Path(f"{slug(Path(files[0]).resolve().stem)}-{slug(kind)}{of}.pdf")]
         check_writable(out[0], force)
     if isinstance(results, History):
-        figure = plot_history(results, gauge or default_gauge(results.soundings), columns=width)
+        figure = plot_history(results, choose_gauge(gauge, results.soundings), columns=width)
     elif isinstance(results, SimilarityMap):
         figure = plot_map(results, columns=width)
     elif isinstance(results, dict):
-        gauge = gauge or default_gauge(results.values())
+        gauge = choose_gauge(gauge, results.values())
         if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:
             results = comparable(results, gauge, allow_mismatch=allow_mismatch)
         drawing = kinds.PlotOptions(

@@ -17,12 +17,12 @@ from fathometer.compare import (
     read_facts,
     unknown_networks,
 )
-from fathometer.compare.soundings import join_names
+from fathometer.compare.soundings import join_names, measured_gauges
 from fathometer.errors import InputError
 from fathometer.results.history import History
 from fathometer.results.loading import is_sweep, load, open_results
 from fathometer.results.similarity import SimilarityMap
-from fathometer.results.sounding import Sounding
+from fathometer.results.sounding import Sounding, column_of
 from fathometer.results.store import Store
 
 if TYPE_CHECKING:
@@ -67,10 +67,15 @@ def read_sounding(place: str) -> Sounding:
     return sounding
 
 
-def default_gauge(soundings: Iterable[Sounding]) -> str:
-    """Return affinity if it was measured, else the first gauge; of residual paths the first, a rank."""
+def choose_gauge(gauge: str | None, soundings: Iterable[Sounding]) -> str:
+    """Return the column of the gauge that was asked for.
+
+    Without one, affinity if it was measured, else the first gauge; of residual paths the first, a rank.
+    """
     soundings = list(soundings)
-    measured = list(dict.fromkeys(gauge for sounding in soundings for gauge in sounding.gauges))
+    measured = measured_gauges(soundings)
+    if gauge is not None:
+        return column_of(gauge, measured)
     are_paths = all("path" in sounding.provenance.settings for sounding in soundings)
     return "affinity" if "affinity" in measured and not are_paths else measured[0]
 

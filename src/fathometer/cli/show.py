@@ -35,13 +35,12 @@ def show(
     from rich.console import Group
     from rich.text import Text
 
-    from fathometer.cli.results import default_gauge, read_sounding
+    from fathometer.cli.results import choose_gauge, read_sounding
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.results.provenance import weights_identity
 
     sounding = read_sounding(file)
-    gauge = gauge or default_gauge([sounding])
-    sounding.mean(gauge)  # refuses a gauge that was not measured
+    gauge = choose_gauge(gauge, [sounding])
     check_writable(out, force, (".csv",))
     facts = sounding.provenance
     settings = facts.settings

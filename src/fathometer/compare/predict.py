@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fathometer.compare.distance import varies
-from fathometer.compare.soundings import Array, Soundings, by_name
+from fathometer.compare.soundings import Array, Soundings, by_name, measured_gauges
 from fathometer.compare.summary import STATISTICS
 from fathometer.errors import InputError
-from fathometer.results.sounding import not_measured
+from fathometer.results.sounding import column_of
 
 COMPANIONS = ("cka", "cka_debiased", "norm", "sparsity_change", "entropy_change", "r2")
 """The columns of Tables 1 and 2, and CKA without bias, which `standard` has in the place of CKA."""
@@ -46,9 +46,8 @@ def correlations(
     """
     named = by_name(soundings)
     for name, sounding in named.items():
-        if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
-    measured = dict.fromkeys(other for sounding in named.values() for other in sounding.gauges)
+        column_of(gauge, sounding.gauges, f"{name}: ")  # refuses one that was not measured
+    measured = measured_gauges(named.values())
     wanted = (
         [c for c in COMPANIONS if c in measured and c != gauge] if companions is None else list(companions)
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fathometer.errors import InputError
 from fathometer.results.provenance import weights_identity
-from fathometer.results.sounding import Sounding, not_measured
+from fathometer.results.sounding import Sounding, column_of
 
 Soundings: TypeAlias = Mapping[str, Sounding] | Sequence[Sounding]
 Array: TypeAlias = NDArray[np.float64]
@@ -42,6 +42,11 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
     return dict(zip(_unique_names(list(soundings)), soundings, strict=True))
 
 
+def measured_gauges(soundings: Iterable[Sounding]) -> list[str]:
+    """Return the columns that any of the soundings has."""
+    return list(dict.fromkeys(gauge for sounding in soundings for gauge in sounding.gauges))
+
+
 def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array]:
     """Return a gauge along the sites of each sounding, the mean over batches, by name.
 
@@ -49,9 +54,7 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
     """
     found: dict[str, Array] = {}
     for name, sounding in by_name(soundings).items():
-        if gauge not in sounding.gauges:
-            raise InputError(f"{name}: {not_measured(gauge, sounding.gauges)}")
-        values = sounding.mean(gauge)
+        values = sounding.mean(column_of(gauge, sounding.gauges, f"{name}: "))
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
             raise InputError(
@@ -88,11 +91,9 @@ def comparable(
         if aspect not in ASPECTS:
             raise InputError(f"expected some of {', '.join(ASPECTS)}, got {aspect!r}", parameter="alike")
     named = by_name(soundings)
+    gauge = column_of(gauge, measured_gauges(named.values()))
     without = [name for name, sounding in named.items() if gauge not in sounding.gauges]
     kept = {name: sounding for name, sounding in named.items() if name not in without}
-    if not kept:
-        measured = dict.fromkeys(gauge for sounding in named.values() for gauge in sounding.gauges)
-        raise InputError(not_measured(gauge, list(measured)), parameter="gauge")
     missing = [f"{gauge!r} was not measured in {join_names(without)}"] if without else []
     found = {aspect: aspects_of(list(kept.values()), aspect) for aspect in alike}
     found["pairs"] = [_pairs_of(sounding) for sounding in kept.values()]

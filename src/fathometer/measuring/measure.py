@@ -17,6 +17,8 @@ from torch import nn
 
 from fathometer.capture import Site, watch
 from fathometer.errors import TooFewSamplesError, check_whole
+from fathometer.gauges.gauge import LABELS
+from fathometer.gauges.registry import SETS
 from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
@@ -116,7 +118,7 @@ def measure(
         >>> list(sounding.signature.index), sounding.table["affinity", "count"].to_list()
         (['1', '3'], [2, 2])
     """
-    found = _soundings(
+    found = measure_by_label(
         model,
         data,
         with_changes(options, changes),
@@ -130,25 +132,7 @@ def measure(
     return found[""] if by is None else found
 
 
-def run_measurement(
-    model: nn.Module | LoadedModel,
-    data: Any,
-    options: MeasureOptions,
-    read: Callable[[Pairs], list[dict[str, float]]] | None = None,
-    *,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    name: str | None = None,
-    progress: bool | Progress = False,
-) -> Sounding:
-    """Measure as `measure` does; `read` computes the values of all sites instead of the options' gauges."""
-    found = _soundings(
-        model, data, options, read, batch_size=batch_size, device=device, name=name, progress=progress
-    )
-    return found[""]
-
-
-def _soundings(
+def measure_by_label(
     model: nn.Module | LoadedModel,
     data: Any,
     options: MeasureOptions,
@@ -161,7 +145,10 @@ def _soundings(
     journal: str | Path | None = None,
     progress: bool | Progress = False,
 ) -> dict[str, Sounding]:
-    """Measure in one pass; return the soundings by label, or one under an empty name."""
+    """Measure as `measure` does; return the soundings by label, or one under an empty name.
+
+    `read` computes the values of all sites instead of the options' gauges.
+    """
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
@@ -200,6 +187,7 @@ def _soundings(
         identity = _with_hashes(identity, *hashing.result())
     for site, shapes in record.unequal.items():
         warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
+    _warn_of_missing_labels(loop.finished, options)
     if split is not None:
         split.check()
     elif not loop.finished:
@@ -279,9 +267,21 @@ def _too_few(options: MeasureOptions, inputs: int) -> TooFewSamplesError:
         return TooFewSamplesError(f"expected at least 2 {unit}, got {inputs}", parameter="data")
     return TooFewSamplesError(
         f"expected at least {options.samples} {unit} to fill a batch, got {got}; "
-        "give fewer samples, or leftover='keep'",
+        "use fewer `samples`, or `leftover` keep",
         parameter="data",
     )
+
+
+def _warn_of_missing_labels(finished: Sequence[FinishedBatch], options: MeasureOptions) -> None:
+    """Name gauges that were asked for, not as part of `standard`, and could not be read without labels."""
+    chosen = options.chosen_gauges
+    read = {column for batch in finished for row in batch.rows for column in row.values}
+    needing = [name for name, gauge in chosen.items() if LABELS in gauge.needs]
+    missing = [name for name in needing if not any(column.startswith(name) for column in read)]
+    if missing and read and not chosen.keys() >= set(SETS["standard"]):
+        warnings.warn(
+            f"not measured, since the data have no label for each sample: {', '.join(missing)}", stacklevel=4
+        )
 
 
 def _sites_and_records(finished: Sequence[FinishedBatch]) -> tuple[tuple[Site, ...], pd.DataFrame]:

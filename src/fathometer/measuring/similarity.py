@@ -53,10 +53,12 @@ def map_of_batches(sites: Sequence[Site], finished: Sequence[FinishedBatch]) -> 
         found = np.full_like(total, np.nan)  # also for a site that this batch does not reach
         found[np.ix_(places, places)] = np.frombuffer(batch.hsic).reshape(len(places), -1)
         total += found
-    if missing := [name for name, own in zip(names, np.diagonal(total), strict=True) if np.isnan(own)]:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        warnings.warn(
-            f"not in the map, since they see other samples than most sites: {', '.join(missing[:3])}{more}",
-            stacklevel=4,
-        )
+    own = np.diagonal(total)
+    reasons = {"see other samples than most sites": np.isnan(own), "do not vary": own == 0}
+    for reason, is_missing in reasons.items():
+        if missing := [names[place] for place in np.flatnonzero(is_missing)]:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            warnings.warn(
+                f"not in the map, since they {reason}: {', '.join(missing[:3])}{more}", stacklevel=4
+            )
     return pd.DataFrame(cka_from_sums(total), index=names, columns=names)

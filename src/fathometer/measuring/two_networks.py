@@ -18,7 +18,7 @@ from fathometer.errors import InputError
 from fathometer.measuring.batches import as_tensors, batches_of, run, unfit_labels
 from fathometer.measuring.identity import describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress
-from fathometer.measuring.measure import run_measurement
+from fathometer.measuring.measure import measure_by_label
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, outcome
 from fathometer.models import LoadedModel
@@ -71,7 +71,7 @@ def similarity_map(
     scorers = Scorer(first, data), Scorer(second, data if second_data is None else second_data)
     both = _Both(one, other, options.call, scorers)
     (sum_one, contents), (sum_other, _) = hash_contents(one, data)(), hash_contents(other, ())()
-    sounding = run_measurement(
+    sounding = measure_by_label(
         both,
         _SameSamples(data, second_data, batch_size, options.seed),
         replace(options, map="cka", call=None),
@@ -79,7 +79,7 @@ def similarity_map(
         batch_size=batch_size,
         device=device,
         progress=progress,
-    )
+    )[""]
     settings = {**sounding.provenance.settings, **options.describe(), "map": "cka"}
     del settings["gauges"]
     measured = sounding.provenance.data["samples_measured"]
@@ -137,16 +137,20 @@ class _Both(nn.Module):
             self.widest = nn.Parameter(torch.empty(0, dtype=widest, device=places[0] or places[1]), False)
         self.first, self.second, self._call, self._scorers = first, second, call, scorers
 
-    def forward(self, first: Any, second: Any, attention_mask: Tensor | None = None) -> None:
-        """Run each network; the mask is that of both, seen here by the watch."""
+    def forward(
+        self, first: Any, second: Any, unfit: tuple[str, str], attention_mask: Tensor | None = None
+    ) -> None:
+        """Run each network; the mask is that of both, seen here by the watch.
+
+        `unfit` says for each why its labels cannot be used, if so.
+        """
         del attention_mask
-        sides = (self.first, first, self._scorers[0]), (self.second, second, self._scorers[1])
         outputs = []
-        for network, value, _ in sides:
+        for network, value in ((self.first, first), (self.second, second)):
             place = next((p.device for p in network.parameters()), torch.device("cpu"))
             outputs.append(run(network, value, place, self._call))
-        for output, (_, value, scorer) in zip(outputs, sides, strict=True):
-            scorer.add(output, value, unfit_labels(value))
+        for scorer, *labelled in zip(self._scorers, outputs, (first, second), unfit, strict=True):
+            scorer.add(*labelled)
 
 
 class _SameSamples:
@@ -187,4 +191,5 @@ class _SameSamples:
                     "that share a tokenizer",
                     parameter="data",
                 )
-            yield {"first": one, "second": other, "attention_mask": masks[0]}
+            unfit = unfit_labels(one), unfit_labels(other)  # of the whole batch, which may be cut
+            yield {"first": one, "second": other, "unfit": unfit, "attention_mask": masks[0]}

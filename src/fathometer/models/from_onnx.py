@@ -17,7 +17,7 @@ def load(name: str, weights: str | Path) -> SourceResult:
     """Load the network. Images get ImageNet's normalisation, because a graph does not say which it needs."""
     path = Path(name).expanduser()
     if weights == "none":
-        raise InputError(f"onnx:{name}: an ONNX file holds its weights; use weights='default'")
+        raise InputError(f"onnx:{name}: an ONNX file holds its weights; leave `weights` out")
     if not path.is_file():
         raise InputError(f"onnx:{name}: no such file")
     onnx, onnx2torch = (

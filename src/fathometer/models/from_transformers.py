@@ -194,7 +194,7 @@ def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
         reason = first_line(error)
         if not place.is_local and "/" not in name and name not in names():
             raise InputError(f"{unknown_model_error('hf', name, names())} ({reason})") from error
-        advice = "" if place.is_local else "; give a local folder, or a model type with weights='none'"
+        advice = "" if place.is_local else "; give a local folder, or a model type with `weights` none"
         raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error
 
 

@@ -20,7 +20,7 @@ from fathometer.gauges.registry import choose_gauges
 from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import as_tensors, batches_of, pieces, run
 from fathometer.measuring.loop import Progress, evaluating, refusing_single_images
-from fathometer.measuring.measure import run_measurement
+from fathometer.measuring.measure import measure_by_label
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.models import LoadedModel
 from fathometer.residual.blocks import find_activation, find_blocks
@@ -105,7 +105,7 @@ def residual_path(
     common = given_sigma or find_activation(found) or find_activation(whole)
     own = {} if common is None or given_sigma else _own_activations(calls, paths, common)
     sites = tuple(f"module:{escape(path)}" for path in paths)
-    sounding = run_measurement(
+    sounding = measure_by_label(
         model,
         data,
         replace(options, gauges=tuple(path_gauges(common, gamma)), sites=sites, widths="any"),
@@ -114,7 +114,7 @@ def residual_path(
         device=device,
         name=name,
         progress=progress,
-    )
+    )[""]
     operators = {site.name: own.get(site.name, common).operator for site in sounding.sites} if common else {}
     facts = {
         "blocks": "found" if blocks is None else "given",

@@ -20,8 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from fathometer.capture import OPERATORS
 from fathometer.capture.axes import TensorFacts, tensors_in
-from fathometer.capture.intercept import eager
-from fathometer.capture.observer import call_on
+from fathometer.capture.intercept import call_on, eager
 from fathometer.capture.sites import composite_name, is_composite, module_paths, operator_name
 
 _SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())

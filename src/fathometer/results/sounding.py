@@ -19,7 +19,7 @@ import pandas as pd
 
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
-from fathometer.gauges.registry import out_of_range
+from fathometer.gauges.registry import GAUGES, out_of_range
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
 from fathometer.results.provenance import Provenance
 
@@ -165,9 +165,7 @@ class Sounding:
         return float(value) if isinstance(value, int | float) else None
 
     def _by_site(self, gauge: str) -> Any:
-        if gauge not in self.gauges:
-            raise InputError(not_measured(gauge, self.gauges))
-        return self.records.groupby("site", sort=False)[gauge]
+        return self.records.groupby("site", sort=False)[column_of(gauge, self.gauges)]
 
     def __repr__(self) -> str:
         model, data = self.provenance.model.get("name", "?"), self.provenance.data.get("name", "?")
@@ -203,15 +201,24 @@ class Sounding:
         )
 
 
-def not_measured(gauge: str, measured: Sequence[str]) -> str:
-    """Say that a gauge is missing, and which ones there are.
+def column_of(gauge: str, measured: Sequence[str], where: str = "") -> str:
+    """Return the column of a gauge among those that were measured: the first, if it has several.
+
+    `where` is the beginning of the message if there is none.
 
     Example:
-        >>> not_measured("stable_rank", ["affinity", "stable_rank_x"])
-        "'stable_rank' was not measured; choose from affinity, stable_rank_x (did you mean stable_rank_x?)"
+        >>> column_of("stable_rank", ["affinity", "stable_rank_x", "stable_rank_y"])
+        'stable_rank_x'
     """
-    hint = did_you_mean(gauge, measured)
-    return f"{gauge!r} was not measured; choose from {', '.join(measured)}{hint and f' ({hint})'}"
+    columns = [gauge, *(GAUGES[gauge].ranges if gauge in GAUGES else ())]
+    found = next((column for column in columns if column in measured), None)
+    if found is None:
+        hint = did_you_mean(gauge, measured)
+        raise InputError(
+            f"{where}{gauge!r} was not measured; choose from {', '.join(measured)}{hint and f' ({hint})'}",
+            parameter="gauge",
+        )
+    return found
 
 
 Number = int | float | Literal["nan", "inf", "-inf"] | None

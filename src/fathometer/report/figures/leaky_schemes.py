@@ -69,7 +69,9 @@ def plot_steps(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     """Plot singular values of W_p of the adaptive run with the most layers, p_l as grey lines (Figure 2b)."""
     runs = [run for run in sweep.trained if run.design.scheme == "adaptive"]
     if not runs:
-        raise InputError("steps: expected a network with adaptive steps, got none; train scheme='adaptive'")
+        raise InputError(
+            "steps: expected a network with adaptive steps, got none; train one with scheme adaptive"
+        )
     run = min(runs, key=lambda run: (-run.design.layers, run.design.seed))
     figure = column_figure(columns, 2.4 if columns == 1 else 3.0)
     axes = figure.subplots()
