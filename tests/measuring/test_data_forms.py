@@ -83,7 +83,6 @@ def test_whole_numbers_of_numpy_are_accepted() -> None:
         (MLP, torch.tensor(1.0), "got a tensor without axes"),
         (MLP, torch.eye(16).to_sparse(), "got a tensor of layout torch.sparse_coo; `.to_dense"),
         (MLP, np.array(["a", "b"]), "an array of numbers, got <U1"),
-        (MLP, ["a", "b"], "without a tensor"),
         (MLP, "folder", "a DataLoader"),
     ],
 )

@@ -365,9 +365,7 @@ def test_the_tokens_of_one_text_can_be_kept() -> None:
     ids, model = torch.arange(30).reshape(1, 30) % 9, nn.Sequential(nn.Embedding(9, 4), nn.ReLU())
     found = measure(model, ids, samples=512, reduction="tokens", leftover="keep", gauges="norm")
     assert found.records["n"].to_list() == [30]
-    with pytest.raises(
-        InputError, match="expected at least 512 tokens to fill a batch, got fewer in 1 inputs"
-    ):
+    with pytest.raises(InputError, match="expected at least 512 tokens to fill a batch, got 30 in 1 inputs"):
         measure(model, ids, samples=512, reduction="tokens")
     with pytest.raises(InputError, match=r"data: expected at least 2 samples, got 1$"):
         measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")

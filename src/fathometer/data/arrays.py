@@ -118,7 +118,7 @@ def _open_ids(
     length = width if length is None else inputs.check_length(length)
     if length > width:
         raise InputError(f"{path}: expected rows of at least {length} tokens, got {width}; lower length")
-    return Tokens(values[:, :length].reshape(-1), length, description)
+    return Tokens(values[:, :length].reshape(-1), length, description, stride=width)
 
 
 def _keys(found: list[str], path: Path) -> tuple[str, str | None]:

@@ -16,15 +16,19 @@ Ids = npt.NDArray[np.integer[Any]]
 
 
 class Tokens(Samples):
-    """Token ids in consecutive blocks of `length`.
+    """Token ids in consecutive blocks of `length`, which do not overlap.
 
-    A rest of two or more tokens is padded with id 0 and masked; a single token is dropped.
+    A rest of two or more tokens is padded with id 0 and masked; a single token is dropped. A larger `stride`
+    says that the ids between blocks were left out.
     """
 
-    def __init__(self, ids: Ids, length: int, description: dict[str, object]) -> None:
+    def __init__(
+        self, ids: Ids, length: int, description: dict[str, object], *, stride: int | None = None
+    ) -> None:
         self._ids, self._length = ids, length
         self._count = len(ids) // length + (len(ids) % length > 1)
-        self.description = {**description, "labels": False, "length": length, "tokens": len(ids)}
+        blocks = {"length": length, "stride": stride or length, "tokens": len(ids)}
+        self.description = {**description, "labels": False, **blocks}
 
     def __len__(self) -> int:
         return self._count

@@ -37,10 +37,13 @@ class Piece(NamedTuple):
 def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
     """Return batches to iterate over: a tensor is cut, a `Dataset` gets a loader, other iterables stay.
 
-    An `IterableDataset` yields samples, as torch's `DataLoader` understands it.
+    A dict of tensors, as a tokenizer returns it, is cut, too. An `IterableDataset` yields samples, as torch's
+    `DataLoader` understands it.
     """
     if isinstance(data, Tensor | np.ndarray):
         return _whole_tensor(data).split(batch_size or DEFAULT_BATCH_SIZE)
+    if isinstance(data, Mapping):
+        return _cut_dict(data, batch_size or DEFAULT_BATCH_SIZE)
     if isinstance(data, Dataset):
         order = torch.Generator().manual_seed(seed)
         shuffle = not isinstance(data, IterableDataset)
@@ -51,10 +54,11 @@ def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
             "give torch.tensor(frame.to_numpy(), dtype=torch.float32)",
             parameter="data",
         )
-    if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
+    if isinstance(data, str) or not isinstance(data, Iterable):
         raise InputError(
             "expected a DataLoader, a Dataset, a tensor or an iterable of batches, "
-            f"got {type(data).__name__}; fathometer.data.open_data opens files and folders by name",
+            f"got {type(data).__name__}; fathometer.data.open_data opens files and folders by name; "
+            "a text is given in a list",
             parameter="data",
         )
     if isinstance(data, DataLoader) or hasattr(data, "description"):
@@ -69,6 +73,20 @@ def _whole_tensor(data: Any) -> Tensor:
         hint = "; `.to_dense()` makes it dense" if tensor.ndim else ""
         raise InputError(f"expected a dense tensor [samples, ...], got {what}{hint}", parameter="data")
     return tensor
+
+
+def _cut_dict(data: Mapping[Any, Any], size: int) -> list[Any]:
+    """Cut a dict of tensors along their first axis."""
+    value = as_tensors(data)
+    if next(tensors_in(value), None) is None:
+        given = ", ".join(f"{name}: {type(entry).__name__}" for name, entry in value.items())
+        raise InputError(
+            f"expected a dict of tensors, got {{{given}}}; a tokenizer returns them with "
+            "tokenizer(texts, return_tensors='pt', padding=True)",
+            parameter="data",
+        )
+    count = input_count(value)
+    return [slice_inputs(value, start, start + size, count) for start in range(0, count, size)]
 
 
 def _without_single_samples(items: Iterable[Any]) -> Iterator[Any]:

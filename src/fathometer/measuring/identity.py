@@ -83,6 +83,8 @@ def count_samples(data: Any) -> int | None:
     """Return the number of samples in the data, or None if it is not known."""
     if isinstance(data, Tensor | np.ndarray):
         return len(data)
+    if isinstance(data, Mapping):
+        return next((len(tensor) for tensor in tensors_in(as_tensors(data)) if tensor.ndim), None)
     try:
         if not isinstance(data, DataLoader):
             sized = isinstance(data, Dataset) or isinstance(getattr(data, "description", None), Mapping)
@@ -107,7 +109,7 @@ def hash_contents(network: nn.Module, data: Any) -> Callable[[], tuple[str, dict
     tensors: list[Tensor] = []
     if isinstance(inner, TensorDataset):
         tensors = list(inner.tensors)
-    elif isinstance(inner, Tensor | np.ndarray) or type(inner) in (list, tuple):  # others may do more
+    elif isinstance(inner, Tensor | np.ndarray | Mapping) or type(inner) in (list, tuple):  # others do more
         tensors = list(tensors_in(as_tensors(inner)))
     if all(tensor.device.type == "cpu" for tensor in tensors_in(state)):
         return lambda: (weights_checksum(state), _hash_tensors(tensors))

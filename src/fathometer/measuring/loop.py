@@ -30,6 +30,7 @@ from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, R
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer, Scores
 from fathometer.measuring.similarity import hsic_of_batch
+from fathometer.measuring.texts import missing_input
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
@@ -153,6 +154,7 @@ class Loop:
             if not is_out_of_memory(error):
                 reason = f"{type(error).__name__}: {first_line(error)}"
                 hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
+                hint = missing_input(self._network, piece.value) or hint
                 raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
             if self._pending is None:
                 raise OutOfMemoryError(

@@ -35,6 +35,7 @@ from fathometer.measuring.splitting import (
     of_label,
     parts_of,
 )
+from fathometer.measuring.texts import checked, tokenised
 from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
@@ -50,6 +51,8 @@ def measure(
     options: MeasureOptions | None = None,
     *,
     by: None = None,
+    tokenizer: Any = None,
+    length: int | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
@@ -66,6 +69,8 @@ def measure(
     options: MeasureOptions | None = None,
     *,
     by: By,
+    tokenizer: Any = None,
+    length: int | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
@@ -81,6 +86,8 @@ def measure(
     options: MeasureOptions | None = None,
     *,
     by: By | None = None,
+    tokenizer: Any = None,
+    length: int | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
@@ -95,13 +102,18 @@ def measure(
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.
-        data: a `DataLoader`, a `Dataset`, one tensor, or any iterable of batches: tensors, `(tensor, label)`
-            or dicts.
+        data: a `DataLoader`, a `Dataset`, one tensor, a dict of tensors as a tokenizer returns it, or any
+            iterable of batches: tensors, `(tensor, label)` or dicts. For a language model also a list of
+            texts, or a Hugging Face data set with a column `input_ids` or `text`.
         options: what decides the values: `samples`, `batches`, `gauges`, `sites`, `activations`, `reduction`,
             `leftover`, `seed`, `map`, `call` and more (`MeasureOptions`). Usually they are given by name.
         by: split the data by label, and return a sounding for each of them, by its name: `"class"` for the
             labels of the data, the name of an entry of dict batches, or a function of a batch that returns
             a label for each input. The inputs of a label wait in memory until there are `samples` of them.
+        tokenizer: turns texts into token ids: a tokenizer of transformers, or a function that returns the
+            ids of a text. Default: the one that came with the network (`load_model("hf:...")`).
+        length: number of tokens in a block of text. A longer text is cut into consecutive blocks, which do
+            not overlap; shorter ones are padded and masked. Default: 128, or the context if that is less.
         batch_size: the largest number of inputs in a forward pass; as the data come if left out.
         device: where to run; where the network is if left out.
         name: name of the network in the result.
@@ -123,6 +135,8 @@ def measure(
         data,
         with_changes(options, changes),
         by=None if by is None else check_by(by),
+        tokenizer=tokenizer,
+        length=length,
         batch_size=batch_size,
         device=device,
         name=name,
@@ -139,6 +153,8 @@ def measure_by_label(
     read: Callable[[Pairs], list[dict[str, float]]] | None = None,
     *,
     by: By | None = None,
+    tokenizer: Any = None,
+    length: int | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     name: str | None = None,
@@ -152,6 +168,7 @@ def measure_by_label(
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
+    data = tokenised(model, data, tokenizer, length, batch_size, options.seed)
     part, *others = parts_of(data, by)
     first, items = first_sample(batches_of(part, batch_size, options.seed))
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
@@ -182,6 +199,7 @@ def measure_by_label(
             options = replace(options, batches=None, leftover="drop")  # the split does both
             total = None
         cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
+        cut = cut if options.call else checked(cut, network)
         loop = Loop(network, record, options, where, log, scorer, read)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
@@ -191,7 +209,7 @@ def measure_by_label(
     if split is not None:
         split.check()
     elif not loop.finished:
-        raise _too_few(options, measured + left_over)
+        raise _too_few(options, measured + left_over, max(record.rows.values(), default=0))
     provenance = replace(
         identity,
         settings={**identity.settings, "batch_size": batch_size},
@@ -261,8 +279,10 @@ def _capacity(samples: int, total: int | None) -> int:
     return samples if total is None else min(samples, max(total, _MIN_CAPACITY))
 
 
-def _too_few(options: MeasureOptions, inputs: int) -> TooFewSamplesError:
-    unit, got = ("tokens", f"fewer in {inputs} inputs") if options.counts_tokens else ("samples", f"{inputs}")
+def _too_few(options: MeasureOptions, inputs: int, rows: int) -> TooFewSamplesError:
+    unit, got = (
+        ("tokens", f"{rows} in {inputs} inputs") if options.counts_tokens else ("samples", f"{inputs}")
+    )
     if options.leftover == "keep":
         return TooFewSamplesError(f"expected at least 2 {unit}, got {inputs}", parameter="data")
     return TooFewSamplesError(

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fathometer.data import Inputs
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.inputs import ResizeAndNormalise, preprocessed_shape
+from fathometer.models.language import token_inputs
 from fathometer.models.sources import SourceResult, hub_or_cache, import_optional, unknown_model_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _TASKS = ("IMAGE_CLASSIFICATION", "MASKED_LM", "CAUSAL_LM")  # whose heads are tried, in this order
-_LENGTH = 128  # tokens in a sample, unless the model has fewer positions
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def load(name: str, weights: str | Path) -> SourceResult:
         else:
             build = kind.from_config if hasattr(kind, "from_config") else kind._from_config
             module = build(config, dtype=torch.float32)
-        inputs = _inputs(transformers, config, place)
+        inputs = _inputs(transformers, module, config, place)
     if hasattr(module.config, "use_cache"):
         module.config.use_cache = False  # one pass needs no memory of keys and values
     return module, str(weights), inputs
@@ -111,15 +110,14 @@ def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
     return module
 
 
-def _inputs(transformers: Any, config: Any, place: _Place) -> Inputs:
+def _inputs(transformers: Any, module: nn.Module, config: Any, place: _Place) -> Inputs:
     """Describe images if the model has a size of images or classifies them, tokens if it has a vocabulary."""
     classifiers = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
     takes_images = type(config) in classifiers or hasattr(config, "image_size")
     if takes_images and not hasattr(config, "vocab_size"):
         return _image(transformers, config, place)
-    text = config.get_text_config()
-    if getattr(text, "vocab_size", None):
-        return _tokens(transformers, text, place)
+    if getattr(config.get_text_config(), "vocab_size", None):
+        return _tokens(transformers, module, place)
     raise InputError(
         f"a model of type {config.model_type!r} takes neither a text nor an image; "
         "write a factory that returns (module, Inputs(...)), and give it as package.module:factory"
@@ -139,21 +137,11 @@ def _image(transformers: Any, config: Any, place: _Place) -> Inputs:
     return Inputs("image", found if is_fixed else shape, preprocess=preprocess)
 
 
-def _tokens(transformers: Any, config: Any, place: _Place) -> Inputs:
+def _tokens(transformers: Any, module: nn.Module, place: _Place) -> Inputs:
     tokenizer = _if_available(transformers.AutoTokenizer, place)
     if tokenizer is not None and not tokenizer.vocab_size:  # transformers makes up an empty one without files
         tokenizer = None
-    positions = getattr(config, "max_position_embeddings", None) or None
-    shape = (min(_LENGTH, positions or _LENGTH),)
-    if any(getattr(config, name, None) for name in ("rope_parameters", "rope_theta")):
-        positions = None  # rotary embeddings go on beyond the positions that were trained
-    return Inputs(
-        "tokens",
-        shape,
-        vocabulary=int(config.vocab_size),
-        tokenize=None if tokenizer is None else partial(_tokenize, tokenizer),
-        positions=positions,
-    )
+    return token_inputs(module, tokenizer)
 
 
 def _if_available(kind: Any, place: _Place) -> Any:
@@ -178,10 +166,6 @@ class _Preprocess:
 
     def __repr__(self) -> str:
         return repr(self._processor)
-
-
-def _tokenize(tokenizer: Any, text: str) -> list[int]:
-    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
 
 @contextmanager

@@ -1,0 +1,103 @@
+"""What a language model of transformers takes, as its modules and its configuration say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from fathometer.data import Inputs
+from fathometer.data.texts import Tokenize
+from fathometer.errors import InputError
+
+_LENGTH = 128  # tokens in a sample, unless the model has fewer positions
+
+
+class TokenLimits(NamedTuple):
+    """What a network can take as token ids; None where that is not known.
+
+    Attributes:
+        vocabulary: the number of embeddings.
+        positions: the largest number of tokens in an input.
+        trained: the number of positions in training, where the network also runs on more.
+    """
+
+    vocabulary: int | None = None
+    positions: int | None = None
+    trained: int | None = None
+
+    def check(self, value: Any) -> None:
+        """Refuse a batch with ids that have no embedding, or with more tokens than positions."""
+        ids = ids_of(value)
+        if ids is None or not ids.numel():
+            return
+        low, high = (int(each) for each in ids.aminmax())
+        if self.vocabulary is not None and (low < 0 or high >= self.vocabulary):
+            raise InputError(
+                f"expected token ids from 0 to {self.vocabulary - 1}, got {low if low < 0 else high}; "
+                "use the tokenizer of this network",
+                parameter="data",
+            )
+        if self.positions is not None and ids.shape[1] > self.positions:
+            raise InputError(
+                f"this network has {self.positions} positions, got inputs of {ids.shape[1]} tokens; "
+                "cut them, or give texts and a `length`",
+                parameter="data",
+            )
+
+
+def token_limits(module: nn.Module) -> TokenLimits:
+    """Return what a network of transformers can take; nothing is known of others.
+
+    Rotary embeddings go on beyond the positions that were trained, with worse results.
+    """
+    config = config_of(module)
+    if config is None:
+        return TokenLimits()
+    vocabulary = _vocabulary(module) or getattr(config, "vocab_size", None)
+    positions = getattr(config, "max_position_embeddings", None) or None
+    if any(getattr(config, name, None) for name in ("rope_parameters", "rope_theta")):
+        return TokenLimits(vocabulary, None, positions)
+    for name, part in module.named_modules():
+        is_table = isinstance(part, nn.Embedding) and name.endswith("position_embeddings")
+        if positions and is_table and part.padding_idx is not None:  # RoBERTa counts positions from there
+            positions = part.num_embeddings - part.padding_idx - 1
+    return TokenLimits(vocabulary, positions, positions)
+
+
+def token_inputs(module: nn.Module, tokenizer: Any = None) -> Inputs:
+    """Describe the tokens that a network takes, and how to make them from a text."""
+    limits = token_limits(module)
+    return Inputs(
+        "tokens",
+        (min(_LENGTH, limits.trained or _LENGTH),),
+        vocabulary=limits.vocabulary,
+        tokenize=None if tokenizer is None else Tokenize(tokenizer),
+        positions=limits.positions,
+    )
+
+
+def config_of(module: nn.Module) -> Any:
+    """Return the configuration of a network of transformers, that of its text; None for others."""
+    config = getattr(module, "config", None)
+    find_text: Any = getattr(config, "get_text_config", None)
+    return None if find_text is None else find_text()
+
+
+def _vocabulary(module: nn.Module) -> int | None:
+    try:
+        weight = module.get_input_embeddings().weight  # type: ignore[operator]
+    except (AttributeError, NotImplementedError):
+        return None
+    return len(weight) if isinstance(weight, Tensor) and weight.ndim == 2 else None
+
+
+def ids_of(value: Any) -> Tensor | None:
+    """Return the token ids `[n, length]` of a batch: `input_ids`, or whole numbers by themselves."""
+    if isinstance(value, Mapping):
+        value = value.get("input_ids")
+    elif isinstance(value, tuple | list) and value:
+        value = value[0]
+    is_ids = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
+    return value if is_ids else None
