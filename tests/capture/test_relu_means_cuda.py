@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fathometer.capture import Pooling, relu_means, watch
+from fathometer.capture import Pooling, watch
+from fathometer.capture.relu_means import relu_means
+from fathometer.transport import kernels
 
 pytestmark = [
     pytest.mark.gpu,
@@ -55,7 +57,7 @@ def test_pairs_are_those_of_torch(
     none: list[Exception] = []
     found = []
     for failures in (none, [RuntimeError("not tried")]):
-        monkeypatch.setattr(relu_means, "_FAILURES", failures)
+        monkeypatch.setattr(kernels, "_FAILURES", failures)
         with torch.no_grad(), watch(model, reduction=pooling, capacity=12) as record:
             outputs = [model(x), model(x)]
         found.append((outputs, list(record.pairs.values())))
@@ -73,7 +75,7 @@ def test_the_kernel_is_used_and_nan_and_inf_stay() -> None:
     x = torch.randn(4, 6, 5, 5, device="cuda")
     x[0, 1, 0, 0], x[1, 2, 1, 1], x[2, 3, 0, 0] = torch.nan, -torch.inf, torch.inf
     found = list(torch.empty(2, 4, 6, device="cuda"))
-    assert relu_means.relu_means(x, 1, *found, mean=True), relu_means._FAILURES
+    assert relu_means(x, 1, *found, mean=True), kernels._FAILURES
     for side, right in zip(found, (x, x.relu()), strict=True):
         torch.testing.assert_close(side, right.mean((2, 3)), equal_nan=True)
-    assert not relu_means.relu_means(x.transpose(2, 3), 1, *found, mean=True)
+    assert not relu_means(x.transpose(2, 3), 1, *found, mean=True)

@@ -8,6 +8,7 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
+from fathometer.transport import kernels
 from fathometer.transport import tridiagonal as module
 from fathometer.transport.tridiagonal import _centred_and_raw, _raw_in_first_axis, spectra
 from tests.data import correlated
@@ -61,9 +62,12 @@ def test_centred_and_raw_samples_differ_in_the_first_row_of_a_reflected_matrix(
 
 def test_where_kernels_fail_torch_computes_the_spectra(monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[Exception] = []
-    monkeypatch.setattr(module, "_FAILURES", failures)
-    monkeypatch.setattr(module, "_is_fast", lambda _: not failures)  # on a CPU they do fail
+    monkeypatch.setattr(kernels, "_FAILURES", failures)
+    monkeypatch.setattr(module, "can_run", lambda _: not failures)  # on a CPU they do fail
     rows, mean, gram = group(40, 9)
     with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
         found = spectra([(rows, mean, gram)])
     check(found[0], rows, mean)
+    kernels.do_without(RuntimeError("once more"))  # without another warning
+    with pytest.raises(MemoryError):
+        kernels.do_without(MemoryError())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fathometer.transport import tridiagonal as module
+from fathometer.transport import kernels
 from fathometer.transport.tridiagonal import MAX_SIZE, spectra, tridiagonal_eigenvalues, tridiagonalize
 from tests.transport.test_tridiagonal import SHAPES, check, group
 
@@ -67,5 +67,5 @@ def test_nan_gives_nan() -> None:
 
 def test_without_triton_torch_computes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, mean, gram = on_gpu(40, 9)
-    monkeypatch.setattr(module, "_has_triton", lambda: False)
+    monkeypatch.setattr(kernels, "_is_supported", lambda _: False)
     check(spectra([(rows, mean, gram)])[0], rows, mean)

@@ -1,6 +1,6 @@
 """Means of x and of relu(x) from one read of x, by a Triton kernel on an NVIDIA GPU.
 
-Triton comes with torch for CUDA. Where it is missing or fails, as without a C compiler, torch computes them.
+Where that cannot be used (`fathometer.transport.kernels`), torch computes them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fathometer.transport.kernels import can_run, do_without
+
 try:
     import triton
     import triton.language as tl
@@ -20,7 +22,6 @@ except ImportError:  # torch for a CPU
 _TILE = 4096  # entries that a program reads at a time
 _MAX_BLOCK = 1024  # positions among them
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-_FAILURES: list[Exception] = []  # after one, the kernel is not tried again
 
 
 def _kernel(function: Callable[..., Any]) -> Any:
@@ -31,9 +32,9 @@ def relu_means(x: Tensor, axis: int, of_x: Tensor, of_relu: Tensor, *, mean: boo
     """Write the means (or sums) of x and of relu(x) over positions to two matrices `[samples, channels]`.
 
     Samples are on the first axis of x, channels on `axis`. Returns False, with nothing done, for dtypes and
-    layouts that the kernel does not know, and without Triton.
+    layouts that the kernel does not know, and where kernels cannot be used.
     """
-    if triton is None or _FAILURES or x.dtype not in _DTYPES or not x.numel():
+    if triton is None or not can_run(x) or x.dtype not in _DTYPES or not x.numel():
         return False
     samples, channels = x.shape[0], x.shape[axis]
     positions = x.numel() // (samples * channels)
@@ -53,7 +54,7 @@ def relu_means(x: Tensor, axis: int, of_x: Tensor, of_relu: Tensor, *, mean: boo
             grid = samples, triton.cdiv(channels, group)
             _sums[grid](x, of_x, of_relu, channels, positions, *strides, factor, group, block)
     except Exception as error:
-        _FAILURES.append(error)
+        do_without(error)
         return False
     return True
 

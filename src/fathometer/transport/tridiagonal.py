@@ -8,22 +8,18 @@ them one after the other.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from fathometer.errors import is_out_of_memory
 from fathometer.transport.decompositions import eigvalsh
+from fathometer.transport.kernels import can_run, do_without
 
 MAX_SIZE = 1024
 """Rows of the largest matrix that the kernels take."""
 
 _MAX_BATCH = 264  # matrices that are reduced at the same time: two for each multiprocessor of an H200
-_MIN_CAPABILITY = (7, 0)  # of a device, for Triton
 _MIN_OFF_DIAGONAL = 1e-18  # of ‖T‖: below, rounding; its square keeps Sturm sequences above zero
 
 
@@ -43,14 +39,14 @@ def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tens
         For each group the eigenvalues of the centred and of the raw Gram matrix, `[items, k]`, ascending.
         Their errors are a few roundings of the largest one.
     """
-    fast = [index for index, (_, _, gram) in enumerate(samples) if _is_fast(gram)]
+    fast = [i for i, (_, _, gram) in enumerate(samples) if gram.shape[-1] <= MAX_SIZE and can_run(gram)]
     reflected = [_raw_in_first_axis(*samples[index]) for index in fast]
     try:
         forms = tridiagonalize([matrix for matrix, _ in reflected])
         pairs = [_centred_and_raw(*form, added) for form, (_, added) in zip(forms, reflected, strict=True)]
         values = iter(tridiagonal_eigenvalues([form for pair in pairs for form in pair]))
     except Exception as error:
-        _leave_kernels(error)
+        do_without(error)
         return spectra(samples)
     return [
         (next(values), next(values))
@@ -156,38 +152,6 @@ def tridiagonal_eigenvalues(forms: Sequence[tuple[Tensor, Tensor]]) -> list[Tens
         found.append(values[begin:end, : diagonal.shape[-1]] * bound)
         begin = end
     return found
-
-
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
-
-
-_FAILURES: list[Exception] = []  # of the kernels: after one, they are not tried again
-
-
-def _is_fast(matrices: Tensor) -> bool:
-    """Whether the kernels take these matrices."""
-    return (
-        matrices.is_cuda
-        and matrices.shape[-1] <= MAX_SIZE
-        and torch.version.hip is None
-        and torch.cuda.get_device_capability(matrices.device) >= _MIN_CAPABILITY
-        and _has_triton()
-        and not _FAILURES
-    )
-
-
-def _leave_kernels(error: Exception) -> None:
-    """Do without the kernels from here on, unless it was memory that they lacked."""
-    if _FAILURES or is_out_of_memory(error):
-        raise error
-    _FAILURES.append(error)
-    warnings.warn(
-        f"the kernels for eigenvalues failed ({error!r}), so torch.linalg.eigvalsh computes them, which is "
-        "slower; Triton needs a C compiler such as gcc",
-        stacklevel=3,
-    )
 
 
 def raw_gram(rows: Tensor, mean: Tensor, gram: Tensor) -> Tensor:
