@@ -1,14 +1,116 @@
-"""Set how many threads torch uses during a block of code, also where such blocks overlap in time."""
+"""Threads that an interrupt does not wait for, and how many threads torch uses during a block of code."""
 
 from __future__ import annotations
 
+import atexit
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_SECONDS_AT_EXIT = 1.0  # for threads that were left alone
+_ABANDONED: list[threading.Thread] = []
+
+
+class Pool(Executor):
+    """A pool of threads that an interrupt does not wait for.
+
+    A call of LAPACK or a gauge of a user can take long, and nothing can stop a thread inside of it. After
+    Ctrl-C, a `ThreadPoolExecutor` waits until all its threads have finished, and so does Python before it
+    ends. These threads are daemons: they are left alone, and end with their job or with Python. After any
+    other error, jobs under way are waited for.
+
+    Attributes:
+        is_abandoned: whether nobody waits for results any more.
+    """
+
+    def __init__(self, workers: int, initializer: Callable[[], object] = lambda: None) -> None:
+        self._workers, self._initializer = workers, initializer
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self.is_abandoned = False
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Run a function in one of the threads."""
+        future: Future[_T] = Future()
+        self._jobs.put((future, partial(fn, *args, **kwargs)))
+        if len(self._threads) < self._workers:
+            thread = threading.Thread(target=self._work, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def _work(self) -> None:
+        self._initializer()
+        _THIS_THREAD.pool = self
+        while (job := self._jobs.get()) is not None:
+            future, call = job
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+            del job, future, call  # and what they hold, while this thread waits
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end once all jobs are done, or only those under way; wait for that if asked to."""
+        while cancel_futures:
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                break
+            if job is not None:
+                job[0].cancel()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads if wait else ():
+            thread.join()
+
+    def abandon(self) -> None:
+        """Leave the threads alone: what waits is cancelled, what runs is not waited for."""
+        self.is_abandoned = True
+        self.shutdown(wait=False, cancel_futures=True)
+        _ABANDONED.extend(self._threads)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the threads, unless this is an interrupt."""
+        if kind is None or issubclass(kind, Exception):
+            self.shutdown(cancel_futures=kind is not None)
+        else:
+            self.abandon()
+
+
+def check_abandoned() -> None:
+    """Raise `CancelledError` in a thread of a pool that was left alone: nobody waits for its result."""
+    pool: Pool | None = getattr(_THIS_THREAD, "pool", None)
+    if pool is not None and pool.is_abandoned:
+        raise CancelledError
+
+
+def are_abandoned() -> bool:
+    """Return whether threads are running that were left alone."""
+    return any(thread.is_alive() for thread in _ABANDONED)
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    """Let a computation of torch end: Python would crash if it came back too late."""
+    until = time.monotonic() + _SECONDS_AT_EXIT
+    for thread in _ABANDONED:
+        thread.join(max(until - time.monotonic(), 0))
 
 
 @dataclass
@@ -56,15 +158,12 @@ def torch_threads(count: int) -> Iterator[int]:
 
 
 @contextmanager
-def pool_of_single_threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
+def pool_of_single_threads(workers: int | None = None) -> Iterator[Pool]:
     """Yield a pool whose threads each use one torch thread: faster for many small tasks.
 
     The pool has as many threads as torch used before, unless `workers` says how many.
     """
-    with (
-        torch_threads(1) as before,
-        ThreadPoolExecutor(workers or before, initializer=_use_one_thread) as pool,
-    ):
+    with torch_threads(1) as before, Pool(workers or before, _use_one_thread) as pool:
         yield pool
 
 

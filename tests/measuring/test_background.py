@@ -117,7 +117,7 @@ def test_a_batch_that_is_waited_for_is_kept(tmp_path: Path) -> None:
         if len(calls) == 2:  # the last batch
             time.sleep(0.5)  # until the main thread waits
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            time.sleep(0.5)
+            time.sleep(0.1)
 
     with pytest.raises(KeyboardInterrupt):
         measure(

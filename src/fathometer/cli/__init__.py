@@ -5,6 +5,7 @@ Only light modules are imported here and at the top of the commands, so that hel
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -56,17 +57,26 @@ def run_app(app: Callable[[], Any]) -> None:
         app()
     except BaseException as error:
         if isinstance(error, ResumableInterruptError):
-            _print_error(f"Interrupted. {error}")
-            sys.exit(130)
+            _end_interrupted(f"Interrupted. {error}")
         if interrupts or isinstance(error, KeyboardInterrupt):  # a library may raise an error of its own then
-            _print_error("Interrupted.")
-            sys.exit(130)
+            _end_interrupted("Interrupted.")
         if isinstance(error, SystemExit):
             raise
         _fail(error)
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
+
+
+def _end_interrupted(message: str) -> NoReturn:
+    """Exit at once: all files are closed, and a thread inside a long computation is not waited for."""
+    _print_error(message)
+    threads = sys.modules.get("fathometer.threads")
+    if threads is not None and threads.are_abandoned():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)  # Python would crash if the thread came back while it ends
+    sys.exit(130)
 
 
 def _fail(error: BaseException) -> NoReturn:

@@ -16,7 +16,7 @@ from fathometer.errors import FathometerError, InputError, NumericalError, is_ou
 from fathometer.gauges.gauge import LABELS, Gauge, GaugeValue, column_name, values_of
 from fathometer.gauges.samples import Pair, prepare
 from fathometer.gauges.together import Pairs, read_together, readable, resolution_and_bounds
-from fathometer.threads import pool_of_single_threads
+from fathometer.threads import Pool, check_abandoned, pool_of_single_threads
 
 _MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done before threads have started
 
@@ -54,12 +54,13 @@ def _are_on_gpu(pairs: Pairs) -> bool:
 def read_one_by_one(
     gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
 ) -> list[dict[str, float]]:
-    """Read pairs as `read_gauges` does on a CPU: a thread for each."""
-    read = partial(_read_pair, gauges, labels)
-    if len(pairs) < 2:
-        return [read(name, pair, alone=True) for name, pair in pairs.items()]
-    with pool_of_single_threads() as pool:  # a pair for each core is faster than all cores for each pair
-        return list(pool.map(read, pairs, pairs.values()))
+    """Read pairs as `read_gauges` does on a CPU: a thread for each.
+
+    A single pair has a thread, too, so that Ctrl-C need not wait for the end of a long computation.
+    """
+    alone = len(pairs) == 1  # a pair for each core is faster than all cores for each pair
+    with Pool(1) if alone else pool_of_single_threads() as pool:
+        return list(pool.map(partial(_read_pair, gauges, labels, alone=alone), pairs, pairs.values()))
 
 
 def _read_pair(
@@ -68,7 +69,7 @@ def _read_pair(
     name: str,
     pair: tuple[Tensor, Tensor],
     *,
-    alone: bool = False,
+    alone: bool,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     prepared = cache(partial(prepare, *pair, *resolution_and_bounds(pair)))
@@ -78,6 +79,7 @@ def _read_pair(
             with suppress(FathometerError):  # it comes again, from its gauge
                 early = _compute_side_by_side(gauges.values(), *pair, prepared)
         for gauge in readable(gauges, len(pair[0]), labels):
+            check_abandoned()
             try:
                 value = early[gauge.name] if gauge.name in early else _compute(gauge, *pair, prepared, labels)
                 numbers = values_of(value).items()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
 from typing import TypeVar
 
 import torch
+
+from fathometer.threads import Pool
 
 T = TypeVar("T")
 
@@ -17,7 +19,7 @@ class Background:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="fathometer-gauges")
+        self._pool = Pool(1)
 
     def start(self, job: Callable[[], T]) -> Future[T]:
         """Start a job, which sees all that was computed on the caller's stream so far."""
@@ -26,9 +28,12 @@ class Background:
         current = torch.cuda.current_stream(self._device)
         return self._pool.submit(_on_own_stream, _stream(current.device), current.record_event(), job)
 
-    def close(self) -> None:
-        """Wait for the job under way, and end the thread."""
-        self._pool.shutdown()
+    def close(self, *, wait: bool) -> None:
+        """Wait for the job under way and end the thread, or leave it alone."""
+        if wait:
+            self._pool.shutdown()
+        else:
+            self._pool.abandon()
 
 
 def _on_own_stream(stream: torch.cuda.Stream, written: torch.cuda.Event, job: Callable[[], T]) -> T:

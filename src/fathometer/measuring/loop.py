@@ -38,6 +38,7 @@ Progress: TypeAlias = "Callable[[int, int | None], None]"
 _IN_BACKGROUND = frozenset(
     {"cuda"}
 )  # where gauges run beside the next passes; a CPU needs all cores for either
+_SECONDS_AFTER_INTERRUPT = 0.5  # in which a batch that is being measured can still be kept
 _LOCK = threading.Lock()
 _EVALUATING: dict[nn.Module, tuple[int, bool]] = {}  # measurements of a module now, and its flag before
 _PLACED: dict[nn.Module, tuple[int, torch.device]] = {}  # measurements of a network now, and its home
@@ -98,16 +99,18 @@ class Loop:
         """Go over the data; return how many samples were measured, and how many were left over."""
         if self._device.type in _IN_BACKGROUND:
             self._background = Background(self._device)
+        patience: float | None = None
         try:
             counts = self._run(pieces, total, show)
             self._keep_pending()
-        except BaseException:
+        except BaseException as error:
+            patience = None if isinstance(error, Exception) else _SECONDS_AFTER_INTERRUPT
             with suppress(Exception):  # of the batch before; if it has been measured, the journal keeps it
-                self._keep_pending()
+                self._keep_pending(patience)
             raise
         finally:
             if self._background is not None:
-                self._background.close()
+                self._background.close(wait=patience is None)
         return counts
 
     def _run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
@@ -184,12 +187,16 @@ class Loop:
             self._pending = read, self._background.start(read)
             self._record.clear(swap=True)
 
-    def _keep_pending(self) -> None:
-        """Wait for the batch that is being measured, if there is one, and keep its values."""
+    def _keep_pending(self, patience: float | None = None) -> None:
+        """Wait for the batch that is being measured, if there is one, and keep its values.
+
+        After `patience` seconds it is given up.
+        """
         if self._pending is None:
             return
         read, future = self._pending
-        wait([future])  # if this is interrupted, the batch is still to be kept
+        if not wait([future], patience).done:  # if this is interrupted, the batch is still to be kept
+            return
         self._pending = None
         try:
             self._keep(future.result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +39,7 @@ from fathometer.models import LoadedModel
 from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 from fathometer.results.sounding import Sounding
+from fathometer.threads import Pool
 
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
@@ -174,7 +174,7 @@ def measure_by_label(
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     with ExitStack() as stack:
         where = stack.enter_context(placed(network, device))
-        hashing = stack.enter_context(ThreadPoolExecutor(1)).submit(hash_contents(network, data))
+        hashing = stack.enter_context(Pool(1)).submit(hash_contents(network, data))
         log = None
         if journal is not None:
             log = Journal(Path(journal), _with_hashes(identity, *hashing.result()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError, NumericalError
+from fathometer.threads import Pool
 from fathometer.transport.arrays import Array, as_samples, check_spread, largest_entry
 from fathometer.transport.moments import centre
 
@@ -162,8 +163,8 @@ def _assign(cost: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 @functools.cache
-def _solvers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fathometer-assignment")
+def _solvers() -> Pool:
+    return Pool(os.cpu_count() or 1)
 
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork
