@@ -164,11 +164,12 @@ def test_missing_gguf_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         load_model(f"hf:{tmp_path / 'm.gguf'}")
 
 
-def test_a_gguf_file(tmp_path: Path) -> None:
+def test_a_gguf_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("gguf")
     file = tmp_path / "net.gguf"
     write_gguf(file)
     model = load_model(f"hf:{file}")
+    assert "%|" not in capfd.readouterr().err  # no progress bar in a log
     assert type(model.module).__name__ == "LlamaForCausalLM"
     assert (model.weights, model.inputs.shape, model.inputs.vocabulary) == ("net.gguf", (32,), 40)
     assert output(model).shape == (2, 32, 40)

@@ -12,7 +12,6 @@ import pandas as pd
 
 from fathometer.compare.soundings import Soundings, by_name, short_name
 from fathometer.errors import InputError
-from fathometer.models.from_torchvision import torchvision_facts, torchvision_family
 
 NUMBERS = ("accuracy", "depth", "parameters", "gflops", "year")
 _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan")
@@ -85,6 +84,9 @@ def known_facts(soundings: Soundings) -> pd.DataFrame:
         >>> len(known_facts([measure(net, torch.randn(50, 4), samples=50)]))
         0
     """
+    # Imported here: no other function of a comparison, and no command that shows a result, needs models.
+    from fathometer.models.from_torchvision import torchvision_facts, torchvision_family
+
     rows: dict[str, dict[str, Any]] = {}
     for name, sounding in by_name(soundings).items():
         model = sounding.provenance.model

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +102,8 @@ def _model_class(transformers: Any, config: Any) -> Any:
 
 
 def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
-    module, report = place.read(kind, config=config, dtype=torch.float32, output_loading_info=True)
+    with _bar_in_terminals_only() if "gguf_file" in place.options else nullcontext():
+        module, report = place.read(kind, config=config, dtype=torch.float32, output_loading_info=True)
     missing = sorted(map(str, report["missing_keys"]))
     if missing:
         raise InputError(
@@ -192,6 +195,18 @@ def _no_progress_bar(transformers: Any) -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def _bar_in_terminals_only() -> Iterator[None]:
+    """Keep the bar of GGUF files, which transformers cannot switch off, out of logs."""
+    reader: Any = import_module("transformers.modeling_gguf_pytorch_utils")
+    bar = reader.tqdm
+    reader.tqdm = partial(bar, disable=None)  # disabled if stderr is not a terminal
+    try:
+        yield
+    finally:
+        reader.tqdm = bar
 
 
 def _transformers() -> Any:

@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from fathometer.errors import InputError, MissingExtraError, NumericalError
@@ -158,7 +158,7 @@ def _start_assignments(costs: Tensor) -> list[Future[npt.NDArray[np.int64]]]:
 
 
 def _assign(cost: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    columns: npt.NDArray[np.int64] = linear_sum_assignment(cost)[1].astype(np.int64)
+    columns: npt.NDArray[np.int64] = scipy.optimize.linear_sum_assignment(cost)[1].astype(np.int64)
     return columns
 
 

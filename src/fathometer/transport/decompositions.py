@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import scipy.linalg
+import scipy  # which imports its parts when they are used
 import torch
 from torch import Tensor
 
