@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import math
 import pickle
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,7 @@ from fathometer.capture import Pair
 from fathometer.gauges import Gauge, reading, scoring
 from fathometer.gauges.reading import read_gauges, read_one_by_one
 from fathometer.gauges.registry import GAUGES, choose_gauges
+from fathometer.gauges.samples import Samples
 from fathometer.gauges.together import read_together
 
 
@@ -46,6 +49,28 @@ def test_many_pairs_together_give_the_values_of_each_alone(name: str) -> None:
         (read_together(chosen, backwards), alone[::-1]),
     ):
         assert found == [pytest.approx(row, rel=1e-9, abs=1e-9, nan_ok=True) for row in expected]
+
+
+@pytest.mark.parametrize("read", [read_one_by_one, read_together])
+def test_what_pairs_share_is_freed_without_the_garbage_collector(read: Callable[..., Any]) -> None:
+    """The collector counts objects, not bytes: waiting for it took 450 MB for a ResNet-50 of 512 samples."""
+    seen: list[weakref.ref[Any]] = []
+
+    def note(x: Samples, y: Samples) -> torch.Tensor:
+        pair = x.pair()
+        assert pair is not None
+        seen.extend(weakref.ref(each) for each in (pair, x, y.gram, pair.cross))
+        return x.norms2.sum(-1)
+
+    gauges = {**GAUGES, "note": Gauge("note", note, batched=True, takes_samples=True)}
+    gc.collect()
+    gc.disable()
+    try:
+        read(gauges, pairs(4))
+        assert len(seen) >= 8
+        assert not any(each() is not None for each in seen)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import islice
@@ -44,7 +45,7 @@ class Samples:
         self, values: Tensor, resolution: float, name: str, widths: Sequence[int] | None = None
     ) -> None:
         self.values, self.resolution, self.name, self.widths = values, resolution, name, widths
-        self.pair: Pair | None = None
+        self.pair: Callable[[], Pair | None] = lambda: None
         self.is_checked = False
 
     @property
@@ -184,7 +185,7 @@ class Pair:
     ) -> None:
         self.x, self.y, self.is_finite, self.bounds = x, y, is_finite, bounds
         self.both: Samples | None = None  # all of x, then all of y, where they are computed together
-        x.pair = y.pair = self
+        x.pair = y.pair = weakref.ref(self)  # a cycle would keep all that is computed until it is collected
         self._known: dict[Callable[[Pair], Any], Any] = {}
 
     def once(self, compute: Callable[[Pair], _T]) -> _T:
@@ -309,8 +310,8 @@ def prepare(
 
     `finite=False` leaves the search for NaN and inf to the caller.
     """
-    if isinstance(x, Samples) and x.pair is not None:
-        return x.pair
+    if isinstance(x, Samples) and (known := x.pair()) is not None:
+        return known
     x, y = cast("Array", x), cast("Array", y)
     a, b = as_pair(x, y, finite=finite)
     of_x, of_y = resolutions or (resolution(x), resolution(y))
