@@ -9,8 +9,9 @@ import math
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Real
-from typing import get_args
+from typing import Any, get_args
 
 
 class FathometerError(Exception):
@@ -62,6 +63,20 @@ class ForwardError(FathometerError, RuntimeError):
 
 class OutOfMemoryError(FathometerError, MemoryError):
     """The work does not fit into memory; the message says what to make smaller."""
+
+
+def import_extra(module: str, *submodules: str, extra: str, purpose: str, package: str = "") -> Any:
+    """Import an optional module and some of its submodules; without it, the error names the extra.
+
+    `package` is what it is called on PyPI, if that is another name.
+    """
+    try:
+        found = import_module(module)
+        for submodule in submodules:
+            import_module(f"{module}.{submodule}")
+    except ImportError as error:
+        raise MissingExtraError(package or module, extra, purpose) from error
+    return found
 
 
 def first_line(error: BaseException) -> str:
@@ -129,9 +144,9 @@ def as_float(value: object) -> float:
     return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
 
 
-def check_choice(parameter: str, value: object, choices: object) -> None:
-    """Refuse a value that is not one of a `Literal`."""
-    known = get_args(choices)
+def check_choice(parameter: str, value: object, choices: Any) -> None:
+    """Refuse a value that is not one of a `Literal`, or of several names."""
+    known = get_args(choices) or tuple(choices)
     if value not in known:
         raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=parameter)
 

@@ -64,7 +64,7 @@ def test_two_that_differ_are_both_named() -> None:
     pair = [sounding("a", [1, 2]), sounding("b", [1, 3], data="noise")]
     with pytest.raises(InputError, match=r"these soundings differ: data: a: photos; b: noise; measure"):
         distances(pair)
-    with pytest.raises(InputError, match="alike: expected some of data, pooling, samples, seed, weights"):
+    with pytest.raises(InputError, match="alike: expected one of data, pooling, samples, seed, weights"):
         comparable(pair, alike=["colour"])
 
 

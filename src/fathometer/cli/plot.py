@@ -9,7 +9,7 @@ import typer
 
 from fathometer.cli import options as opt
 from fathometer.cli.outputs import PICTURE_SUFFIXES, check_writable, slug, write_files
-from fathometer.errors import InputError
+from fathometer.errors import check_choice
 
 if TYPE_CHECKING:
     from fathometer.report import Columns
@@ -104,8 +104,7 @@ def plot(
         shown = results if network is None else only_network(results, network)
         options, default = dict.fromkeys(kinds.LEAKY_KINDS, ("network",)), kinds.default_leaky_kind(shown)
     kind = kind or default
-    if kind not in options:
-        raise InputError(f"expected one of {', '.join(options)}, got {kind!r}", parameter="kind")
+    check_choice("kind", kind, options)
     opt.refuse_unused(context, (*_ALWAYS, *options[kind]), f"--kind {kind}")
     if not out:
         of = f"-{slug(gauge)}" if gauge else ""

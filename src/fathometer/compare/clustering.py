@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fathometer.compare.distance import Distances, signature_distances, varies
 from fathometer.compare.soundings import Array, Soundings, aspects_of, by_name
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, check_choice, import_extra
+from fathometer.gauges.gauge import indices_of_equal
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def cluster(distances: Distances, method: Method = "average") -> Clustering:
     """
     from scipy.cluster.hierarchy import cophenet, leaves_list, linkage
 
-    if method not in get_args(Method):
-        raise InputError(f"expected one of {', '.join(get_args(Method))}, got {method!r}", parameter="method")
+    check_choice("method", method, Method)
     if len(distances.names) < 2:
         raise InputError("expected at least two networks to cluster, got one; give more files")
     condensed = distances.condensed
@@ -160,11 +160,9 @@ def adjusted_rand(first: Sequence[object], second: Sequence[object]) -> float:
 
 
 def _metrics() -> Any:
-    try:
-        from sklearn import metrics
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "compare", "the agreement with families") from error
-    return metrics
+    purpose = "the agreement with families"
+    package = import_extra("sklearn", "metrics", extra="compare", purpose=purpose, package="scikit-learn")
+    return package.metrics
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,10 +254,8 @@ def _same_batches(named: dict[str, Sounding], batches: dict[str, Array]) -> list
     """Group the names of soundings that saw the same batches."""
     soundings = [named[name] for name in batches]
     words = zip(*(aspects_of(soundings, aspect) for aspect in ("data", "seed", "samples")), strict=True)
-    groups: dict[Hashable, list[str]] = {}
-    for (name, values), key in zip(batches.items(), words, strict=True):
-        groups.setdefault((key, values.shape[1]), []).append(name)
-    return list(groups.values())
+    names, counts = list(batches), (values.shape[1] for values in batches.values())
+    return [[names[index] for index in group] for group in indices_of_equal(zip(words, counts, strict=True))]
 
 
 def _by_batch(sounding: Sounding, gauge: str) -> Array:

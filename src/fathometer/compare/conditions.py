@@ -24,7 +24,7 @@ from fathometer.compare.soundings import (
     short_name,
     signatures,
 )
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice
 from fathometer.results.sounding import Sounding
 
 
@@ -200,8 +200,7 @@ def _by_condition(
     soundings: Soundings, over: str, gauge: str, allow_mismatch: bool
 ) -> dict[str, dict[str, Sounding]]:
     """Return the soundings of each network by the value of what was changed."""
-    if over not in ASPECTS:
-        raise InputError(f"expected one of {', '.join(ASPECTS)}, got {over!r}", parameter="over")
+    check_choice("over", over, ASPECTS)
     named = by_name(soundings)
     words = dict(zip(named, aspects_of(list(named.values()), over), strict=True))
     alike = [aspect for aspect in MUST_AGREE if aspect != over]

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer.compare.soundings import Array, Numbers, Soundings, comparable, signatures
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice
 from fathometer.results.sounding import Sounding
 
 Metric: TypeAlias = Literal["dtw", "euclidean", "wasserstein"]
@@ -101,8 +101,7 @@ def signature_distances(
         >>> signature_distances({"a": [0, 1], "b": [1, 1], "c": [1, 0]}, "wasserstein").matrix.tolist()
         [[0.0, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.0]]
     """
-    if metric not in get_args(Metric):
-        raise InputError(f"expected one of {', '.join(get_args(Metric))}, got {metric!r}", parameter="metric")
+    check_choice("metric", metric, Metric)
     names = tuple(series)
     arrays = [as_series(values, name) for name, values in series.items()]
     if metric == "dtw":
@@ -165,6 +164,7 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
         >>> found.how, found.pairs.tolist(), found.distance
         ('sites', [[0, 0], [1, 1]], 0.0)
     """
+    check_choice("align", by, Align)
     x, y = signatures({"first": first, "second": second}, gauge).values()
     same = [site.name for site in first.sites] == [site.name for site in second.sites]
     if by == "sites" and not same:
@@ -176,8 +176,6 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
     if by == "sites" or (by == "auto" and same):
         pairs = np.repeat(np.arange(len(x))[:, None], 2, axis=1)
         return Alignment(pairs, float(np.linalg.norm(x - y)), "sites")
-    if by not in ("auto", "dtw"):
-        raise InputError(f"expected auto, sites or dtw, got {by!r}", parameter="align")
     path, distance = dtw_path(x, y)
     return Alignment(np.array(path), distance, "dtw")
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice
+from fathometer.gauges.gauge import indices_of_equal
 from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding, column_of
 
@@ -88,8 +89,7 @@ def comparable(
     """
     alike = list(alike)
     for aspect in alike:
-        if aspect not in ASPECTS:
-            raise InputError(f"expected some of {', '.join(ASPECTS)}, got {aspect!r}", parameter="alike")
+        check_choice("alike", aspect, ASPECTS)
     named = by_name(soundings)
     gauge = column_of(gauge, measured_gauges(named.values()))
     without = [name for name, sounding in named.items() if gauge not in sounding.gauges]
@@ -159,12 +159,12 @@ def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
         *(partial(labels_of, aspect=aspect) for aspect in ("data", "weights", "pooling", "samples", "seed")),
     ]
     for label in labels:
-        for group in _groups_of_equal(names):
+        for group in indices_of_equal(names):
             found = label([soundings[index] for index in group])
             if len(set(found)) > 1 and all(found):
                 for index, text in zip(group, found, strict=True):
                     names[index] += f", {text}"
-    for group in _groups_of_equal(names):
+    for group in indices_of_equal(names):
         for number, index in enumerate(group[1:], 2):
             names[index] += f" #{number}"
     return names
@@ -182,21 +182,13 @@ def _add_detail(
     keys: Sequence[Hashable] | None = None,
 ) -> list[str]:
     """Append a detail to equal words (or equal keys) if it differs between them."""
-    groups, words = _groups_of_equal(keys or words), list(words)
+    groups, words = indices_of_equal(keys or words), list(words)
     for group in groups:
         details = {index: detail(soundings[index]) for index in group}
         if len(set(details.values()) - {""}) > 1:
             for index, text in details.items():
                 words[index] += text and f"{between}{text}"
     return words
-
-
-def _groups_of_equal(words: Sequence[Hashable]) -> list[list[int]]:
-    """Return the indices of equal words, group by group."""
-    groups: dict[Hashable, list[int]] = {}
-    for index, word in enumerate(words):
-        groups.setdefault(word, []).append(index)
-    return list(groups.values())
 
 
 def _with_seeds(words: Sequence[str], soundings: Sequence[Sounding]) -> list[str]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fathometer.compare.distance import as_series, varies
 from fathometer.compare.soundings import Array, Numbers, Soundings, signatures
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, import_extra
 
 STATISTICS = ("min", "max", "mean", "median", "std", "spread", "skewness")
 """Candidates for the predictor of Figure 4; the two modes are reported beside them."""
@@ -174,18 +174,15 @@ def _fit(sample: Array) -> tuple[float, float, float, float]:
 
     A start is a split of the sample between two different values, so that both sides have some.
     """
-    try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "compare", "the fit of two modes") from error
+    purpose = "the fit of two modes"
+    sklearn = import_extra("sklearn", "mixture", extra="compare", purpose=purpose, package="scikit-learn")
     values = np.unique(sample)
     fits = []
     for cut in np.unique(np.linspace(0, len(values) - 2, _STARTS).round().astype(int)):
         upper = sample > (values[cut] + values[cut + 1]) / 2
         means = np.array([sample[~upper].mean(), sample[upper].mean()])
         variance = max(float(((sample - means[upper.astype(int)]) ** 2).mean()), _VARIANCE_FLOOR)
-        mixture = GaussianMixture(
+        mixture = sklearn.mixture.GaussianMixture(
             2,
             covariance_type="tied",
             tol=1e-10,
@@ -196,7 +193,9 @@ def _fit(sample: Array) -> tuple[float, float, float, float]:
             precisions_init=[[1 / variance]],
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # 200 steps are enough for a picture
+            warnings.simplefilter(
+                "ignore", sklearn.exceptions.ConvergenceWarning
+            )  # 200 steps are enough for a picture
             fits.append(mixture.fit(sample[:, None]))
     best = max(fits, key=lambda fit: fit.lower_bound_)
     low, high = np.argsort(best.means_[:, 0])
@@ -205,8 +204,4 @@ def _fit(sample: Array) -> tuple[float, float, float, float]:
 
 
 def _diptest() -> Any:
-    try:
-        import diptest
-    except ImportError as error:
-        raise MissingExtraError("diptest", "compare", "the test for two modes") from error
-    return diptest
+    return import_extra("diptest", extra="compare", purpose="the test for two modes")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from fathometer.data.source import Inputs, Sample, Samples, Unreadable, display_name, is_hidden
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.errors import InputError, first_line, import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -139,10 +139,7 @@ def require_images(inputs: Inputs, path: Path) -> None:
             f"{path}: read as images, but this network takes tensors of shape {list(inputs.shape)}; "
             "expected an .npz or .npy file of floats, or random"
         )
-    try:
-        import PIL  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("pillow", "vision", "reading images") from error
+    import_extra("PIL", extra="vision", purpose="reading images", package="pillow")
 
 
 def from_file(path: Path, name: str, label: int | None, inputs: Inputs) -> Sample | Unreadable:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.gauges.gauge import indices_of_equal
 from fathometer.gauges.samples import Pair, check_together, prepare
 from fathometer.gauges.scoring import score_groups
 from fathometer.transport.arrays import Array
-from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
+from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def affinity(
         torch.Size([64, 8])
     """
     pair = prepare(x, y, finite=False)
-    check_covariance(covariance)
+    check_choice("covariance", covariance, CovarianceKind)
     value = score_groups([pair], covariance, as_ridge(ridge))[0].value
     sides = [pair.x.values, pair.y.values]
     if torch.is_grad_enabled() and any(side.requires_grad for side in sides):
@@ -206,7 +206,7 @@ def affinity_of_batches(batches: Sequence[Pair], covariance: CovarianceKind = "l
 @torch.no_grad()
 def _scores(groups: Sequence[Pair], covariance: CovarianceKind, ridge: Ridge | float) -> list[AffinityScore]:
     """Return the result of every item of every group."""
-    check_covariance(covariance)
+    check_choice("covariance", covariance, CovarianceKind)
     ridge = as_ridge(ridge)
     numbers, coupling = score_groups(groups, covariance, ridge)
     shapes = [pair.x.values.shape[-2:] for pair in groups for _ in range(len(pair.x.items))]

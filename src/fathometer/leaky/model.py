@@ -40,8 +40,7 @@ HOMOGENEOUS = ("relu", "identity")  # σ(ca) = cσ(a) for c > 0
 
 def nonlinearity(name: str) -> Nonlinearity:
     """Look up `relu`, `softplus` (smooth, for checks) or `identity` (linear networks)."""
-    if name not in NONLINEARITIES:
-        raise InputError(f"expected one of {', '.join(NONLINEARITIES)}, got {name!r}", parameter="sigma")
+    check_choice("sigma", name, NONLINEARITIES)
     return NONLINEARITIES[name]
 
 

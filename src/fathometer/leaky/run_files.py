@@ -20,7 +20,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, import_extra
 from fathometer.leaky.plan import Design, Recipe
 from fathometer.leaky.run import LeakyRun, LeakySweep, history_table
 from fathometer.leaky.steps import custom_steps
@@ -331,9 +331,4 @@ def _current_name(name: str) -> str:
 
 
 def _safetensors() -> Any:
-    try:
-        import safetensors
-        import safetensors.torch
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "leaky", "a folder of trained networks") from error
-    return safetensors
+    return import_extra("safetensors", "torch", extra="leaky", purpose="a folder of trained networks")

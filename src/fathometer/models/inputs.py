@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.data import Inputs
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.errors import InputError, first_line, import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -95,14 +95,11 @@ class ResizeAndNormalise:
 
 def preprocessed_shape(preprocess: Callable[[Image], Tensor]) -> tuple[tuple[int, ...], bool]:
     """Return the shape that `preprocess` gives, and whether it is the same for images of another size."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("pillow", "vision", "an image") from error
+    pillow = import_extra("PIL", "Image", extra="vision", purpose="an image", package="pillow")
     shapes = []
     for side in _PROBES:
         try:
-            shapes.append(tuple(preprocess(Image.new("RGB", (side, side), "grey")).shape))
+            shapes.append(tuple(preprocess(pillow.Image.new("RGB", (side, side), "grey")).shape))
         except Exception as error:  # the user's code
             raise InputError(
                 f"preprocess failed on an RGB image of {side} × {side} ({first_line(error)})"

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fathometer.data import Inputs
-from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
+from fathometer.errors import InputError, did_you_mean, first_line, import_extra
 
 SourceResult: TypeAlias = tuple[nn.Module, str, Inputs]
 """The network, the name of its weights, and what it takes in."""
@@ -58,13 +58,7 @@ def ensure_torchvision_operators() -> None:
 def import_optional(package: str, *submodules: str, extra: str, purpose: str) -> Any:
     """Import a package and some of its submodules; without it, raise an error that names the extra."""
     ensure_torchvision_operators()
-    try:
-        found = importlib.import_module(package)
-        for submodule in submodules:
-            importlib.import_module(f"{package}.{submodule}")
-    except ImportError as error:
-        raise MissingExtraError(package, extra, purpose) from error
-    return found
+    return import_extra(package, *submodules, extra=extra, purpose=purpose)
 
 
 def unknown_model_error(source: str, name: str, known: Iterable[str]) -> InputError:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.errors import InputError, first_line, import_extra
 
 Tensors: TypeAlias = dict[str, Tensor]
 
@@ -52,14 +52,10 @@ def read_weights(path: Path) -> Tensors:
 
 
 def _read_safetensors(path: Path) -> Any:
+    safetensors = import_extra("safetensors", "torch", extra="language", purpose="a .safetensors file")
     try:
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "language", "a .safetensors file") from error
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
+        return safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{path}: not a readable safetensors file ({first_line(error)})") from error
 
 

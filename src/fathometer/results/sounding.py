@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
+from fathometer.errors import InputError, did_you_mean, first_line, import_extra
 from fathometer.gauges.registry import GAUGES, out_of_range
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
 from fathometer.results.provenance import Provenance
@@ -337,17 +337,17 @@ def _columns(sounding: Sounding) -> dict[str, list[Any]]:
 
 
 def _write_parquet(sounding: Sounding, path: Path) -> None:
-    pyarrow, parquet = _pyarrow()
+    pyarrow = _pyarrow()
     table = pyarrow.table(_columns(sounding))
     head = json.dumps(_head(sounding), allow_nan=False).encode()
-    parquet.write_table(table.replace_schema_metadata({SCHEMA.encode(): head}), path)
+    pyarrow.parquet.write_table(table.replace_schema_metadata({SCHEMA.encode(): head}), path)
 
 
 def load_parquet(path: Path, name: str) -> Sounding:
     """Read a `.parquet` file; errors call it `name`."""
-    pyarrow, parquet = _pyarrow()
+    pyarrow = _pyarrow()
     try:
-        table = parquet.read_table(path)
+        table = pyarrow.parquet.read_table(path)
         head = strict_json((table.schema.metadata or {}).get(SCHEMA.encode(), b"{}"))
     except (pyarrow.ArrowException, ValueError, RecursionError) as error:
         raise InputError(f"{name}: broken, or not a sounding ({first_line(error)})") from error
@@ -356,10 +356,5 @@ def load_parquet(path: Path, name: str) -> Sounding:
     return from_plain({**head, "records": table.to_pydict()} if isinstance(head, dict) else head, name)
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet", "a .parquet file") from error
-    return pyarrow, parquet
+def _pyarrow() -> Any:
+    return import_extra("pyarrow", "parquet", extra="parquet", purpose="a .parquet file")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from fathometer.errors import InputError
+from fathometer.errors import InputError, check_choice
 from fathometer.results.loading import open_results
 from fathometer.results.sounding import SUFFIXES, Sounding
 from fathometer.results.store import Store
@@ -52,8 +52,7 @@ def atlas(folder: str | Path, *, per: Per = "sounding", strict: bool = False) ->
         >>> table[["model", "sites", "batches"]].to_numpy().tolist(), sites["site"].to_list()
         ([['Sequential', 2, 1]], ['1', '2'])
     """
-    if per not in ("sounding", "site"):
-        raise InputError(f"expected 'sounding' or 'site', got {per!r}", parameter="per")
+    check_choice("per", per, ("sounding", "site"))
     store = Store(folder)
     if not store.is_folder():
         raise InputError(f"{folder}: expected a folder of soundings, got none; is its name right?")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from fathometer.errors import InputError, MissingExtraError, first_line
+from fathometer.errors import InputError, first_line, import_extra
 from fathometer.models.loading import SOURCES
 from fathometer.results.files import StoreError
 from fathometer.survey.run import Event, OnEvent, is_done, take_soundings
@@ -282,10 +282,4 @@ def _check_answers(address: str) -> None:
 def _import_ray() -> Any:
     # Ray repeats a task that was killed for its memory without end, unless this is set before it is imported.
     os.environ.setdefault("RAY_task_oom_retries", "3")
-    try:
-        import ray
-        import ray._private.state
-        import ray.exceptions
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray", "a survey on Ray") from error
-    return ray
+    return import_extra("ray", "_private.state", "exceptions", extra="ray", purpose="a survey on Ray")

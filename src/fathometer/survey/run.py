@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from fathometer.errors import InputError, check_device
+from fathometer.errors import InputError, check_choice, check_device
 from fathometer.measuring.journal import JournalError
 from fathometer.results.files import StoreError
 from fathometer.results.sounding import Sounding
@@ -116,8 +116,7 @@ def run_survey(
         >>> len(outcome.measured), len(again.measured), len(again.kept)
         (1, 0, 1)
     """
-    if backend not in ("local", "ray"):
-        raise InputError(f"expected 'local' or 'ray', got {backend!r}", parameter="backend")
+    check_choice("backend", backend, Backend)
     plan = read_plan(plan) if isinstance(plan, str | Path) else plan
     tasks = tasks_of(plan) if isinstance(plan, Plan) else list(plan)
     store, outcome = Store(out), Outcome()

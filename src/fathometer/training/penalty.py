@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from fathometer.capture import Pair, Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
 from fathometer.capture.sites import choose_sites
-from fathometer.errors import FathometerError, InputError, check_whole
+from fathometer.errors import FathometerError, InputError, check_choice, check_whole
 from fathometer.gauges import affinity
-from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge, check_covariance
+from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge
 
 
 class _Goal(NamedTuple):
@@ -72,7 +72,7 @@ class AffinityPenalty:
         covariance: CovarianceKind = "ledoit-wolf",
         ridge: Ridge | float = DEFAULT_RIDGE,
     ) -> None:
-        check_covariance(covariance)
+        check_choice("covariance", covariance, CovarianceKind)
         capacity = None if capacity is None else check_whole("capacity", capacity, 2)
         self.weight = _number("weight", weight)
         self._model, self._activations, self._capacity = model, activations, capacity

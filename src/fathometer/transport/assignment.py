@@ -18,7 +18,7 @@ import scipy
 import torch
 from torch import Tensor
 
-from fathometer.errors import InputError, MissingExtraError, NumericalError
+from fathometer.errors import InputError, NumericalError, import_extra
 from fathometer.threads import Pool
 from fathometer.transport.arrays import Array, as_samples, check_spread, largest_entry
 from fathometer.transport.moments import centre
@@ -173,10 +173,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 def _by_plan(x: Tensor, y: Tensor) -> Wasserstein2:
     """Compute W₂ between samples of different size, each with equal weights."""
-    try:
-        import ot
-    except ImportError as error:
-        raise MissingExtraError("POT", "pot", "W₂ between samples of different size") from error
+    ot = import_extra("ot", extra="pot", purpose="W₂ between samples of different size", package="POT")
     cost = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").square().cpu().numpy()
     plan, log = ot.emd(ot.unif(len(x)), ot.unif(len(y)), cost, numItermax=10_000_000, log=True)
     if log["warning"]:

@@ -52,11 +52,6 @@ def as_ridge(ridge: Ridge | float) -> Ridge:
         raise InputError(f"expected a number ≥ 0 or a Ridge, got {ridge!r}", parameter="ridge") from error
 
 
-def check_covariance(kind: str) -> None:
-    """Refuse an unknown estimator."""
-    check_choice("covariance", kind, CovarianceKind)
-
-
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and covariance `weight · RᵀR + floor · I` of a sample, and how they were estimated.
@@ -130,7 +125,7 @@ def moments(
         >>> moments(np.array([[0.0], [2.0]]), covariance="sample", ridge=0.0).covariance.item()
         1.0
     """
-    check_covariance(covariance)
+    check_choice("covariance", covariance, CovarianceKind)
     mean, rows = centre(as_samples(x))
     check_spread(largest_entry(rows), "x")
     return estimate(mean, rows, covariance, as_ridge(ridge), rows.shape[-1])

@@ -156,7 +156,7 @@ def test_alignment_is_by_site_where_sites_are_the_same_else_by_dtw() -> None:
     assert aligned(first, other).how == "dtw"
     with pytest.raises(InputError, match="12 and 9 that differ; use dtw"):
         aligned(first, other, by="sites")
-    with pytest.raises(InputError, match="expected auto, sites or dtw, got 'depth'"):
+    with pytest.raises(InputError, match="align: expected one of auto, sites, dtw, got 'depth'"):
         aligned(first, other, by="depth")  # type: ignore[arg-type]
 
 

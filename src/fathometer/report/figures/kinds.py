@@ -11,7 +11,7 @@ import pandas as pd
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
 from fathometer.compare.clustering import Method
 from fathometer.compare.distance import Metric
-from fathometer.errors import FathometerError, InputError
+from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.report.figures import leaky, leaky_schemes, networks
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
@@ -88,8 +88,7 @@ def default_kind(soundings: Named) -> str:
 
 def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
     """Draw a picture by the name of its kind."""
-    if kind not in KINDS:
-        raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+    check_choice("kind", kind, KINDS)
     count = len(soundings)
     if not _fits(KINDS[kind], count):
         usual = [name for name, each in KINDS.items() if _fits(each, count) and name not in ("path", "map")]
@@ -193,8 +192,7 @@ OF_ONE_RUN = ("1b", "1c", "affinity", "ranks", "training", "projection")
 
 def draw_leaky(results: LeakySweep | LeakyRun, kind: str, *, columns: Columns = 2) -> Figure:
     """Draw one of `LEAKY_KINDS`, by name, of a sweep or a run; an InputError says what the sweep lacks."""
-    if kind not in LEAKY_KINDS:
-        raise InputError(f"expected one of {', '.join(LEAKY_KINDS)}, got {kind!r}")
+    check_choice("kind", kind, LEAKY_KINDS)
     if isinstance(results, LeakyRun) and kind not in OF_ONE_RUN:
         raise InputError(
             f"{kind} compares the networks of a sweep, got one run, which can show {', '.join(OF_ONE_RUN)}"

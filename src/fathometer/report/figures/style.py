@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import InputError, import_extra
 from fathometer.report.numbers import gauge_label
 from fathometer.results.files import complete_file
 
@@ -231,10 +231,7 @@ def note_below(figure: Figure, parts: Sequence[str], join: str = ", ") -> None:
 
 def require_matplotlib() -> None:
     """Fail early, and say which extra is missing."""
-    try:
-        import matplotlib as _  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "a picture") from error
+    import_extra("matplotlib", extra="plot", purpose="a picture")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

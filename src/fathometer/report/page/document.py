@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fathometer.errors import MissingExtraError
+from fathometer.errors import import_extra
 from fathometer.report.figures.style import PALETTE
 from fathometer.report.numbers import number
 from fathometer.report.page.items import Chart, Facts, Item, Page, Paragraph, Table, View
@@ -54,10 +54,7 @@ def html(page: Page) -> str:
 def require_report() -> None:
     """Fail early, and say which extra is missing."""
     for package in ("altair", "jinja2", "vl_convert"):
-        try:
-            __import__(package)
-        except ImportError as error:
-            raise MissingExtraError(package, "report", "an HTML report") from error
+        import_extra(package, extra="report", purpose="an HTML report")
 
 
 @cache
