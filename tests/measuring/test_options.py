@@ -86,6 +86,20 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
         plain_options()["channel_axis"].check("x")
 
 
+def test_a_preset_stands_for_options_that_are_not_given() -> None:
+    preset = with_changes(None, {"preset": "language", "samples": 512})
+    assert (preset.samples, preset.batches, preset.reduction.pooling) == (512, 2, "tokens")
+    assert with_changes(None, {"preset": "none"}) == with_changes(None, {"preset": None}) == MeasureOptions()
+    plain = MeasureOptions.from_plain({"preset": "language", "samples": 512})
+    assert plain.fingerprint() == preset.fingerprint()
+    with pytest.raises(
+        InputError, match="preset: expected 'language' or 'none', got 'langage'; did you mean"
+    ):
+        with_changes(None, {"preset": "langage"})
+    with pytest.raises(InputError, match="preset: has no effect on complete options"):
+        measure(nn.ReLU(), torch.randn(8, 2), MeasureOptions(), preset="language")
+
+
 def test_a_new_seed_is_also_that_of_the_random_positions() -> None:
     options = with_changes(None, {"reduction": "position"})
     assert with_changes(options, {"seed": 5}) == with_changes(None, {"reduction": "position", "seed": 5})

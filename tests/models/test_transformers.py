@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from fathometer import InputError, MissingExtraError
+from fathometer import InputError, MissingExtraError, measure
 from fathometer.models import LoadedModel, ensure_torchvision_operators, load_model
 from tests.models.files import write_gguf
 
@@ -153,8 +154,27 @@ def test_missing_weights_are_reported(tmp_path: Path) -> None:
 def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "own", "auto_map": {"AutoConfig": "own.Own"}}')
     (tmp_path / "own.py").write_text("raise SystemExit('ran')")
-    with pytest.raises(InputError, match="could not be loaded"):
+    with pytest.raises(InputError, match=r"own repository \(trust_remote_code\), which is never run here"):
         load_model(f"hf:{tmp_path}", "none")
+
+
+def test_quantised_weights_say_what_they_need(tmp_path: Path) -> None:
+    """With bitsandbytes they are loaded and measured, in 8 bit as in 4 bit."""
+    model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama"))
+    model.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    model.config.save_pretrained(tmp_path)
+    if find_spec("bitsandbytes") is None:
+        with pytest.raises(InputError, match=r"bitsandbytes.*; install what its quantised weights need, or"):
+            load_model(f"hf:{tmp_path}")
+        return
+    quantised = transformers.BitsAndBytesConfig(load_in_4bit=True)
+    model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama"))
+    model.save_pretrained(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, quantization_config=quantised)
+    model.save_pretrained(tmp_path)
+    loaded = load_model(f"hf:{tmp_path}")
+    found = measure(loaded, torch.ones(4, 8, dtype=torch.long), samples=4, gauges="norm")
+    assert "torch.uint8" in found.provenance.model["dtype"]
 
 
 def test_missing_gguf_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

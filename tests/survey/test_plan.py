@@ -87,6 +87,12 @@ def test_settings_are_the_options_of_measure() -> None:
     assert settings.changed(map="cka").options(seed=3).map == settings.changed(map="cka").as_dict()["map"]
 
 
+def test_a_preset_of_a_plan_is_what_it_stands_for() -> None:
+    (settings,) = parse_plan(ALL + '[settings]\npreset = "language"\nbatches = 1').settings.values()
+    assert (settings.samples, settings.batches, settings.reduction) == (2048, 1, "tokens")
+    assert "preset" not in settings.as_dict()
+
+
 def test_addresses_of_version_0_1_are_found_again() -> None:
     text = ALL.replace("random:10", "random:600") + (
         '[settings]\nsamples = 8\ngauges = ["affinity", "cka"]\nreduction = "tokens"\nleftover = "keep"\n'

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+import typer
+
 from fathometer.cli import ResumableInterruptError
 from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_folder, check_writable, file_stems, print_result, slug
 from fathometer.errors import InputError
+from fathometer.measuring.options import Preset
 
 if TYPE_CHECKING:
     from fathometer.data import DataSource
@@ -43,8 +46,17 @@ class LoadingOptions:
     ),
 )
 def measure(
+    context: typer.Context,
     model: opt.ModelArgument,
     data: opt.DataOption,
+    preset: Annotated[
+        Preset | None,
+        opt.option(
+            "WORD",
+            "Options that are usual for a kind of network: language, or none; those that you give win. "
+            "Default: language for language models of transformers.",
+        ),
+    ] = None,
     with_map: Annotated[
         bool,
         opt.flag("--map", "Also compute the similarity (CKA) of every site with every other."),
@@ -81,14 +93,16 @@ def measure(
 
     - `fathometer measure torchvision:vit_b_16 --weights none --data random:512 --samples 128`
 
-    - `fathometer measure hf:./my-model --data book.txt --reduction tokens --gauges affinity,r2_heldout`
+    - `fathometer measure hf:./my-model --data book.txt --length 256` (a language model: `--preset language`)
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
     from fathometer.cli.tables import labels_view, sounding_json, sounding_view
+    from fathometer.models.language import is_language_model
     from fathometer.results.files import locked
 
-    chosen = opt.chosen_options({**options, "map": "cka" if with_map else None})
+    options["map"] = "cka" if with_map else None
+    chosen = opt.chosen_options(options, preset, context)
     out = out or Path(f"{slug(model)}-{slug(data)}" + (".json" if by is None else f"-by-{by}"))
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:
@@ -104,6 +118,9 @@ def measure(
             check_folder(out, force or resume or _journal(out).exists())
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, chosen.seed, options)
+        if preset is None and is_language_model(loaded.model):
+            preset = "language"
+            chosen = opt.chosen_options(options, preset, context)
         finished = _finished(out, loaded, chosen, by) if resume and not force else {}
         found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
     content = {label: sounding_json(sounding) for label, sounding in found.items()}
@@ -112,7 +129,9 @@ def measure(
     console = print_result(content[""] if by is None else content, view, as_json)
     if by is not None and (reason := next(iter(found.values())).outcome).startswith("no accuracy"):
         console.say(reason)
-    if loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
+    if preset == "language":
+        console.say(f"preset language: {_in_words(chosen)}; --preset none for the general one")
+    elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
         console.say(skipped_line(loaded.data.skipped))
@@ -120,6 +139,15 @@ def measure(
     console.say(f"{out} is finished; --force measures it again" if finished else f"wrote {out}{files}")
     if with_map and by is None:
         console.say(f"`fathometer plot {out} --kind map` draws the map")
+
+
+def _in_words(options: MeasureOptions) -> str:
+    """Say what a preset has made of the options, in one line."""
+    unit = "tokens" if options.counts_tokens else "texts"
+    batches = "all batches" if options.batches is None else f"{options.batches} batches"
+    plain = options.describe()
+    sites, gauges = (", ".join(plain[name] or ["activations"]) for name in ("sites", "gauges"))
+    return f"{unit} as samples, {batches} of {options.samples}; sites {sites}; gauges {gauges}"
 
 
 def skipped_line(skipped: list[str]) -> str:

@@ -12,6 +12,7 @@ import typer
 from fathometer.cli import FLAGS
 from fathometer.errors import InputError
 from fathometer.measuring.options import (
+    PRESETS,
     LoadOptions,
     MeasureOptions,
     Option,
@@ -121,11 +122,18 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def chosen_options(options: dict[str, Any]) -> MeasureOptions:
-    """Return the options of a measurement among those of a command."""
-    return MeasureOptions.from_plain(
-        {name: options[name] for name in plain_options() if options.get(name) is not None}
-    )
+def chosen_options(
+    options: dict[str, Any], preset: str | None = None, context: typer.Context | None = None
+) -> MeasureOptions:
+    """Return the options of a measurement among those of a command.
+
+    With a preset, those of its options count that are not on the command line.
+    """
+    chosen = {name: options[name] for name in plain_options() if options.get(name) is not None}
+    if context is not None:
+        ours = PRESETS[preset or "none"].keys() - given_options(context)
+        chosen = {name: value for name, value in chosen.items() if name not in ours} | {"preset": preset}
+    return MeasureOptions.from_plain(chosen)
 
 
 # What is measured, and where.
@@ -224,10 +232,15 @@ ResumeOption: TypeAlias = Annotated[bool, flag("--resume", "Resume an interrupte
 JsonOption: TypeAlias = Annotated[bool, flag("--json", "Print JSON instead of tables.")]
 
 
+def given_options(context: typer.Context) -> list[str]:
+    """Return the parameters that are on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+
+
 def refuse_unused(context: typer.Context, used: tuple[str, ...], what: str) -> None:
     """Refuse options on the command line that have no effect on what was asked for."""
-    sources = {name: context.get_parameter_source(name) for name in context.params if name not in used}
-    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    given = [name for name in given_options(context) if name not in used]
     if given:
         flags = ", ".join(FLAGS.get(name, name) for name in given)
         raise InputError(f"{flags}: has no effect on {what}; leave it out")

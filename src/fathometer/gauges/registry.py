@@ -95,6 +95,7 @@ SETS = {
     # Without one that is slower than all others together on a CPU, and unstable where d > n, and without CKA
     # with its bias, which is in the paper.
     "standard": tuple(name for name in GAUGES if name not in ("affinity_sample", "cka")),
+    "language": ("affinity", "r2", "r2_heldout", "stable_rank", "intrinsic_dimension"),
     "all": tuple(GAUGES),
 }
 """Names that stand for several gauges."""

@@ -22,6 +22,7 @@ from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
+from fathometer.measuring.language_scores import HiddenTokens
 from fathometer.measuring.loop import Loop, Progress, evaluating, placed
 from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, classes_of, outcome
@@ -120,7 +121,8 @@ def measure(
         journal: a file that keeps the finished batches; if it exists, measuring resumes from there. Remove
             it once the result is saved.
         progress: True for a bar, or a function of (samples done, total or None).
-        changes: options by name, `samples=128`.
+        changes: options by name, `samples=128`. `preset="language"` stands for those that are usual for a
+            language model (`fathometer.measuring.options.PRESETS`); options that are given win.
 
     Example:
         >>> import torch
@@ -199,7 +201,8 @@ def measure_by_label(
             options = replace(options, batches=None, leftover="drop")  # the split does both
             total = None
         cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
-        cut = cut if options.call else checked(cut, network)
+        hidden = HiddenTokens(model, network, tokenizer, options.seed)
+        cut = cut if options.call else hidden.keeping(checked(cut, network))
         loop = Loop(network, record, options, where, log, scorer, read)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
@@ -218,12 +221,17 @@ def measure_by_label(
         date=now(),
         seconds=round(time.perf_counter() - started, 3),
     )
+    hidden_outcome = {}
+    if hidden.is_any:
+        with placed(network, device) as where, evaluating(network):
+            hidden_outcome = hidden.outcome(where)
     doubt = scorer.doubt([batch.scores for batch in loop.finished if batch.scores])
     counts = {None: (measured, left_over)} if split is None else split.counts
     found = {}
     for label, (measured, left_over) in counts.items():
         batches = [batch for batch in loop.finished if batch.label == label]
         scored = outcome([batch.scores for batch in batches], measured, doubt)
+        scored = scored if by is not None else scored | hidden_outcome
         known = {
             "samples_measured": measured,
             "samples_left_over": left_over,

@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from fathometer.gauges.registry import GaugeChoice
 
 Leftover: TypeAlias = Literal["drop", "keep"]
+Preset: TypeAlias = Literal["language", "none"]
 Call: TypeAlias = "Callable[[nn.Module, Any], object]"
 """Runs the network on one item of the data."""
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "language": {"samples": 2048, "batches": 2, "gauges": ("language",), "reduction": "tokens"},
+    "none": {},
+}
+"""Options that are usual for a kind of network, by name. Those that are given by themselves win."""
 
 
 class Option(NamedTuple):
@@ -200,7 +208,7 @@ class MeasureOptions:
     def from_plain(cls, values: Mapping[str, Any]) -> MeasureOptions:
         """Make options from text and numbers, as the command line and plans have them (`plain_options`).
 
-        Gauges and activations of your own are `package.module:name`.
+        Gauges and activations of your own are `package.module:name`; `preset` is one of `PRESETS`.
 
         Example:
             >>> MeasureOptions.from_plain({"reduction": "tokens", "pool_first": True}).reduction.pool_first
@@ -209,7 +217,7 @@ class MeasureOptions:
         from fathometer.capture import Reduction
         from fathometer.models.user_code import import_by_name
 
-        given = dict(values)
+        given = with_preset(values)
         parts = {name: given.pop(name) for name in _REDUCTION_PARTS if name in given}
         seed = given.get("seed", 0)
         for name in ("gauges", "activations"):
@@ -293,11 +301,33 @@ _REDUCTION_PARTS = {
 }
 
 
+def with_preset(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by name, with those of their `preset` where they are not given; it is left out then.
+
+    Example:
+        >>> with_preset({"preset": "language", "samples": 64, "seed": 1})["samples"]
+        64
+    """
+    given = dict(values)
+    preset = given.pop("preset", None)
+    if preset is not None and preset not in PRESETS:
+        hint = did_you_mean(str(preset), PRESETS)
+        expected = " or ".join(map(repr, PRESETS))
+        raise InputError(f"expected {expected}, got {preset!r}{hint and f'; {hint}'}", parameter="preset")
+    return {**PRESETS[preset or "none"], **given}
+
+
 def with_changes(
     options: MeasureOptions | None, changes: Mapping[str, Any], caller: str = "measure"
 ) -> MeasureOptions:
-    """Return the options with some of them changed by name; unknown names are refused with a suggestion."""
-    known = [each.name for each in fields(MeasureOptions)]
+    """Return the options with some of them changed by name; unknown names are refused with a suggestion.
+
+    A `preset` among the changes stands for those of its options that are not changed by name.
+    """
+    if options is not None and changes.get("preset") is not None:
+        raise InputError("has no effect on complete options; give single ones by name", parameter="preset")
+    changes = with_preset(changes)
+    known = [*(each.name for each in fields(MeasureOptions)), "preset"]
     if unknown := [name for name in changes if name not in known]:
         hint = did_you_mean(unknown[0], known) or f"the options are {', '.join(known)}"
         raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}; {hint}")

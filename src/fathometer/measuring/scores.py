@@ -1,4 +1,4 @@
-"""Accuracy and loss of a classifier, from the same passes that are measured."""
+"""Accuracy and loss of a classifier, perplexity of a causal language model, from the measured passes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Subset
 
+from fathometer.capture import unwrapped
 from fathometer.measuring.batches import labels_of
+from fathometer.measuring.language_scores import next_token_sums
 from fathometer.models import LoadedModel
+from fathometer.models.language import head_of
 
 _MAX_FOR_TOP1 = 10  # classes; for more of them, the accuracy of the best five is given, too
 
@@ -32,6 +35,8 @@ class Scores:
         loss: the sum of the cross-entropies, in nats.
         largest: the largest label.
         smallest: the smallest label.
+        tokens: how many tokens a causal language model has predicted; it has no samples with labels.
+        token_loss: the sum of −log p of these tokens, in nats.
     """
 
     outputs: int
@@ -42,6 +47,8 @@ class Scores:
     loss: float
     largest: int
     smallest: int = 0
+    tokens: int = 0
+    token_loss: float = 0.0
 
 
 class Scorer:
@@ -58,14 +65,24 @@ class Scorer:
         self._outputs: int | None = None
         self._output_of_label: Tensor | None = None  # None: labels are numbers of outputs
         self._passes: list[Tensor] = []
+        self._token_passes: list[Tensor] = []
+        self._is_causal = (
+            head_of(unwrapped(model.module if isinstance(model, LoadedModel) else model)) == "causal"
+        )
         self._reason = ""
 
     @torch.no_grad()
     def add(self, output: Any, value: Any, unfit: str = "") -> None:
         """Compare the output of a pass over `value`, if it looks like logits and there are labels.
 
+        That of a causal language model is compared with the tokens themselves.
+
+
         `unfit` says why the labels cannot be used, if so.
         """
+        if self._is_causal:
+            self._add_tokens(output, value)
+            return
         labels, logits = labels_of(value), _logits(output)
         if logits is not None:
             self._reason = self._reason or unfit
@@ -84,17 +101,29 @@ class Scorer:
             sums = _sums(logits, targets)
             self._passes.append(torch.cat([sums, torch.stack([labels.max(), labels.min()]).to(sums)]))
 
+    def _add_tokens(self, output: Any, value: Any) -> None:
+        logits = getattr(output, "logits", None)
+        if not isinstance(logits, Tensor):
+            return
+        with torch.autocast(logits.device.type, enabled=False), torch._C.DisableTorchFunction():
+            sums = next_token_sums(logits, value)
+            if sums is not None:
+                self._token_passes.append(torch.cat([sums.new_tensor([len(logits)]), sums]))
+
     def take(self, limit: float = math.inf) -> Callable[[], Scores | None]:
         """Return a function that adds up the passes since the last call, up to so many samples.
 
         It waits for a GPU.
         """
         passes, self._passes = self._passes, []
+        token_passes, self._token_passes = self._token_passes, []
+        if self._is_causal:
+            return partial(_total_of_tokens, token_passes, limit)
         return partial(_total, passes, self._outputs, limit)
 
     def doubt(self, scores: Sequence[Scores]) -> str:
         """Say why labels and outputs cannot be compared, or nothing if they can."""
-        if self._reason or not scores:
+        if self._reason or not scores or self._is_causal:
             return self._reason
         outputs, largest = scores[0].outputs, max(each.largest for each in scores)
         if any(each.invalid for each in scores):
@@ -134,9 +163,25 @@ def _total(passes: Sequence[Tensor], outputs: int | None, limit: float) -> Score
     return Scores(outputs, samples, correct, top5, invalid, loss, *ends)
 
 
+def _total_of_tokens(passes: Sequence[Tensor], limit: float) -> Scores | None:
+    if not passes:
+        return None
+    every = torch.stack(list(passes)).cpu()
+    _, tokens, loss = every[every[:, 0].cumsum(0) <= limit].sum(0).tolist()
+    return Scores(0, 0, 0, 0, 0, 0.0, 0, tokens=int(tokens), token_loss=loss)
+
+
 def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:
-    """Return accuracy and loss over all samples; if some have no labels, nothing; if in doubt, the reason."""
+    """Return accuracy and loss over all samples; if some have no labels, nothing; if in doubt, the reason.
+
+    Of a causal language model: its perplexity, exp(mean of −log p), its loss, and the number of tokens.
+    """
     known = [each for each in scores if each is not None]
+    if tokens := sum(each.tokens for each in known):
+        loss = sum(each.token_loss for each in known) / tokens
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        found = {"perplexity": perplexity, "loss": loss, "tokens": tokens}
+        return {name: number for name, number in found.items() if math.isfinite(number)}
     if doubt:
         return {"no_accuracy": doubt}
     if not known or sum(each.samples for each in known) != samples:

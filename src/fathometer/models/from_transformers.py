@@ -181,7 +181,14 @@ def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
         reason = first_line(error)
         if not place.is_local and "/" not in name and name not in names():
             raise InputError(f"{unknown_model_error('hf', name, names())} ({reason})") from error
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                f"hf:{name}: it needs code from its own repository (trust_remote_code), which is never run "
+                "here; load it with transformers, and give the network to fathometer.measure"
+            ) from error
         advice = "" if place.is_local else "; give a local folder, or a model type with `weights` none"
+        if "quantiz" in reason:
+            advice = "; install what its quantised weights need, or give others, or a GGUF file"
         raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error
 
 

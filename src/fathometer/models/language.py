@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from torch import Tensor, nn
 
 from fathometer.data import Inputs
 from fathometer.data.texts import Tokenize
 from fathometer.errors import InputError
+
+if TYPE_CHECKING:
+    from fathometer.models.loading import LoadedModel
 
 _LENGTH = 128  # tokens in a sample, unless the model has fewer positions
 
@@ -76,6 +79,37 @@ def token_inputs(module: nn.Module, tokenizer: Any = None) -> Inputs:
         tokenize=None if tokenizer is None else Tokenize(tokenizer),
         positions=limits.positions,
     )
+
+
+def is_language_model(model: LoadedModel) -> bool:
+    """Say whether a network by name is of a family of causal or masked language models of transformers.
+
+    An encoder with a decoder is not: its decoder needs an input of its own.
+    """
+    config = config_of(model.module)
+    if not model.name.startswith("hf:") or config is None or model.inputs.kind != "tokens":
+        return False
+    is_known = any(config.model_type in _heads(task) for task in ("CAUSAL", "MASKED"))
+    return is_known and not getattr(config, "is_encoder_decoder", False)
+
+
+def head_of(module: nn.Module) -> Literal["causal", "masked"] | None:
+    """Return what a network of transformers predicts: the next token, hidden ones, or neither."""
+    config = config_of(module)
+    if config is None or getattr(config, "is_encoder_decoder", False):
+        return None
+    names = {kind.__name__ for kind in type(module).__mro__}
+    sees_all = config.model_type in _heads("MASKED") and not getattr(config, "is_decoder", False)
+    if names & set(_heads("CAUSAL").values()) and not sees_all:  # a BERT may also be set to be causal
+        return "causal"
+    return "masked" if names & set(_heads("MASKED").values()) and sees_all else None
+
+
+def _heads(task: str) -> dict[str, str]:
+    """Return the names of the classes with a head for causal or masked language models, by model type."""
+    from transformers.models.auto import modeling_auto
+
+    return dict(getattr(modeling_auto, f"MODEL_FOR_{task}_LM_MAPPING_NAMES"))
 
 
 def config_of(module: nn.Module) -> Any:

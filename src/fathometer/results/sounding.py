@@ -73,11 +73,24 @@ class Sounding:
         return self._outcome("loss")
 
     @property
+    def perplexity(self) -> float | None:
+        """Of a causal language model, exp(mean of −log p) of the tokens in the measured text; else None."""
+        return self._outcome("perplexity")
+
+    @property
     def outcome(self) -> str:
-        """Accuracy and loss as text, or why there are none; empty if the data have no labels."""
+        """Accuracy and loss as text, or why there are none; empty if the data have no labels.
+
+        Of a language model: its perplexity, or the share of hidden tokens that it finds.
+        """
         known = self.provenance.data.get("outcome")
         if isinstance(known, dict) and "no_accuracy" in known:
             return f"no accuracy: {known['no_accuracy']}"
+        if isinstance(known, dict) and self.perplexity is not None:
+            return f"perplexity {self.perplexity:.4g} on {known.get('tokens', '?')} tokens"
+        hidden = self._outcome("masked_accuracy")
+        if isinstance(known, dict) and hidden is not None:
+            return f"masked accuracy {hidden:.3f} on {known.get('hidden_tokens', '?')} hidden tokens"
         names = {"accuracy": "accuracy", "top5": "top-5", "loss": "loss"}
         numbers = {text: self._outcome(name) for name, text in names.items()}
         parts = ", ".join(f"{text} {number:.3f}" for text, number in numbers.items() if number is not None)
@@ -176,7 +189,7 @@ class Sounding:
         if "affinity" in self.gauges:
             low, middle, high = self.summary()[["min", "median", "max"]]
             parts.append(f"affinity {low:.3f} … {middle:.3f} … {high:.3f}")
-        if self.accuracy is not None:
+        if self.outcome and not self.outcome.startswith("no accuracy"):
             parts.append(self.outcome)
         return "; ".join(parts)
 

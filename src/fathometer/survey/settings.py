@@ -10,8 +10,8 @@ import msgspec
 import torch
 
 from fathometer.errors import InputError, did_you_mean
-from fathometer.gauges.registry import choose_gauges
-from fathometer.measuring.options import LoadOptions, MeasureOptions, options_of, plain_options
+from fathometer.gauges.registry import SETS, choose_gauges
+from fathometer.measuring.options import LoadOptions, MeasureOptions, options_of, plain_options, with_preset
 
 _T = TypeVar("_T")
 
@@ -27,6 +27,8 @@ _OPTIONS = {name: option for name, option in plain_options().items() if name != 
 class Settings:
     """What decides the values: the options of `fathometer measure`, as text and numbers, by name.
 
+    A `preset` stands for those of its options that are not given.
+
     Example:
         >>> settings = Settings(samples=64, gauges="affinity, cka")
         >>> settings.samples, settings.gauges, settings.leftover
@@ -36,6 +38,7 @@ class Settings:
     entries: tuple[tuple[str, Any], ...]
 
     def __init__(self, **given: Any) -> None:
+        given = with_preset(given)
         _refuse_unknown(given, list(_OPTIONS))
         found = {name: option.check(given.get(name, option.default)) for name, option in _OPTIONS.items()}
         found["gauges"] = tuple(dict.fromkeys(_gauges(found["gauges"])))
@@ -76,10 +79,10 @@ class Settings:
 
 
 def _gauges(names: tuple[str, ...]) -> list[str]:
-    """Return single names: `standard` and `all` are replaced by what they stand for today."""
+    """Return single names: those of sets, such as `standard`, are replaced by what they stand for today."""
     found: list[str] = []
     for name in (part.strip() for entry in names for part in entry.split(",")):
-        found += choose_gauges(name) if name in ("standard", "all") else [name]
+        found += choose_gauges(name) if name in SETS else [name]
     return found
 
 

@@ -38,7 +38,7 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
         f"{len(sounding.sites)} {what} on {facts.data.get('name', 'data')}, "
         f"{batches} {'batch' if batches == 1 else 'batches'} of {facts.settings.get('samples', '?')} samples"
     )
-    if sounding.accuracy is not None:
+    if sounding.outcome and not sounding.outcome.startswith("no accuracy"):
         lead += f"; {sounding.outcome}"
     data = sounding_data(sounding, name)
     data |= {

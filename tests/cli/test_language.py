@@ -1,0 +1,88 @@
+"""`fathometer measure` of language models: the preset, perplexity, and texts that do not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fathometer import load, measure
+from fathometer.models import ensure_torchvision_operators, load_model
+from tests.cli.conftest import Command
+from tests.measuring.test_texts import LETTERS, letter_tokenizer
+
+ensure_torchvision_operators()
+transformers: Any = pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a GPT-2 and its tokenizer of letters, and a text."""
+    folder = tmp_path_factory.mktemp("language")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=40, n_layer=2, n_embd=16, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=1
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder / "net")
+    letter_tokenizer().save_pretrained(folder / "net")
+    letters = torch.randint(len(LETTERS), (6000,), generator=torch.Generator().manual_seed(0))
+    (folder / "book.txt").write_text("".join(LETTERS[i] for i in letters.tolist()))
+    return folder
+
+
+def test_the_preset_is_the_default_for_language_models(saved: Path, command: Command) -> None:
+    given = ["measure", f"hf:{saved / 'net'}", "--data", str(saved / "book.txt"), "--length", "32"]
+    code, out, err = command(*given, "--out", "preset.json")
+    assert code == 0, err
+    text = " ".join(out.split())
+    assert "preset language: tokens as samples, 2 batches of 2048; sites" in text
+    assert "--preset none for the general one" in text
+    found = load("preset.json")
+    assert found.outcome in text
+    assert found.perplexity is not None
+    assert found.records["n"].unique().tolist() == [2048]
+    facts = found.provenance
+    assert (facts.data["length"], facts.data["stride"]) == (32, 32)
+    code, out, err = command(*given, "--preset", "language", "--out", "same.json", "--json")
+    assert code == 0, err
+    assert json.loads(out)["settings"] == json.loads(json.dumps(facts.settings))
+    expected = measure(
+        load_model(f"hf:{saved / 'net'}"), [(saved / "book.txt").read_text()], preset="language", length=32
+    )
+    differing = {
+        name for name in facts.settings if facts.settings[name] != expected.provenance.settings[name]
+    }
+    assert differing == {"batch_size"}
+
+
+def test_options_that_are_given_win_over_the_preset(saved: Path, command: Command) -> None:
+    given = ["measure", f"hf:{saved / 'net'}", "--data", str(saved / "book.txt")]
+    code, _, err = command(*given, "--samples", "512", "--gauges", "affinity", "--out", "own.json")
+    assert code == 0, err
+    settings = load("own.json").provenance.settings
+    assert (settings["samples"], settings["gauges"], settings["batches"]) == (512, ["affinity"], 2)
+    assert settings["reduction"]["pooling"] == "tokens"
+    code, out, err = command(*given, "--preset", "none", "--samples", "20", "--out", "none.json")
+    assert code == 0, err
+    assert load("none.json").provenance.settings["reduction"]["pooling"] == "mean"
+    assert "each sample is the mean over a text" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--samples", "9000"],
+            "--data: expected at least 9000 tokens to fill a batch, got 6000 in 94 inputs",
+        ),
+        (["--length", "65"], "--length: this network has 64 positions, got 65"),
+        (["--preset", "langage"], "Invalid value for '--preset'"),
+    ],
+)
+def test_mistakes(saved: Path, command: Command, options: list[str], message: str) -> None:
+    code, _, err = command("measure", f"hf:{saved / 'net'}", "--data", str(saved / "book.txt"), *options)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
