@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Real
@@ -104,17 +104,6 @@ def did_you_mean(name: str, known: Iterable[str], *, maximum: int = 3, cutoff: f
     near = [lower for lower in by_lower if word and lower.startswith(word)]
     near = near or get_close_matches(word, by_lower, n=maximum, cutoff=cutoff)
     return f"did you mean {' or '.join(by_lower[lower] for lower in near[:maximum])}?" if near else ""
-
-
-def join_names(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
-    """Join names; of more than `limit` the rest is counted.
-
-    Example:
-        >>> join_names(["a", "b", "c", "d"], 2)
-        'a, b and 2 more'
-    """
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return between.join(names[:limit]) + more
 
 
 def check_whole(parameter: str, value: object, minimum: int = 0, *, maximum: int = 2**63 - 1) -> int:

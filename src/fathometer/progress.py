@@ -57,10 +57,6 @@ class ProgressCallback(Protocol):
         """Move the bar."""
 
 
-def show_nothing(*_: object, **__: object) -> None:
-    """Take the place of a bar where there is none."""
-
-
 @contextmanager
 def progress_bar(what: str) -> Iterator[ProgressCallback]:
     """Show a bar and yield a function that moves it, also from several threads."""

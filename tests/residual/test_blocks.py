@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fathometer import InputError, residual_path
-from fathometer.residual.blocks import find_activation, find_blocks
-from fathometer.residual.trace import traced
+from fathometer.capture.blocks import find_activation, find_blocks
+from fathometer.capture.trace import traced
 from tests.residual.networks import LANGUAGE, Block, Gated
 
 

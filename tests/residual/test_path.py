@@ -59,7 +59,7 @@ def test_values_match_the_formulas(path: Sounding, model: nn.Sequential, data: T
         }
         if before.shape == after.shape:
             expected["speed"] = float((after - before).norm() / before.norm())
-        assert list(row)[4:] == list(expected)
+        assert list(row)[6:] == list(expected)
         for gauge, value in expected.items():
             assert row[gauge] == pytest.approx(value, rel=1e-5, nan_ok=True), gauge
     assert path.mean("speed").isna().to_list() == [False, True, False]
@@ -185,7 +185,7 @@ def test_every_block_has_its_own_slopes() -> None:
         np.testing.assert_allclose(
             rows[["cost_of_identity", "affinity"]], [expected[i] for i in (0, 1, 2, 3, 5)], rtol=1e-5
         )
-    assert not path.records.drop(columns="speed").isna().any(axis=None)
+    assert not path.records.drop(columns=["speed", "layer"]).isna().any(axis=None)
     assert path.provenance.settings["path"]["sigma"]["2"] == "leaky_relu"
     alike = nn.Sequential(*(Activated(6, module) for module in sloped[2:]))
     assert residual_path(alike, data, samples=24).provenance.settings["path"]["sigma"] == "leaky_relu"

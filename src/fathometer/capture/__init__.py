@@ -1,6 +1,7 @@
 """See what happens at the activations of a network while it runs."""
 
 from fathometer.capture.pairs import Pair, Watch, Widths
+from fathometer.capture.parts import Residual
 from fathometer.capture.reduce import Pooling, Reduction
 from fathometer.capture.sites import OPERATORS, Site, SiteFilter, unwrapped
 from fathometer.capture.watch import watch
@@ -10,6 +11,7 @@ __all__ = [
     "Pair",
     "Pooling",
     "Reduction",
+    "Residual",
     "Site",
     "SiteFilter",
     "Watch",

@@ -18,10 +18,13 @@ from torch._C import _functorch
 from torch.overrides import TorchFunctionMode
 
 from fathometer.capture.axes import Facts, TensorFacts, has_entries, is_in_vmap, tensors_in
+from fathometer.capture.following import FollowedParts
 from fathometer.capture.intercept import call_on, force_eager
 from fathometer.capture.pairs import Pair, Watch
+from fathometer.capture.parts import Part, Residual, Structure, search_parts
 from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce, reduce_relu
 from fathometer.capture.sites import (
+    Kind,
     Site,
     SiteChoice,
     composite_name,
@@ -64,14 +67,24 @@ class _Pass:
     depth: int = 0  # how many times the network has called itself
     ignore_depth: int = 0  # how many calls under way hide the calls inside them
     frames: list[_Frame] = field(default_factory=list)
-    calls: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
+    calls: Counter[tuple[str, str, bool, bool]] = field(default_factory=Counter)
+    parts: FollowedParts | None = None
 
 
 class Observer(TorchFunctionMode):
     """Follows a network through its forward passes and writes the pairs of chosen sites to a `Watch`."""
 
-    def __init__(self, model: nn.Module, choice: SiteChoice, reduction: Reduction, record: Watch) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        choice: SiteChoice,
+        reduction: Reduction,
+        record: Watch,
+        residual: Residual = "without",
+    ) -> None:
         super().__init__()
+        self._residual: Residual = residual
+        self._structure: Structure | None = None  # found in the first pass, if parts are asked for
         self._model, self._choice, self._reduction, self._record = model, choice, reduction, record
         self._paths = module_paths(model)
         self._composites = {module for module in self._paths if is_composite(module, choice.composites)}
@@ -103,6 +116,8 @@ class Observer(TorchFunctionMode):
 
     def _needs_hooks(self, module: nn.Module) -> bool:
         """Exclude torch's own layers that call no activation: hooks cost time, and most modules are such."""
+        if self._choice.parts:  # which may begin and end at any module
+            return True
         if module is self._model or module in self._composites or module in self._choice.modules:
             return True
         has_own_code = "forward" in vars(module) or bool(module._forward_pre_hooks)
@@ -112,6 +127,7 @@ class Observer(TorchFunctionMode):
         yield module.register_forward_pre_hook(self._enter, with_kwargs=True, prepend=True)
         # What the user's hooks do to a module belongs to it where it is measured as a whole.
         last = module is self._model or module in self._composites or module in self._choice.modules
+        last = last or bool(self._choice.parts)
         yield module.register_forward_hook(self._exit, prepend=not last, always_call=True)
         if _is_fused(module):
             yield module.register_forward_hook(self._compute_fused, with_kwargs=True, prepend=True)
@@ -131,6 +147,10 @@ class Observer(TorchFunctionMode):
         operator = operator_name(function)
         if operator in self._choice.operators and not state.ignore_depth:
             output = self._call(state, operator, function, args, kwargs)
+        elif state.parts is not None and state.parts.is_waiting:
+            sources = list(tensors_in((args, kwargs)))
+            call = partial(function, *args, **kwargs)
+            output = state.parts.call(operator, sources, state.tensors, call)
         else:
             output = function(*args, **kwargs)
         state.tensors.note(operator, args, kwargs, output)
@@ -170,6 +190,10 @@ class Observer(TorchFunctionMode):
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
+        if state.parts is not None:
+            state.parts.enter(frame.path, next(tensors_in((args, kwargs)), None))
+            if state.parts.measures(frame.path):
+                return
         if module in self._composites or module in self._choice.modules:
             self._open(state, frame, next(tensors_in((args, kwargs)), None))
 
@@ -184,6 +208,8 @@ class Observer(TorchFunctionMode):
         state.ignore_depth -= frame.ignores_calls
         if frame.measured is not None:
             self._close(state, module, *frame.measured, next(tensors_in(output), None))
+        if state.parts is not None:
+            state.parts.exit(frame.path, next(tensors_in(output), None))
         if module is self._model:
             self._end(state)
 
@@ -208,8 +234,34 @@ class Observer(TorchFunctionMode):
                 if tensor is not None
             )
             tensors = TensorFacts(info.samples, weights)
+            if self._choice.parts and self._structure is None:
+                self._structure = self._searched_parts(info, args, kwargs)
             self._pass = _Pass(info, tensors, sys._getframe(2), sys.exc_info()[1])
+            if self._structure is not None:
+                self._pass.parts = self._followed_parts(self._pass, self._structure)
         self._pass.depth += 1
+
+    def _searched_parts(self, info: PassInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Structure:
+        self._paused = True
+        try:
+            with _hooks_hidden(self._model):
+                return search_parts(self._model, args, kwargs, info.samples, self._choice.parts)
+        finally:
+            self._paused = False
+
+    def _followed_parts(self, state: _Pass, structure: Structure) -> FollowedParts:
+        def site(part: Part, residual: bool) -> Site:
+            facts: dict[str, Any] = {"kind": part.kind, "residual": residual}
+            return self._site(state, part.path, part.operator, is_module=True, **facts)
+
+        return FollowedParts(
+            structure,
+            self._residual,
+            site,
+            partial(self._reduced, state),
+            self._stage,
+            self._record.leave_out,
+        )
 
     def _end(self, state: _Pass) -> None:
         """The network has returned, or raised: then nothing of the pass counts."""
@@ -217,6 +269,8 @@ class Observer(TorchFunctionMode):
         if state.depth:
             return
         if sys.exc_info()[1] is state.error:
+            if state.parts is not None:
+                state.parts.close()
             with self._hidden():
                 self._record.commit(state.info.samples)
         self._leave()
@@ -231,11 +285,13 @@ class Observer(TorchFunctionMode):
 
     def _open(self, state: _Pass, frame: _Frame, given: Tensor | None) -> None:
         """A composite activation, or a module that is measured as a whole, starts."""
-        kind, composite = type(frame.module), frame.module in self._composites
+        composite = frame.module in self._composites
         measurable = given is not None and (self._is_data(state, given) if composite else has_entries(given))
         if given is not None and measurable and not state.ignore_depth:
-            operator = composite_name(kind) if composite else kind.__name__
-            site = self._site(state, frame.path, operator, is_module=True)
+            name = type(frame.module)
+            operator = composite_name(name) if composite else name.__name__
+            kind: Kind = "activation" if composite else "module"
+            site = self._site(state, frame.path, operator, is_module=True, kind=kind)
             if self._choice.includes(site):
                 frame.measured = site, self._reduced(state, given, site)
         frame.ignores_calls = composite
@@ -291,10 +347,28 @@ class Observer(TorchFunctionMode):
         self._stage(site, x, y)
         return output
 
-    def _site(self, state: _Pass, path: str, operator: str, *, is_module: bool) -> Site:
-        key = (path, operator, is_module)
+    def _site(
+        self,
+        state: _Pass,
+        path: str,
+        operator: str,
+        *,
+        is_module: bool,
+        kind: Kind = "activation",
+        residual: bool = False,
+    ) -> Site:
+        key = (path, operator, is_module, residual)
         state.calls[key] += 1
-        return self._record.site(path, operator, state.calls[key], is_module=is_module)
+        layer = None if state.parts is None else state.parts.layer
+        return self._record.site(
+            path,
+            operator,
+            state.calls[key],
+            is_module=is_module,
+            kind=kind,
+            layer=layer,
+            residual=residual,
+        )
 
     def _is_data(self, state: _Pass, tensor: Tensor) -> bool:
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
 import torch
 from torch import Tensor
 
-from fathometer.capture.sites import RANGES, Site, SiteChoice
+from fathometer.capture.sites import RANGES, Kind, Site, SiteChoice
 from fathometer.errors import InputError
 
 Widths: TypeAlias = Literal["equal", "any"]
@@ -53,7 +54,7 @@ class Watch:
     Attributes:
         samples: how many inputs the network was given.
         gradients: whether pairs are part of the network's graph.
-        unequal: modules that were asked for but whose input and output differ in shape.
+        left_out: sites that were asked for but cannot be measured, with the reason.
         routed: sites whose rows were not one for each input, such as those of an expert.
         within_range: whether outputs are kept within the range of their operator, as sums over positions
             are not.
@@ -69,12 +70,12 @@ class Watch:
         within_range: bool,
     ) -> None:
         self.samples = 0
-        self.unequal: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         self.routed: set[Site] = set()
         self.gradients, self.within_range = gradients, within_range
         self._choice, self._capacity, self._widths = choice, capacity, widths
         self._passes = 0
-        self._known: dict[tuple[str, str, int, bool], Site] = {}
+        self._known: dict[tuple[str, str, int, bool, bool], Site] = {}
         self._staged: list[Site] = []  # of the pass under way
         self._buffers: dict[Site, _Buffer] = {}
         self._modes: dict[Site, set[bool]] = {}  # whether its passes ran with gradients
@@ -128,12 +129,28 @@ class Watch:
             buffer.clear(swap=swap)
         self._modes.clear()
 
-    def site(self, module: str, operator: str, call: int, *, is_module: bool) -> Site:
+    def site(
+        self,
+        module: str,
+        operator: str,
+        call: int,
+        *,
+        is_module: bool,
+        kind: Kind = "activation",
+        layer: int | None = None,
+        residual: bool = False,
+    ) -> Site:
         """Return the site of that call, a new one if it has not been seen before."""
-        key = (module, operator, call, is_module)
+        key = (module, operator, call, is_module, residual)
         if key not in self._known:
-            self._known[key] = Site(module, operator, call, len(self._known), is_module)
+            order = len(self._known)
+            self._known[key] = Site(module, operator, call, order, is_module, kind, layer, residual)
         return self._known[key]
+
+    def add_site(self, site: Site) -> None:
+        """Know a site before it is seen; it comes after those that are known."""
+        key = (site.module, site.operator, site.call, site.is_module, site.residual)
+        self._known.setdefault(key, msgspec.structs.replace(site, order=len(self._known)))
 
     def free_rows(self, site: Site, count: int) -> _Sides | tuple[None, None]:
         """Return memory for the next samples of a site, if there is some; `stage` need not copy from it."""
@@ -143,8 +160,9 @@ class Watch:
     def stage(self, site: Site, pair: Pair) -> None:
         """Keep a pair of the pass under way; it counts if the pass ends well (`commit`)."""
         given, returned = pair.x.shape, pair.y.shape
-        if given != returned and (self._widths == "equal" or given[0] != returned[0]):
-            self.unequal[site.name] = f"{list(given)} in, {list(returned)} out"
+        if given[0] != returned[0] or (given != returned and self._widths == "equal"):
+            what = "its width changes" if given[0] == returned[0] else "the number of samples changes"
+            self.leave_out(site, f"{what} ({list(given)} in, {list(returned)} out)")
             return
         if site not in self._buffers:
             fixed = self._capacity is not None and not self.gradients  # memory used again holds no graph
@@ -155,6 +173,10 @@ class Watch:
             raise InputError(f"{site}: {error}") from error
         self._buffers[site].staged_rows = len(pair.x)
         self._staged.append(site)
+
+    def leave_out(self, site: Site, reason: str) -> None:
+        """Note why a site that was asked for has no pair."""
+        self.left_out[site.name] = reason
 
     def commit(self, samples: int) -> None:
         """End a pass over so many samples: what was staged counts."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from types import FunctionType
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import msgspec
 import torch
@@ -37,6 +37,13 @@ _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "Opt
 _SHARDED = {"FullyShardedDataParallel", "FSDPModule"}
 
 
+Kind: TypeAlias = Literal["activation", "module", "mlp", "attention", "block"]
+PARTS = frozenset({"mlp", "attention", "block"})
+"""Words for parts of a transformer, which are found by its structure (`fathometer.capture.parts`)."""
+
+_ACTIVATIONS = "activations"
+
+
 class Site(msgspec.Struct, frozen=True):
     """One call in a forward pass, of an activation or of a module that was asked for.
 
@@ -47,6 +54,9 @@ class Site(msgspec.Struct, frozen=True):
         order: its index among all sites of the network, from 0.
         is_module: whether the call is the whole of the module, as in `nn.ReLU`, and not one function among
             others. In files it is called `own`.
+        kind: `activation`, `module`, or a part of a transformer: `mlp`, `attention`, `block`.
+        layer: number of the block that it belongs to, from 0; None if blocks were not searched for.
+        residual: whether the pair has the residual sum: the stream before and after the part.
     """
 
     module: str
@@ -54,23 +64,35 @@ class Site(msgspec.Struct, frozen=True):
     call: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     order: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     is_module: bool = msgspec.field(name="own")
+    kind: Kind | None = None
+    layer: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    residual: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind is None:  # in older files; names of classes have capitals
+            is_module = self.is_module and not self.operator.islower()
+            msgspec.structs.force_setattr(self, "kind", "module" if is_module else "activation")
 
     @property
     def name(self) -> str:
         """The module, and the number of the call from the second on: `layer1.0.relu#2`.
 
-        `stem/relu` is a function that a module calls, `/relu` one in the network's own `forward`.
+        `stem/relu` is a function that a module calls, `/relu` one in the network's own `forward`,
+        `layers.0.mlp+residual` a part with its residual sum.
         """
         path = (self.module or self.operator) if self.is_module else f"{self.module}/{self.operator}"
-        return path if self.call == 1 else f"{path}#{self.call}"
+        path = path if self.call == 1 else f"{path}#{self.call}"
+        return f"{path}+residual" if self.residual else path
 
     def __str__(self) -> str:
         return self.name
 
 
 SiteFilter: TypeAlias = "str | type[nn.Module] | Callable[[Site], bool]"
-"""A pattern of names (`layer1.*`), an operator (`relu`), a predicate; or, to measure whole modules, the path
-of one, `module:PATTERN` of paths or class names (`module:encoder.*.mlp`, `module:LayerNorm`), or a class."""
+"""A pattern of names (`layer1.*`), an operator (`relu`), `activations` for every activation call, or a
+predicate; `mlp`, `attention` or `block` for these parts of a transformer, unless it is the path of a module;
+or, to measure whole modules, the path of one, `module:PATTERN` of paths or class names
+(`module:encoder.*.mlp`, `module:LayerNorm`), or a class."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +103,7 @@ class SiteChoice:
         tests: a site is wanted if one of them admits it.
         patterns: those of `tests` that come from a pattern; each must match a call.
         modules: whole modules to measure.
+        parts: kinds of parts to search for: `mlp`, `attention`, `block`.
         composites: classes of activations that are made of several functions.
         functions: Python functions that are activations.
         operators: names of torch functions that are activations.
@@ -89,6 +112,7 @@ class SiteChoice:
     tests: Sequence[Callable[[Site], bool]]
     patterns: Mapping[str, Callable[[Site], bool]]
     modules: frozenset[nn.Module]
+    parts: frozenset[str]
     composites: tuple[type[nn.Module], ...]
     functions: tuple[FunctionType, ...]
     operators: frozenset[str]
@@ -131,7 +155,13 @@ def choose_sites(
                 parameter="activations",
             )
     named = {*operators, *(function.__name__ for function in functions), *map(composite_name, classes)}
-    for item in _listed(sites):
+    listed = _listed(sites)
+    own = {path for module, path in paths.items() if not isinstance(module, nn.ModuleList | nn.ModuleDict)}
+    words = [str(item) for item in listed if item in (*PARTS, _ACTIVATIONS) and item not in own]
+    for item in listed:
+        if item in words:
+            tests.append(partial(_is_of_kind, "activation" if item == _ACTIVATIONS else str(item)))
+            continue
         found = _named_modules(item, paths)
         modules.update(m for m in found if not is_plain_activation(m) and not is_composite(m, classes))
         test = partial(_is_whole_module, frozenset(found.values())) if found else _test(item)
@@ -141,7 +171,13 @@ def choose_sites(
     if sites is None:
         tests.append(lambda _: True)
     return SiteChoice(
-        tests, patterns, frozenset(modules), tuple(classes), tuple(functions), frozenset(operators)
+        tests,
+        patterns,
+        frozenset(modules),
+        PARTS.intersection(words),
+        tuple(classes),
+        tuple(functions),
+        frozenset(operators),
     )
 
 
@@ -257,6 +293,10 @@ def _advice(pattern: str, called: Sequence[Site]) -> str:
     known = dict.fromkeys((*names, *(site.operator for site in called), *starts - {""}))
     hint = did_you_mean(pattern.strip("*?./#"), known)
     return hint or f"the activation calls seen are: {', '.join(names[:8]) or 'none'}"
+
+
+def _is_of_kind(kind: str, site: Site) -> bool:
+    return site.kind == kind
 
 
 def _is_whole_module(paths: frozenset[str], site: Site) -> bool:

@@ -12,7 +12,7 @@ import typer
 from fathometer.cli import ResumableInterruptError
 from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_folder, check_writable, file_stems, print_result, slug
-from fathometer.errors import InputError, join_names
+from fathometer.errors import InputError
 from fathometer.measuring.options import Preset
 
 if TYPE_CHECKING:
@@ -41,7 +41,17 @@ class LoadingOptions:
 @opt.with_options(
     *opt.fields_of(LoadingOptions),
     *opt.measure_options(
-        *("samples", "batches", "gauges", "sites", "activations", "reduction", "pool_first", "channel_axis"),
+        *(
+            "samples",
+            "batches",
+            "gauges",
+            "sites",
+            "residual",
+            "activations",
+            "reduction",
+            "pool_first",
+            "channel_axis",
+        ),
         *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
     ),
 )
@@ -152,7 +162,8 @@ def _in_words(options: MeasureOptions) -> str:
 
 def skipped_line(skipped: list[str]) -> str:
     """Say how many files could not be read, and the first of them."""
-    return f"skipped {len(skipped)} unreadable: {join_names(skipped, 3)}"
+    names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
+    return f"skipped {len(skipped)} unreadable: {names}"
 
 
 class Loaded(NamedTuple):

@@ -12,7 +12,7 @@ app = opt.new_app()
 
 
 @app.command()
-@opt.with_options(*opt.measure_options("sites", "activations"))
+@opt.with_options(*opt.measure_options("sites", "residual", "activations"))
 def sites(
     model: opt.ModelArgument,
     weights: opt.WeightsOption = "none",
@@ -28,6 +28,8 @@ def sites(
     - `fathometer sites torchvision:resnet50`
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
+
+    - `fathometer sites hf:gpt2 --sites mlp,attention,block --residual both`
     """
     import msgspec
     import pandas as pd
@@ -44,7 +46,13 @@ def sites(
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with (
         torch.no_grad(),
-        watch(loaded.module, sites=chosen.sites, activations=[*chosen.activations]) as record,
+        watch(
+            loaded.module,
+            sites=chosen.sites,
+            activations=[*chosen.activations],
+            residual=chosen.residual,
+            widths="any",
+        ) as record,
     ):
         try:
             run(loaded.module, next(iter(source)), torch.device("cpu"), None)
@@ -62,5 +70,8 @@ def sites(
     if not found and not as_json:
         called = ", ".join(site.name for site in record.called[:8]) or "none"
         raise InputError(f"no such site in {model}; the activation calls are: {called}", parameter="sites")
-    shown = pd.DataFrame(found, columns=["name", "operator", "width"]).rename(columns={"name": "site"})
+    columns = ["name", "kind", "layer", "operator", "width"]
+    shown = pd.DataFrame(found, columns=columns).rename(columns={"name": "site"}).convert_dtypes()
+    if set(shown["kind"]) <= {"activation"}:
+        shown = shown.drop(columns=["kind", "layer"])
     print_result(found, TableView(shown.set_index("site"), f"{len(found)} sites of {model}"), as_json)

@@ -74,6 +74,7 @@ def predictors(
     statistics: pd.DataFrame,
     facts: pd.DataFrame,
     families: Mapping[str, str],
+    target: str = "accuracy",
 ) -> pd.DataFrame:
     """Fit a line from every statistic and every characteristic to accuracy, family by family.
 
@@ -87,22 +88,23 @@ def predictors(
         statistics: network × statistic, as `statistics` returns them.
         facts: network × `accuracy` and any of `depth`, `parameters`, `gflops`.
         families: network → family.
+        target: the column of `facts` to predict.
     """
-    table = _known(statistics, facts)
+    table = _known(statistics, facts, target)
     rows = []
     for family in dict.fromkeys(families.values()):
         members = _members(table, families, family)
         if len(members) < _MIN_MEMBERS:
             continue
-        for name in table.columns.drop("accuracy"):
+        for name in table.columns.drop(target):
             known = members[np.isfinite(members[name].astype(float))]
-            x, y = known[name].to_numpy(float), known["accuracy"].to_numpy(float)
+            x, y = known[name].to_numpy(float), known[target].to_numpy(float)
             line = _line(x, y) if len(known) >= _MIN_MEMBERS else (np.nan, np.nan, np.nan)
             kind = "characteristic" if name in CHARACTERISTICS else "signature"
             rows.append((family, name, kind, len(known), *line))
     if not rows:
         raise InputError(
-            f"expected a family with at least {_MIN_MEMBERS} members whose accuracy is known; got none"
+            f"expected a family with at least {_MIN_MEMBERS} members whose {target} is known; got none"
         )
     return pd.DataFrame(
         rows, columns=["family", "predictor", "kind", "members", "slope", "r2", "r2_left_out"]
@@ -113,6 +115,7 @@ def best_predictors(
     statistics: pd.DataFrame,
     facts: pd.DataFrame,
     families: Mapping[str, str],
+    target: str = "accuracy",
 ) -> pd.DataFrame:
     """Return each family's best statistic and best characteristic by R² in the sample (Figure 4).
 
@@ -120,27 +123,27 @@ def best_predictors(
     permutations of the accuracies for which the best of its kind has as large an R². Four members have 24
     permutations: `p` is at least 1/24; with three it is at least 1/6, and nothing can be concluded.
     """
-    lines = predictors(statistics, facts, families).dropna(subset="r2")
+    lines = predictors(statistics, facts, families, target).dropna(subset="r2")
     picked = lines.loc[lines.groupby(["family", "kind"], sort=False)["r2"].idxmax()].copy()
-    table = _known(statistics, facts)
+    table = _known(statistics, facts, target)
     shares = []
     for row in picked.to_dict("records"):
         candidates = lines[(lines["family"] == row["family"]) & (lines["kind"] == row["kind"])]["predictor"]
         members = _members(table, families, row["family"])
-        x, y = members[list(candidates)].to_numpy(float), members["accuracy"].to_numpy(float)
+        x, y = members[list(candidates)].to_numpy(float), members[target].to_numpy(float)
         shares.append(_permutation_p(x, y, row["r2"]))
     return picked.assign(p=shares).reset_index(drop=True)
 
 
-def _known(statistics: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Join statistics, accuracy and characteristics of the networks whose accuracy is known."""
-    if "accuracy" not in facts.columns:
+def _known(statistics: pd.DataFrame, facts: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Join statistics, target and characteristics of the networks whose target is known."""
+    if target not in facts.columns:
         columns = ", ".join(map(str, facts.columns))
-        raise InputError(f"expected a column 'accuracy', got {columns}", parameter="facts")
+        raise InputError(f"expected a column {target!r}, got {columns}", parameter="facts")
     signature = [name for name in STATISTICS if name in statistics.columns]
-    size = [name for name in CHARACTERISTICS if name in facts.columns]
-    table = statistics[signature].join(facts[["accuracy", *size]], how="inner")
-    return table[np.isfinite(table["accuracy"].astype(float))]
+    size = [name for name in CHARACTERISTICS if name in facts.columns and name != target]
+    table = statistics[signature].join(facts[[target, *size]], how="inner")
+    return table[np.isfinite(table[target].astype(float))]
 
 
 def _members(table: pd.DataFrame, families: Mapping[str, str], family: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.errors import InputError, check_choice, join_names
+from fathometer.errors import InputError, check_choice
 from fathometer.gauges.gauge import indices_of_equal
 from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding, column_of
@@ -144,6 +144,12 @@ def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] |
     if aspect == "data":
         return _add_detail(words, soundings, _count, ":")
     return _with_seeds(words, soundings) if aspect == "weights" else list(words)
+
+
+def join_names(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
+    """Join names; of more than `limit` the rest is counted."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return between.join(names[:limit]) + more
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:

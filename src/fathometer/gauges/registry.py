@@ -21,7 +21,7 @@ from fathometer.gauges.statistics import entropy, norm, sparsity
 GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 """A name, a record, or a plain function of X and Y."""
 
-_RESERVED = ("site", "batch", "n", "d")  # columns that a table of readings has anyway
+_RESERVED = ("site", "kind", "layer", "batch", "n", "d")  # columns that a table of readings has anyway
 _SHARE = (0.0, 1.0)
 _NATS = (0.0, math.log(256))  # an entropy over 256 bins
 _RANK: Range = (0.0, min)

@@ -112,7 +112,9 @@ class Journal:
                 "use the same options, or remove it to start again"
             )
         for line in lines:
-            with suppress(ValueError, RecursionError):  # by `json`, since gauges may be inf or NaN
+            with suppress(
+                ValueError, RecursionError, msgspec.ValidationError
+            ):  # json: gauges may be inf or NaN
                 batch = msgspec.convert(json.loads(line), FinishedBatch) if line.endswith("\n") else None
                 is_whole = batch is not None and len(batch.hsic) in (0, 8 * len(batch.rows) ** 2)
                 if batch is not None and is_whole and batch.batch == len(self.batches):

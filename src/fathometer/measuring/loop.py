@@ -89,8 +89,7 @@ class Loop:
         self._labels: list[Tensor | None] = []  # of each pass of the batch that is not full yet
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
-            site = row.site  # known from the beginning, so that sites are in the same order as then
-            record.site(site.module, site.operator, site.call, is_module=site.is_module)
+            record.add_site(row.site)  # known from the beginning, so that sites are in the same order as then
         self._passes = 0
         self._background: Background | None = None
         self._pending: tuple[Callable[[], FinishedBatch], Future[FinishedBatch]] | None = None

@@ -37,7 +37,7 @@ from fathometer.measuring.splitting import (
 )
 from fathometer.measuring.texts import checked, tokenised
 from fathometer.models import LoadedModel
-from fathometer.progress import progress_bar, show_nothing
+from fathometer.progress import progress_bar
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
@@ -180,9 +180,7 @@ def measure_by_label(
         log = None
         if journal is not None:
             log = Journal(Path(journal), _with_hashes(identity, *hashing.result()))
-        show = (
-            stack.enter_context(progress_bar("measuring")) if progress is True else progress or show_nothing
-        )
+        show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
         total = None if options.counts_tokens else _total(data, options)
@@ -194,6 +192,7 @@ def measure_by_label(
                 reduction=options.reduction,
                 capacity=_capacity(options.samples, total),
                 widths=options.widths,
+                residual=options.residual,
             )
         )
         scorer = Scorer(model, data)
@@ -208,8 +207,8 @@ def measure_by_label(
         loop = Loop(network, record, options, where, log, scorer, read)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
-    for site, shapes in record.unequal.items():
-        warnings.warn(f"{site} is not measured: its width changes ({shapes})", stacklevel=3)
+    for site, reason in record.left_out.items():
+        warnings.warn(f"{site} is not measured: {reason}", stacklevel=3)
     _warn_of_missing_labels(loop.finished, options)
     if split is not None:
         split.check()
@@ -321,3 +320,7 @@ def _sites_and_records(finished: Sequence[FinishedBatch]) -> tuple[tuple[Site, .
         [{"site": row.site.name, "batch": batch, "n": row.n, "d": row.d, **row.values} for batch, row in rows]
     )
     return tuple(sorted(sites.values(), key=lambda site: site.order)), records
+
+
+def _silent(done: int, total: int | None) -> None:
+    del done, total

@@ -19,7 +19,7 @@ from fathometer.errors import InputError, check_whole, did_you_mean
 if TYPE_CHECKING:
     from torch import nn
 
-    from fathometer.capture import Reduction, SiteFilter, Widths
+    from fathometer.capture import Reduction, Residual, SiteFilter, Widths
     from fathometer.gauges.gauge import Gauge
     from fathometer.gauges.registry import GaugeChoice
 
@@ -126,10 +126,17 @@ class MeasureOptions:
     )
     sites: SiteFilter | Iterable[SiteFilter] | None = option(
         None,
-        "Only these sites: a pattern of names (layer1.*), an operator (relu), or whole modules "
-        "(module:NAME). Default: every activation call.",
+        "Only these sites: a pattern of names (layer1.*), an operator (relu), activations (every activation "
+        "call), mlp, attention or block (in transformers, found by structure), or whole modules "
+        "(module:NAME); with commas. Default: activations.",
         str,
         many=True,
+    )
+    residual: Residual = option(
+        "without",
+        "Whether mlp, attention and block are measured with the residual sum, without it, or both ways.",
+        str,
+        choices=("without", "with", "both"),
     )
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = option(
         (), "Classes and functions of your own that are activations.", str, many=True
@@ -166,11 +173,11 @@ class MeasureOptions:
 
         changed: dict[str, Any] = {
             "gauges": tuple(_split_names(self.gauges)),
-            "sites": None if self.sites is None else tuple(_listed(self.sites)),
+            "sites": None if self.sites is None else tuple(_split_names(self.sites)),
             "activations": tuple(_listed(self.activations)),
         }
         for each in fields(self):
-            if each.name in ("samples", "batches", "seed", "leftover", "widths", "map"):
+            if each.name in ("samples", "batches", "seed", "leftover", "widths", "residual", "map"):
                 changed[each.name] = _option(each).check(getattr(self, each.name))
         given: Any = self.reduction
         if not isinstance(given, Reduction):
@@ -237,6 +244,8 @@ class MeasureOptions:
 
         `code` has a hash of every function and class of the user's own.
         """
+        from fathometer.capture.sites import PARTS
+
         found = {
             "samples": self.samples,
             "gauges": list(self.chosen_gauges),
@@ -248,6 +257,8 @@ class MeasureOptions:
             "seed": self.seed,
             "batches": self.batches,
         }
+        if any(isinstance(site, str) and site in PARTS for site in _listed(self.sites)):
+            found["residual"] = self.residual
         if self.map is not None:
             found["map"] = self.map
         if self.call is not None:
@@ -361,10 +372,10 @@ def plain_options() -> dict[str, Option]:
     return found
 
 
-def _split_names(gauges: GaugeChoice | Iterable[GaugeChoice]) -> list[GaugeChoice]:
-    """Return a list of gauges; names may be in one text, with commas."""
-    found: list[GaugeChoice] = []
-    for each in _listed(gauges):
+def _split_names(choice: Any) -> list[Any]:
+    """Return a list of gauges or sites; names may be in one text, with commas."""
+    found: list[Any] = []
+    for each in _listed(choice):
         found += [name.strip() for name in each.split(",")] if isinstance(each, str) else [each]
     return found
 

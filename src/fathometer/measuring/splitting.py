@@ -15,13 +15,13 @@ from torch import Tensor
 
 from fathometer.capture.axes import tensors_in
 from fathometer.data import DataSource
-from fathometer.errors import InputError, TooFewSamplesError, join_names
+from fathometer.errors import InputError, TooFewSamplesError
 from fathometer.gauges.similarity import MIN_SAMPLES
 from fathometer.measuring.batches import (
     Piece,
     as_tensors,
     input_count,
-    label_entry,
+    labels_of,
     map_entries,
     slice_inputs,
     unfit_labels,
@@ -35,6 +35,7 @@ By: TypeAlias = "str | Callable[[Any], Sequence[Any] | Tensor]"
 """`class` or `label`, the name of an entry of dict batches, or a function of a batch that returns labels."""
 
 _LABELS = ("class", "label")
+_MAX_NAMED = 8  # labels in a message
 
 
 @dataclass
@@ -143,7 +144,11 @@ class SplitByLabel:
     def check(self) -> None:
         """Warn of labels with too few samples; refuse data that have no others."""
         few = {label: group.left_over for label, group in self._groups.items() if not group.batches}
-        named = join_names([f"label {label}: {n} input{'s' * (n != 1)}" for label, n in few.items()])
+        named = ", ".join(
+            f"label {label}: {count} input{'s' * (count != 1)}"
+            for label, count in list(few.items())[:_MAX_NAMED]
+        )
+        named += f" and {len(few) - _MAX_NAMED} more labels" if len(few) > _MAX_NAMED else ""
         unit = "tokens" if self._options.counts_tokens else "samples"
         text = f"expected at least {self._fewest} {unit} of each label, got {named or 'no inputs'}"
         if len(few) == len(self._groups):
@@ -160,7 +165,9 @@ class SplitByLabel:
         elif isinstance(value, Mapping) and by in value:
             found = value[by]
         elif by in _LABELS:
-            found = label_entry(value)
+            found = labels_of(value)
+            if found is None and isinstance(value, tuple | list) and len(value) > 1:
+                found = value[1]
         labels = _listed(found)
         if labels is None or len(labels) != count:
             raise InputError(_expected(by, found, value, count), parameter="by")

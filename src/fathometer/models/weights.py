@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError, first_line, import_extra, join_names
+from fathometer.errors import InputError, first_line, import_extra
 
 Tensors: TypeAlias = dict[str, Tensor]
 
@@ -47,8 +47,7 @@ def read_weights(path: Path) -> Tensors:
         raise InputError(f"{path}: expected a state dict, got {type(content).__name__}")
     tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
     if not tensors:
-        names = join_names([*map(str, content)], 3) or "nothing"
-        raise InputError(f"{path}: expected tensors by name, got {names}")
+        raise InputError(f"{path}: expected tensors by name, got {_shorten(map(str, content))}")
     return tensors
 
 
@@ -116,7 +115,7 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         if k in expected and v.shape != expected[k].shape
     ]
     problems = [
-        f"{len(keys)} {what}: {join_names(keys, 3)}"
+        f"{len(keys)} {what}: {_shorten(keys)}"
         for what, keys in (
             ("missing", missing),
             ("unexpected", unexpected),
@@ -128,3 +127,8 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         raise InputError(
             f"{path}: does not fit the network, which has {len(expected)} tensors; " + "; ".join(problems)
         )
+
+
+def _shorten(names: Any, limit: int = 3) -> str:
+    names = list(names)
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "") if names else "nothing"

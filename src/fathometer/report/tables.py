@@ -11,9 +11,9 @@ import pandas as pd
 from fathometer.capture import Site
 from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
-from fathometer.compare.soundings import Array, Soundings
+from fathometer.compare.soundings import Array, Soundings, join_names
 from fathometer.compare.summary import MIN_VALUES
-from fathometer.errors import InputError, join_names
+from fathometer.errors import InputError
 from fathometer.report.blocks import blocks_of
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding
@@ -203,16 +203,16 @@ def predictor_table(
     statistics: pd.DataFrame,
     facts: pd.DataFrame,
     families: Mapping[str, str],
+    target: str = "accuracy",
 ) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     """Return for each row of `best` the row, and its networks with `value`, `target` and the line `fit`.
 
-    `best` is what `best_predictors` returns for the same statistics, facts and families.
+    `best` is what `best_predictors` returns for the same statistics, facts, families and target.
     """
     found = []
     for row in best.to_dict("records"):
         source = statistics if row["kind"] == "signature" else facts
-        columns = {"value": source[row["predictor"]], "target": facts["accuracy"]}
-        table = pd.DataFrame(columns, statistics.index)
+        table = pd.DataFrame({"value": source[row["predictor"]], "target": facts[target]}, statistics.index)
         table = table[[families.get(str(name)) == row["family"] for name in table.index]]
         table = table[np.isfinite(table.to_numpy(float)).all(axis=1)].rename_axis("network")
         table["fit"] = table["target"].mean() + row["slope"] * (table["value"] - table["value"].mean())

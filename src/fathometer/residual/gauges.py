@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fathometer import gauges
+from fathometer.capture.trace import Activation
 from fathometer.errors import InputError, first_line
 from fathometer.gauges.dimensions import stable_rank_of
 from fathometer.gauges.gauge import GaugeFunction
-from fathometer.residual.trace import Activation
 
 
 def path_gauges(sigma: Activation | None, gamma: float) -> list[GaugeFunction]:

@@ -14,6 +14,8 @@ import torch.nn.functional
 from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, unwrapped
+from fathometer.capture.blocks import find_activation, find_blocks
+from fathometer.capture.trace import Activation, ModuleCall, traced
 from fathometer.errors import FathometerError, ForwardError, InputError, check_positive, first_line
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.registry import choose_gauges
@@ -23,9 +25,7 @@ from fathometer.measuring.loop import Progress, evaluating, refusing_single_imag
 from fathometer.measuring.measure import measure_by_label
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.models import LoadedModel
-from fathometer.residual.blocks import find_activation, find_blocks
 from fathometer.residual.gauges import path_gauges
-from fathometer.residual.trace import Activation, ModuleCall, traced
 from fathometer.results.sounding import Sounding
 
 Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fathometer.errors import InputError, join_names
+from fathometer.errors import InputError
 from fathometer.results import history, similarity, sounding
 from fathometer.results.files import parse_json
 from fathometer.results.history import History
@@ -117,8 +117,9 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
 
 def _listed(skipped: dict[str, str]) -> str:
     """Return the skipped files with their reasons, as the end of a message."""
-    named = [f"{path}: {reason}" for path, reason in skipped.items()]
-    return f": {join_names(named, _MAX_NAMED, '; ')}" if skipped else ""
+    named = [f"{path}: {reason}" for path, reason in list(skipped.items())[:_MAX_NAMED]]
+    more = [f"and {len(skipped) - _MAX_NAMED} more"] if len(skipped) > _MAX_NAMED else []
+    return f": {'; '.join([*named, *more])}" if skipped else ""
 
 
 def is_sweep(folder: Store) -> bool:

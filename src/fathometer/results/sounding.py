@@ -26,8 +26,10 @@ from fathometer.results.provenance import Provenance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KEYS = ("site", "batch", "n", "d")
+KEYS = ("site", "kind", "layer", "batch", "n", "d")
 """Columns of `Sounding.records` that are not gauges."""
+
+_SAVED_KEYS = ("site", "batch", "n", "d")  # kind and layer are saved with the sites
 
 SCHEMA = "fathometer.sounding"
 VERSION = 1
@@ -42,8 +44,8 @@ class Sounding:
 
     Attributes:
         sites: the sites in order of depth.
-        records: a row for each site and batch: `site` (its name), `batch`, `n` samples, `d` features, and a
-            column for each value of each gauge.
+        records: a row for each site and batch: `site` (its name), its `kind` and `layer`, `batch`, `n`
+            samples, `d` features, and a column for each value of each gauge.
         provenance: model, data, settings, versions, device, date.
         map: the similarity (CKA) of the outputs of every site with those of every other, site × site, if it
             was asked for. NaN where a site does not vary, or saw other samples than most.
@@ -53,6 +55,16 @@ class Sounding:
     records: pd.DataFrame
     provenance: Provenance = field(default_factory=Provenance)
     map: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        """Add the kind and the layer of each site to the records."""
+        facts = {site.name: (site.kind, site.layer) for site in self.sites}
+        found = [facts.get(name, (None, None)) for name in self.records["site"]]
+        records = self.records.drop(columns=["kind", "layer"], errors="ignore")
+        records.insert(1, "kind", [kind for kind, _ in found])
+        layers = pd.Series([layer for _, layer in found], records.index, dtype="Int64")
+        records.insert(2, "layer", layers)
+        object.__setattr__(self, "records", records)
 
     @property
     def gauges(self) -> list[str]:
@@ -342,7 +354,7 @@ def _head(sounding: Sounding) -> dict[str, Any]:
 def _columns(sounding: Sounding) -> dict[str, list[Any]]:
     indices = {site.name: index for index, site in enumerate(sounding.sites)}
     records = sounding.records
-    columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*KEYS, *sounding.gauges)}
+    columns: dict[str, list[Any]] = {key: records[key].to_list() for key in (*_SAVED_KEYS, *sounding.gauges)}
     if fault := _find_impossible(columns):
         raise InputError(fault)
     columns["site"] = [indices[name] for name in columns["site"]]

@@ -188,8 +188,8 @@ class AffinityPenalty:
 
     def _check_sites(self, record: Watch) -> None:
         """Check that every choice has found a site, now or in an earlier pass, and that all have a score."""
-        if record.unequal:
-            shapes = "; ".join(f"{name}: {shape}" for name, shape in record.unequal.items())
+        if record.left_out:
+            shapes = "; ".join(f"{name}: {shape}" for name, shape in record.left_out.items())
             raise InputError(f"expected sites that keep the number of features, got {shapes}")
         self._unmet = [goal for goal in self._unmet if not any(map(goal.wanted, record.sites))]
         if self._unmet and record.samples > self._samples:

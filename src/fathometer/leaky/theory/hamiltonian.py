@@ -84,7 +84,7 @@ def three_terms(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
     )
 
 
-def weights_from_momenta(path: RepresentationPath) -> Statement:
+def weights_from_momenta(path: RepresentationPath, tolerance: float = CRITICAL) -> Statement:
     """Check section 1.5: W_l = L̃ B_l σ(A_{l−1})ᵀ at a critical point. All Hamiltonians rest on it.
 
     In a plain ResNet it is W_l = B_l σ(A_{l−1})ᵀ; see `criticality`.
@@ -95,17 +95,19 @@ def weights_from_momenta(path: RepresentationPath) -> Statement:
     middle = median(off).item()
     return equal(
         "Section 1.5, weights",
-        f"{CRITICAL:g} ≥ ‖W_l − {'L̃' if path.effective_depth else ''}B_lσ(A_{{l−1}})ᵀ‖ / ‖W_l‖",
-        CRITICAL,
+        f"{tolerance:g} ≥ ‖W_l − {'L̃' if path.effective_depth else ''}B_lσ(A_{{l−1}})ᵀ‖ / ‖W_l‖",
+        tolerance,
         middle,
         error=middle,
-        tolerance=CRITICAL,
+        tolerance=tolerance,
         measure="the median over the layers of the relative difference",
         details={"largest": off.max().item()},
     )
 
 
-def hamiltonian_identity(path: RepresentationPath, gamma0: float = GAMMA) -> Statement:
+def hamiltonian_identity(
+    path: RepresentationPath, gamma0: float = GAMMA, tolerance: float = TRAINED
+) -> Statement:
     """Check appendix A.2: −2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI, in every layer.
 
     Sides are means over the layers; `error` is that of the worst layer, relative to ‖A‖² there.
@@ -122,7 +124,7 @@ def hamiltonian_identity(path: RepresentationPath, gamma0: float = GAMMA) -> Sta
         left.mean().item(),
         right.mean().item(),
         error=((left - right).abs() / terms.cost).max().item(),
-        tolerance=TRAINED,
+        tolerance=tolerance,
         measure="the largest difference of a layer over its ‖A‖²_(K+γI)",
         details={"gamma0": gamma0, "layers_dead": float((~terms.kept).sum())},
     )

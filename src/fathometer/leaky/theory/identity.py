@@ -59,7 +59,7 @@ def stable_rank_bound(a: Tensor, gamma: float = 0.0) -> Statement:
     )
 
 
-def added_neuron(a: Tensor, gamma: float = 0.0) -> Statement:
+def added_neuron(a: Tensor, sample: int | None = None, gamma: float = 0.0) -> Statement:
     """Check Proposition 2: a neuron εz, z = σ(A)ᵀσ(A_{·i}), lowers the cost by ε²(‖A_{·i}‖² − ‖σ(A_{·i})‖²).
 
     The paper adds O(ε⁴). It is exact: z = K e_i with K = σ(A)ᵀσ(A), so where the cost is finite
@@ -67,11 +67,11 @@ def added_neuron(a: Tensor, gamma: float = 0.0) -> Statement:
     the cost need not be finite: z = (K + γI) e_i, k = ‖σ(A_{·i})‖² + γ, and the cost falls if
     γ < ‖A_{·i}‖² − ‖σ(A_{·i})‖².
 
-    Left is the measured decrease over ε², extrapolated to ε = 0 from several ε; right is ‖A_{·i}‖² − k. The
-    sample i is that with the largest negative part.
+    Left is the measured decrease over ε², extrapolated to ε = 0 from several ε; right is ‖A_{·i}‖² − k.
 
     Args:
         a: A, with a negative entry.
+        sample: i. Default: the sample with the largest negative part.
         gamma: γ; 0 for the exact cost.
 
     Example:
@@ -81,9 +81,11 @@ def added_neuron(a: Tensor, gamma: float = 0.0) -> Statement:
     """
     a = _checked(a)
     negative = a.clamp(max=0).square().sum(0)
-    i = int(negative.argmax())
+    i = int(negative.argmax()) if sample is None else sample
     if not negative[i] > 0:
-        raise InputError("A has no negative entry, so that Proposition 2 does not apply; use another")
+        raise InputError(
+            f"sample {i} has no negative entry, so that Proposition 2 does not apply; use another"
+        )
     before = cost_of(a, gamma)
     if not math.isfinite(before):
         raise InputError("the cost of A is infinite (Im Aᵀ ⊄ Im σ(A)ᵀ); use more neurons, or gamma > 0")

@@ -131,13 +131,14 @@ def plot_predictors(
     statistics: pd.DataFrame,
     facts: pd.DataFrame,
     families: Mapping[str, str],
+    target: str = "accuracy",
     gauge: str = "affinity",
     *,
     columns: Columns = 2,
 ) -> Figure:
     """Plot the accuracy of each family against its best statistic and its best characteristic (Figure 4).
 
-    `best` is what `best_predictors` returns for the same statistics, facts and families.
+    `best` is what `best_predictors` returns for the same statistics, facts, families and target.
     """
     shown = list(dict.fromkeys(best["family"]))
     across = min(columns, len(shown))
@@ -146,14 +147,14 @@ def plot_predictors(
     grid = figure.subplots(rows, 2 * across, squeeze=False).ravel()
     for axes in grid:
         axes.set_visible(False)
-    for row, table in predictor_table(best, statistics, facts, families):
+    for row, table in predictor_table(best, statistics, facts, families, target):
         axes = grid[2 * shown.index(row["family"]) + (row["kind"] != "signature")]
         axes.set_visible(True)
         _fit(axes, table, row)
         predictor = axis_label(str(row["predictor"]))
         axes.set_xlabel(f"{predictor} {axis_label(gauge)}" if row["kind"] == "signature" else predictor)
         if row["kind"] == "signature":
-            axes.set_ylabel(f"{plain_text(row['family'], 20)}\n{axis_label('accuracy')}")
+            axes.set_ylabel(f"{plain_text(row['family'], 20)}\n{axis_label(target)}")
     return figure
 
 

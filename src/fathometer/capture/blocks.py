@@ -1,4 +1,4 @@
-"""Finds the residual blocks of a network, and the activation of each."""
+"""Find the residual blocks of a network, and the activation of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
+from fathometer.capture.stream import Sum
+from fathometer.capture.trace import Activation, ModuleCall
 from fathometer.errors import InputError
-from fathometer.residual.trace import Activation, ModuleCall, Sum
 
 _GATES = frozenset("sigmoid hardsigmoid special_expit log_sigmoid".split())
 
@@ -19,7 +20,8 @@ def find_blocks(calls: Sequence[ModuleCall], patterns: Iterable[str] | None = No
 
     A class of modules makes blocks if it is called at least twice and, at least once, its output contains its
     input as a summand. Then all its calls count, also those with a projected shortcut or none, as at the
-    beginning of a stage. A class that only chains such blocks is none. Of nested blocks the outermost count.
+    beginning of a stage. A class that only chains such blocks, or wraps one, is none. Of nested blocks the
+    outermost count.
 
     Args:
         calls: module calls of one forward pass (`traced`).
@@ -70,7 +72,10 @@ def _residual_classes(calls: Sequence[ModuleCall]) -> set[type[nn.Module]]:
         (outer, type(call.module)) for call in calls if type(call.module) in residual for outer in call.inside
     )
     chains = {type(calls[outer].module) for (outer, _), count in within.items() if count > 1}
-    return residual - (chains - own)
+    adding = [call for call in calls if type(call.module) in residual and call.branches]
+    wraps = {outer for call in adding for outer in call.inside if calls[outer].branches == call.branches}
+    wrappers = residual - {type(call.module) for i, call in enumerate(calls) if call.sum and i not in wraps}
+    return residual - ((chains | wrappers) - own)
 
 
 def _matches(call: ModuleCall, patterns: Iterable[str]) -> bool:

@@ -1,16 +1,10 @@
-"""Traces one forward pass on a few samples: which module adds its input to its output, and its activations.
-
-A tensor contains the input of a module as a summand if it is `x + f(x)`, or made of that by reshaping,
-dropout, scaling, normalisation or an activation. A linear map, a convolution or attention ends the trace.
-"""
+"""Trace one forward pass on a few samples: which module adds its input to its output, and its activations."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,27 +12,16 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fathometer.capture import OPERATORS
 from fathometer.capture.axes import TensorFacts, tensors_in
 from fathometer.capture.intercept import call_on, eager
-from fathometer.capture.sites import composite_name, is_composite, module_paths, operator_name
-
-_SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())
-_SCALINGS = frozenset("mul div __mul__ __rmul__ __imul__ __truediv__ __itruediv__".split())
-_TRANSPARENT = OPERATORS | frozenset(
-    "view reshape view_as reshape_as flatten unflatten permute transpose movedim swapaxes T mT squeeze "
-    "unsqueeze contiguous clone detach data to type type_as float double half bfloat16 roll "
-    "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout "
-    "layer_norm rms_norm batch_norm group_norm instance_norm".split()
+from fathometer.capture.sites import (
+    OPERATORS,
+    composite_name,
+    is_composite,
+    module_paths,
+    operator_name,
 )
-
-
-class Sum(IntEnum):
-    """Whether the output of a call contains its input as a summand."""
-
-    NONE = 0
-    WITHIN = 1  # a part of the module adds it
-    OWN = 2  # the module's own `forward` adds it
+from fathometer.capture.stream import Branch, Flows, Sum
 
 
 class Activation(NamedTuple):
@@ -83,6 +66,7 @@ class ModuleCall:
         path: its name in the network.
         inside: indices of the calls that it is a part of, the outermost first.
         sum: whether its output contains its input as a summand.
+        branches: what was added to its input on the way to its output.
         activations: the activations that it and its parts called.
     """
 
@@ -90,6 +74,7 @@ class ModuleCall:
     path: str
     inside: tuple[int, ...]
     sum: Sum = Sum.NONE
+    branches: tuple[Branch, ...] = ()
     activations: list[Activation] = field(default_factory=list)
 
 
@@ -114,7 +99,7 @@ class _Tracer(TorchFunctionMode):
         self.calls: list[ModuleCall] = []
         self._stack: list[int] = []  # indices of the calls that have not returned
         self._tensors = TensorFacts(samples, [*network.parameters(), *network.buffers()])
-        self._summands = _Summands(self._tensors)
+        self._flows = Flows(self._tensors)
 
     def begin(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         index = len(self.calls)
@@ -122,7 +107,7 @@ class _Tracer(TorchFunctionMode):
         self._stack.append(index)
         given = next(tensors_in((args, kwargs)), None)
         if given is not None:
-            self._summands.begin(index, given)
+            self._flows.begin(index, given)
 
     def end(self, module: nn.Module, _: Any, output: Any) -> None:
         if is_composite(module):
@@ -131,9 +116,9 @@ class _Tracer(TorchFunctionMode):
             index = self._stack.pop()
             call = self.calls[index]
             if call.module is module:
-                call.sum = self._summands.end(index, next(tensors_in(output), None))
+                call.sum, call.branches = self._flows.end(index, next(tensors_in(output), None))
                 break
-            self._summands.end(index, None)  # it failed, and the network went on without it
+            self._flows.end(index, None)  # it failed, and the network went on without it
 
     def __torch_function__(
         self,
@@ -151,7 +136,7 @@ class _Tracer(TorchFunctionMode):
         if operator in OPERATORS and given is not None and self._is_data(given) and not self._in_composite():
             name = "relu6" if isinstance(self.calls[self._stack[-1]].module, nn.ReLU6) else operator
             self._add_activation(Activation(name, partial(call_on, function, args, kwargs, given)))
-        self._summands.note(operator, args, kwargs, output, self._stack[-1])
+        self._flows.note(operator, args, kwargs, output, self._stack[-1])
         self._tensors.note(operator, args, kwargs, output)
         return output
 
@@ -164,70 +149,6 @@ class _Tracer(TorchFunctionMode):
 
     def _is_data(self, tensor: Tensor) -> bool:
         return tensor.ndim > 1 and self._tensors.is_data(tensor)
-
-
-class _Summands:
-    """Remembers for every tensor the calls whose input it contains, and whether something was added to it."""
-
-    def __init__(self, tensors: TensorFacts) -> None:
-        self._tensors = tensors
-        self._open: set[int] = set()  # calls that have begun and not ended
-        self._known: dict[int, tuple[weakref.ref[Tensor], dict[int, Sum]]] = {}
-
-    def begin(self, call: int, given: Tensor) -> None:
-        """Note that a call starts with `given` as its input."""
-        self._open.add(call)
-        self._keep(given, {**self._of(given), call: Sum.NONE})
-
-    def end(self, call: int, result: Tensor | None) -> Sum:
-        """Note that a call ends, and say whether `result` contains its input."""
-        found = Sum.NONE if result is None else self._of(result).get(call, Sum.NONE)
-        self._open.discard(call)
-        return found
-
-    def note(
-        self, operator: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any, within: int
-    ) -> None:
-        """Learn from a call of a torch function that the module call `within` made."""
-        if operator == "__setitem__":
-            self._known.pop(id(args[0]), None)
-        if not isinstance(output, Tensor):
-            return
-        sources = list(tensors_in((args, kwargs)))
-        calls: dict[int, Sum] = {}
-        if operator in _SUMS:
-            calls = self._summed(sources, output, within)
-        elif operator in _SCALINGS:  # by a number, or by what is broadcast: weights, a norm
-            full = [source for source in sources if source.shape == output.shape]
-            calls = self._of(full[0]) if len(full) == 1 else {}
-        elif operator in _TRANSPARENT and sources:
-            calls = self._of(sources[0])
-        self._keep(output, calls)
-
-    def _of(self, tensor: Tensor) -> dict[int, Sum]:
-        """Return the open calls whose input a tensor contains."""
-        reference, calls = self._known.get(id(tensor), (None, {}))
-        if reference is None or reference() is not tensor:
-            return {}
-        return {call: how for call, how in calls.items() if call in self._open}
-
-    def _summed(self, sources: Sequence[Tensor], output: Tensor, within: int) -> dict[int, Sum]:
-        full = [s for s in sources if s.shape == output.shape and not self._tensors.facts_of(s).constant]
-        if len(full) < 2:  # a bias, or positions
-            return self._of(full[0]) if full else {}
-        first, second = self._of(full[0]), self._of(full[1])
-        calls = {}
-        for call in first.keys() | second.keys():
-            known = max(first.get(call, Sum.NONE), second.get(call, Sum.NONE))
-            alone = known is Sum.NONE and call in first and call in second  # x + x, x + relu(x)
-            calls[call] = known if alone else max(known, Sum.OWN if call == within else Sum.WITHIN)
-        return calls
-
-    def _keep(self, tensor: Tensor, calls: dict[int, Sum]) -> None:
-        if calls:
-            self._known[id(tensor)] = weakref.ref(tensor), calls
-        else:
-            self._known.pop(id(tensor), None)
 
 
 def _comparable(value: Any) -> Any:

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fathometer import InputError, Sounding, load, measure, watch
+from fathometer.capture import Residual, Watch
+from fathometer.capture.axes import tensors_in
+from tests.zoo.tiny import TRANSFORMERS
+
+WORDS = ["mlp", "attention", "block"]
+
+
+def build(kind: str, **changes: Any) -> tuple[nn.Module, dict[str, Tensor]]:
+    """A small network of transformers with random weights, and its input."""
+    from fathometer.models import ensure_torchvision_operators
+
+    ensure_torchvision_operators()
+    transformers = pytest.importorskip("transformers")
+    entry = TRANSFORMERS[kind]
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(kind, **{**entry.config, **changes})
+        return transformers.AutoModel.from_config(config).eval(), entry.inputs()
+
+
+def watched(kind: str, residual: Residual = "both", sites: Any = WORDS, **changes: Any) -> Watch:
+    """The record of one pass, whose output must be what it was."""
+    network, given = build(kind, **changes)
+    with torch.no_grad():
+        expected = next(tensors_in(network(**given)))
+        with watch(network, sites=sites, residual=residual, reduction="tokens") as record:
+            assert torch.equal(next(tensors_in(network(**given))), expected)
+    return record
+
+
+TWO_SIDED = {
+    "mlp": 4,
+    "attention": 6,
+    "block": 4,
+}  # two layers in encoder and decoder, which has cross-attention
+COUNTS: dict[str, dict[str, int]] = {
+    "mamba": {"mlp": 0}, "mamba2": {"mlp": 0},
+    "t5": TWO_SIDED, "bart": TWO_SIDED, "whisper": TWO_SIDED,
+    "swin": {"mlp": 2, "attention": 2, "block": 2},
+    "clip": {"mlp": 6, "attention": 6, "block": 6},
+    "convnext": {"mlp": 0, "attention": 0}, "convnextv2": {"mlp": 0, "attention": 0},
+    "resnet": {"mlp": 0, "attention": 0, "block": 1},  # the other block changes the number of positions
+    "mobilenet_v2": {"mlp": 0, "attention": 0, "block": 10},
+}  # fmt: skip
+"""Where there is not one of each in each of three layers."""
+
+NAMES = {
+    "bert": ["encoder.layer.2.mlp", "encoder.layer.2.attention", "encoder.layer.2"],
+    "albert": [
+        "encoder.albert_layer_groups.0.albert_layers.0.mlp#3",
+        "encoder.albert_layer_groups.0.albert_layers.0.attention#3",
+        "encoder.albert_layer_groups.0#3",
+    ],
+    "bloom": ["h.2.mlp", "h.2.self_attention", "h.2"],
+    "opt": ["decoder.layers.2.mlp", "decoder.layers.2.self_attn", "decoder.layers.2"],
+    "falcon": ["h.2.mlp", "h.2.self_attention", "h.2"],
+    "mixtral": ["layers.2.mlp", "layers.2.self_attn", "layers.2"],
+    "rwkv": ["blocks.2.feed_forward", "blocks.2.attention", "blocks.2"],
+}
+"""Parts of the last layer."""
+
+SMOKE = ("bert", "gpt2", "falcon", "mixtral", "mamba", "t5", "convnext")
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind in SMOKE else pytest.param(kind, marks=pytest.mark.slow) for kind in TRANSFORMERS]
+)
+def test_parts_of_every_family(kind: str) -> None:
+    counts = {"mlp": 3, "attention": 3, "block": 3} | COUNTS.get(kind, {})
+    last = []
+    for word, count in counts.items():
+        if not count:
+            with pytest.raises(InputError, match=f"no {word} found in the .* give module:NAME"):
+                watched(kind, sites=word)
+            continue
+        record = watched(kind, sites=word)
+        for residual in (False, True):
+            found = [site for site in record.pairs if site.residual is residual]
+            assert len(found) == count
+            assert {site.kind for site in found} == {word}
+        plain = [site for site in record.pairs if not site.residual]
+        layers = sorted({site.layer for site in plain if site.layer is not None})
+        assert layers == list(range(layers[-1] + 1)) or "block" in COUNTS.get(kind, {})
+        last += [site.name for site in plain if site.layer == layers[-1]]
+    assert last == NAMES.get(kind, last)
+
+
+class Calls(dict[str, tuple[Tensor, Tensor]]):
+    """Input and output of modules, as tokens, by plain hooks."""
+
+    def __init__(self, network: nn.Module, given: dict[str, Tensor], *paths: str) -> None:
+        for path in paths:
+            network.get_submodule(path).register_forward_hook(self._keeper(path), with_kwargs=True)
+        with torch.no_grad():
+            network(**given)
+
+    def _keeper(self, path: str) -> Any:
+        def keep(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            given = args[0] if args else kwargs["hidden_states"]
+            output = output[0] if isinstance(output, tuple) else output
+            self[path] = given.flatten(0, 1).clone(), output.flatten(0, 1).clone()
+
+        return keep
+
+
+def pairs(record: Watch) -> dict[str, tuple[Tensor, Tensor]]:
+    return {site.name: (pair.x, pair.y) for site, pair in record.pairs.items()}
+
+
+def close(found: tuple[Tensor, Tensor], x: Tensor, y: Tensor) -> bool:
+    return torch.allclose(found[0], x, atol=1e-5) and torch.allclose(found[1], y, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "block", "attention", "mlp"),
+    [("llama", "layers.1", "self_attn", "mlp"), ("gpt2", "h.1", "attn", "mlp")],
+)
+def test_pairs_of_a_block_that_normalises_first(kind: str, block: str, attention: str, mlp: str) -> None:
+    found = pairs(watched(kind))
+    a, m = f"{block}.{attention}", f"{block}.{mlp}"
+    calls = Calls(*build(kind), block, a, m)
+    x, y = calls[block]
+    middle = x + calls[a][1]
+    assert close(found[a], *calls[a])
+    assert close(found[m], *calls[m])
+    assert close(found[f"{a}+residual"], x, middle)
+    assert close(found[f"{m}+residual"], middle, middle + calls[m][1])
+    assert close(found[block], x, y - x)
+    assert close(found[f"{block}+residual"], x, y)
+
+
+def test_pairs_of_a_block_that_normalises_last() -> None:
+    """The MLP of BERT is two modules; what it adds is added before the normalisation."""
+    found = pairs(watched("bert"))
+    block = "encoder.layer.1"
+    names = ("intermediate", "output.dense", "attention.self", "attention.output.dense")
+    calls = Calls(*build("bert"), block, *(f"{block}.{name}" for name in names))
+    x, added = calls[f"{block}.intermediate"][0], calls[f"{block}.output.dense"][1]
+    assert close(found[f"{block}.mlp"], x, added)
+    assert close(found[f"{block}.mlp+residual"], x, x + added)
+    x, added = calls[f"{block}.attention.self"][0], calls[f"{block}.attention.output.dense"][1]
+    assert close(found[f"{block}.attention"], x, added)
+    assert close(found[f"{block}.attention+residual"], x, x + added)
+    assert close(found[f"{block}+residual"], *calls[block])
+
+
+@pytest.mark.parametrize(("kind", "attention"), [("gpt_neox", "attention"), ("phi", "self_attn")])
+def test_parts_side_by_side_are_each_added_to_the_stream(kind: str, attention: str) -> None:
+    found = pairs(watched(kind))
+    calls = Calls(*build(kind), "layers.1", f"layers.1.{attention}", "layers.1.mlp")
+    x, _ = calls["layers.1"]
+    for name in (attention, "mlp"):
+        assert close(found[f"layers.1.{name}+residual"], x, x + calls[f"layers.1.{name}"][1])
+    assert close(found["layers.1+residual"], *calls["layers.1"])
+
+
+def test_kind_and_layer_are_columns_that_are_saved(tmp_path: Any) -> None:
+    network, given = build("gpt2")
+    sounding = measure(
+        network, [given], sites="activations,mlp,block", residual="both", reduction="tokens", samples=20,
+        gauges="r2,stable_rank",
+    )  # fmt: skip
+    for suffix in ("json", "parquet"):
+        sounding.save(tmp_path / f"s.{suffix}")
+        again = load(tmp_path / f"s.{suffix}")
+        assert isinstance(again, Sounding)
+        assert again.sites == sounding.sites
+        found = {row["site"]: (row["kind"], row["layer"]) for row in again.records.to_dict("records")}
+        assert found["h.2.mlp"] == ("mlp", 2)
+        assert found["h.0.mlp.act"] == ("activation", 0)
+        assert found["h.1+residual"] == ("block", 1)
+    assert sounding.provenance.settings["residual"] == "both"
+    assert [site.name for site in sounding.sites if site.layer == 1] == [
+        "h.1", "h.1+residual", "h.1.mlp", "h.1.mlp+residual", "h.1.mlp.act"
+    ]  # fmt: skip
+    plain = measure(network, [given], reduction="tokens", samples=20, gauges="r2")
+    assert "residual" not in plain.provenance.settings
+    assert plain.records["layer"].isna().all()
