@@ -235,7 +235,7 @@ def test_a_pair_knows_the_resolution_of_the_network(dtype: torch.dtype) -> None:
             dense(torch.randn(3, 4, dtype=dtype))
             images(torch.randn(3, 4, 2, 2, dtype=dtype))
         (pair,), (mean,) = record.pairs.values(), pooled.pairs.values()
-        assert pair.resolution == pair._replace(x=pair.x + 1).resolution == (eps, eps)
+        assert pair.resolution == pair.with_sides(pair.x + 1, pair.y).resolution == (eps, eps)
         assert mean.resolution == (max(eps / 2, torch.finfo(mean.y.dtype).eps),) * 2  # of 2 × 2 positions
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-import torch
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
@@ -75,9 +74,6 @@ def test_zeros_and_squares_that_leave_float64() -> None:
     x, nothing = correlated(10, 3), np.zeros((10, 3))
     assert cost_of_identity(x, nothing).item() == np.inf
     assert cost_of_identity(nothing, x).item() == cost_of_identity(nothing, nothing).item() == 0
-    for scale in (1e-50, 1e50):
-        for gauge in (cost_of_identity, stable_rank, nonnegativity):
-            torch.testing.assert_close(gauge(scale * x, scale * relu(x)), gauge(x, relu(x)))
     for gauge in (cost_of_identity, stable_rank):
         with pytest.raises(InputError, match=r"expected a spread between .*; rescale it first"):
             gauge(1e200 * x, 1e200 * relu(x))

@@ -314,17 +314,3 @@ def test_the_quick_preset_finds_the_rank_of_its_teacher(ranks: list[int], seeds:
     assert table["hamiltonian"].between(k - 0.3, k).all()
     assert table["cost_of_identity"].between(k, k + 0.9).all()
     assert (table["crit"] <= 0.08).all()
-
-
-def test_an_interrupted_sweep_leaves_checkpoints_of_what_was_under_way(tmp_path: Path) -> None:
-    def interrupt(done: int, total: int | None, note: str = "") -> None:
-        del total, note
-        if done >= 100:
-            raise KeyboardInterrupt
-
-    designs = grid(SMALL, seeds=3)
-    with pytest.raises(KeyboardInterrupt):
-        sweep(designs, SHORT, out=tmp_path / "run", threads=2, progress=interrupt)
-    left = SweepFolder.open(tmp_path / "run")
-    assert left.checkpoints() or left.networks()
-    assert same(sweep(designs, SHORT, out=tmp_path / "run", resume=True), sweep(designs, SHORT))

@@ -17,8 +17,6 @@ from fathometer.survey import Event, Store, parse_plan, run_survey, tasks_of
 from fathometer.survey.run import check_data
 from tests.survey.making import assert_same, plan, plan_text, start
 
-PASSES = 15  # of one network: 3 batches of 16, each in four pieces of at most 5, and the 12 left over
-
 
 def test_measured_once_and_kept(tmp_path: Path) -> None:
     told: list[Event] = []
@@ -143,28 +141,6 @@ def test_a_killed_survey_loses_only_what_is_not_finished(
     run_survey(tmp_path / "plan.toml", tmp_path / "whole")
     passes = len(marks.read_text()) - before
     assert before == passes + 17 - 10 - 4  # the passes of the batch that was cut short
-    assert_same(tmp_path / "whole", tmp_path / "cut")
-    assert not list((tmp_path / "cut" / "pending").iterdir())
-
-
-def test_an_interruption_keeps_finished_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = tmp_path / "log"
-    monkeypatch.setenv("LOG", str(log))
-    run_survey(plan("small"), tmp_path / "whole")
-    assert len(log.read_text().splitlines()) == PASSES
-    log.unlink()
-
-    def interrupt(event: Event) -> None:
-        if event.fraction is not None and event.fraction > 0.7:  # in the third batch
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_survey(plan("small"), tmp_path / "cut", on_event=interrupt)
-    before = len(log.read_text().splitlines())
-    run_survey(plan("small"), tmp_path / "cut")
-    after = len(log.read_text().splitlines()) - before
-    assert before < PASSES
-    assert after == PASSES - 8  # two batches of four passes are not run again
     assert_same(tmp_path / "whole", tmp_path / "cut")
     assert not list((tmp_path / "cut" / "pending").iterdir())
 

@@ -44,9 +44,6 @@ class Pair(_Sides):
         pair.bounds = self.bounds
         return pair
 
-    def _replace(self, **sides: Tensor) -> Pair:
-        return self.with_sides(**{**self._asdict(), **sides})
-
 
 class Watch:
     """What has been seen: `sites` in order of first call, and `pairs`, which add up over forward passes.

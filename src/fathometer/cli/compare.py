@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fathometer.cli import options as opt
-from fathometer.cli.measure import LoadingOptions
 from fathometer.cli.outputs import ResultFolder, check_writable, print_result, slug
 from fathometer.errors import InputError
 
@@ -183,11 +182,11 @@ def trainings(
 
 @app.command("map")
 @opt.with_options(
-    *opt.fields_of(LoadingOptions),
     *opt.measure_options(
         *("samples", "batches", "sites", "activations", "reduction", "pool_first", "channel_axis"),
-        *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+        *("leftover", "seed"),
     ),
+    *opt.loading_options(),
 )
 def similarity(
     first: Annotated[str, opt.argument("FIRST", "A network, as for `fathometer measure`.")],
@@ -216,7 +215,6 @@ def similarity(
     from fathometer.cli.measure import load_model_and_data, skipped_line
     from fathometer.cli.tables import TableView
     from fathometer.measuring.two_networks import similarity_map
-    from fathometer.progress import progress_bar
 
     chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(first)}-{slug(second)}-map.json")
@@ -229,17 +227,16 @@ def similarity(
         if error.parameter == "weights" and second_weights:
             raise InputError(error.reason, parameter="second_weights") from error
         raise
-    with progress_bar("comparing") as progress:
-        found = similarity_map(
-            one.model,
-            other.model,
-            one.data,
-            chosen,
-            second_data=other.data,
-            batch_size=options["batch_size"],
-            device=one.device,
-            progress=progress,
-        )
+    found = similarity_map(
+        one.model,
+        other.model,
+        one.data,
+        chosen,
+        second_data=other.data,
+        batch_size=options["batch_size"],
+        device=one.device,
+        progress=True,
+    )
     found.save(out)
     title = f"The most similar site of {found.names[1]} for each of {found.names[0]}"
     terminal = print_result(found.nearest, TableView(found.nearest, title), as_json)

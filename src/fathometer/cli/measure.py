@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -25,35 +24,13 @@ app = opt.new_app()
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadingOptions:
-    """Options for loading a network and data, apart from those that plans have, too (`LoadOptions`)."""
-
-    weights: opt.WeightsOption = "default"
-    batch_size: Annotated[
-        int, opt.option("N", "Number of inputs in a forward pass; fewer need less memory.", min=1)
-    ] = 32
-    workers: Annotated[int, opt.option("N", "Number of processes that read data ahead.", min=0)] = 0
-    device: opt.DeviceOption = "auto"
-
-
 @app.command()
 @opt.with_options(
-    *opt.fields_of(LoadingOptions),
     *opt.measure_options(
-        *(
-            "samples",
-            "batches",
-            "gauges",
-            "sites",
-            "residual",
-            "activations",
-            "reduction",
-            "pool_first",
-            "channel_axis",
-        ),
-        *("leftover", "seed", "dtype", "length", "shuffle", "strict"),
+        *("samples", "batches", "gauges", "sites", "residual", "activations", "reduction", "pool_first"),
+        *("channel_axis", "leftover", "seed"),
     ),
+    *opt.loading_options(),
 )
 def measure(
     context: typer.Context,
@@ -196,25 +173,23 @@ def _measured(
     out: Path, loaded: Loaded, options: MeasureOptions, by: str | None, batch_size: int, force: bool
 ) -> dict[str, Sounding]:
     """Measure and save; finished batches are kept in a journal beside the file until it is written."""
-    from fathometer.measuring.measure import measure
-    from fathometer.progress import progress_bar
+    from fathometer.measuring.measure import measure_by_label
 
     journal = _journal(out)
     if force:
         journal.unlink(missing_ok=True)
     log.info("measuring on %s%s", loaded.device, ", resuming" if journal.exists() else "")
     try:
-        with progress_bar("measuring") as progress:
-            settings: dict[str, Any] = {
-                "batch_size": batch_size,
-                "device": loaded.device,
-                "journal": journal,
-                "progress": progress,
-            }
-            if by is None:
-                found = {"": measure(loaded.model, loaded.data, options, **settings)}
-            else:
-                found = measure(loaded.model, loaded.data, options, by=by, **settings)
+        found = measure_by_label(
+            loaded.model,
+            loaded.data,
+            options,
+            by=by,
+            batch_size=batch_size,
+            device=loaded.device,
+            journal=journal,
+            progress=True,
+        )
     except KeyboardInterrupt:
         if journal.exists():
             raise ResumableInterruptError from None

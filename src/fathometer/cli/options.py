@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -92,8 +93,12 @@ def fields_of(options: type, without: str = "") -> list[inspect.Parameter]:
 
 def measure_options(*names: str) -> list[inspect.Parameter]:
     """Return options of `measure` as parameters, with their defaults and help."""
-    known = {**plain_options(), **options_of(LoadOptions)}
-    return [_parameter(option) for name, option in known.items() if name in names]
+    return [_parameter(option) for name, option in plain_options().items() if name in names]
+
+
+def loading_options() -> list[inspect.Parameter]:
+    """Return the options for loading a network and data, of which plans have those of `LoadOptions`."""
+    return [*fields_of(_Loading), *map(_parameter, options_of(LoadOptions).values())]
 
 
 def _parameter(option: Option) -> inspect.Parameter:
@@ -162,6 +167,18 @@ DeviceOption: TypeAlias = Annotated[
         "NAME", "Device as torch names it: cpu, cuda, cuda:1, mps, …; auto is a CUDA GPU if there is one."
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Loading:
+    weights: WeightsOption = "default"
+    batch_size: Annotated[
+        int, option("N", "Number of inputs in a forward pass; fewer need less memory.", min=1)
+    ] = 32
+    workers: Annotated[int, option("N", "Number of processes that read data ahead.", min=0)] = 0
+    device: DeviceOption = "auto"
+
+
 SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
 SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0)]
 SigmaOption: TypeAlias = Annotated[str | None, option("σ", "Activation function σ, such as relu.")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fathometer.cli import options as opt
-from fathometer.cli.measure import LoadingOptions, load_model_and_data, skipped_line
+from fathometer.cli.measure import load_model_and_data, skipped_line
 from fathometer.cli.outputs import check_writable, print_result, slug
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ _MIN_PARTICIPATION = 0.1
 
 @app.command()
 @opt.with_options(
-    *opt.fields_of(LoadingOptions),
-    *opt.measure_options(
-        *("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
-        *("dtype", "length", "shuffle", "strict"),
-    ),
+    *opt.measure_options("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
+    *opt.loading_options(),
 )
 def path(
     model: opt.ModelArgument,
@@ -68,25 +65,23 @@ def path(
     - `fathometer path torchvision:vgg16 --data photos/ --blocks Conv2d`
     """
     from fathometer.cli.tables import sounding_json
-    from fathometer.progress import progress_bar
     from fathometer.residual import bottleneck, residual_path
 
     chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}-path.json")
     check_writable(out, force, (".json", ".parquet"))
     loaded = load_model_and_data(model, data, chosen.seed, options)
-    with progress_bar("measuring") as progress:
-        sounding = residual_path(
-            loaded.model,
-            loaded.data,
-            chosen,
-            blocks=blocks,
-            sigma=sigma,
-            gamma=gamma,
-            batch_size=options["batch_size"],
-            device=loaded.device,
-            progress=progress,
-        )
+    sounding = residual_path(
+        loaded.model,
+        loaded.data,
+        chosen,
+        blocks=blocks,
+        sigma=sigma,
+        gamma=gamma,
+        batch_size=options["batch_size"],
+        device=loaded.device,
+        progress=True,
+    )
     sounding.save(out)
     console = print_result(sounding_json(sounding), _path_view(sounding), as_json)
     for line in (

@@ -160,7 +160,7 @@ def labels_of(value: Any) -> Tensor | None:
 
 
 def unfit_labels(value: Any) -> str:
-    """Say why the numbers in the place of labels are none; nothing of what is not one row of numbers."""
+    """Say why numbers that stand where labels are expected cannot be labels; empty if there are none."""
     found, count = label_entry(value), input_count(value)
     if not isinstance(found, Tensor) or found.ndim != 1:
         return ""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fathometer.results.provenance import dense_parts, tensors_of
+from fathometer.results.provenance import names_and_parts
 
 _BLOCK = 2**23  # bytes
 
@@ -32,14 +32,9 @@ def weights_checksum(state: Mapping[str, Any]) -> str:
 
     Their contents are joined, so that many small tensors take little more time than a large one.
     """
-    digest = hashlib.sha256()
-    contents: list[Tensor] = []
-    for name, value in state.items():
-        for tensor in tensors_of(value):
-            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            contents += map(_bytes_of, dense_parts(tensor))
-    digest.update(_sums(block for joined in _joined(contents) for block in joined.split(_BLOCK)))
-    return digest.hexdigest()
+    head, parts = names_and_parts(state)
+    blocks = (block for joined in _joined(map(_bytes_of, parts)) for block in joined.split(_BLOCK))
+    return hashlib.sha256(head + _sums(blocks)).hexdigest()
 
 
 def _bytes_of(tensor: Tensor) -> Tensor:

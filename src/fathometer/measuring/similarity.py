@@ -16,7 +16,7 @@ from fathometer.measuring.journal import FinishedBatch
 
 
 def hsic_of_batch(pairs: Mapping[Site, Pair], rows: Mapping[Site, int]) -> bytes:
-    """Return Σ n HSIC₁ of the outputs of every two sites, as the bytes of a matrix; none of < 4 samples.
+    """Return Σ n HSIC₁ of the outputs of every two sites, as the bytes of a matrix; none if n < 4.
 
     `rows` says how many samples each site has seen. Sites that saw another number than most, as experts that
     get some of the tokens, cannot be compared row by row with the others: they are NaN.

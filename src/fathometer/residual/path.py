@@ -160,11 +160,6 @@ class Bottleneck(NamedTuple):
     max_rank: int
     initial_rank: float
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether the path has more dimensions before and after; otherwise it is no bottleneck, strictly."""
-        return self.stable_rank < self.initial_rank and self.number < self.blocks
-
     def __str__(self) -> str:
         where = ", the last block" if self.number == self.blocks else ""
         if self.stable_rank >= self.initial_rank:

@@ -71,19 +71,25 @@ def different_names(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[st
 
 
 def weights_hash(state: Mapping[str, Any]) -> str:
-    """Return the SHA-256 over names, dtypes, shapes and bytes of all parameters and buffers.
+    """Return the SHA-256 over names, dtypes, shapes and bytes of all tensors, in the memory of the CPU.
 
-    Of sparse and quantised tensors it takes the parts, of tensors without memory (`meta`) only the shape.
+    `fathometer.measuring.checksums` has a faster hash for large ones, which need not leave a GPU.
     """
-    digest = hashlib.sha256()
-    parts: list[Tensor] = []
-    for name, value in state.items():
-        for tensor in tensors_of(value):
-            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            parts += dense_parts(tensor)
+    head, parts = names_and_parts(state)
+    digest = hashlib.sha256(head)
     for part in parts:
         digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def names_and_parts(state: Mapping[str, Any]) -> tuple[bytes, list[Tensor]]:
+    """Return names, dtypes and shapes as text, and dense tensors with all numbers.
+
+    Of sparse and quantised tensors these are the parts; of tensors without memory (`meta`) there are none.
+    """
+    named = [(name, tensor) for name, value in state.items() for tensor in tensors_of(value)]
+    head = "".join(f"{name} {tensor.dtype} {list(tensor.shape)}\n" for name, tensor in named)
+    return head.encode(), [part for _, tensor in named for part in _dense_parts(tensor)]
 
 
 def tensor_hash(tensor: Tensor) -> str:
@@ -100,8 +106,7 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
             yield from tensors_of(entry)
 
 
-def dense_parts(tensor: Tensor) -> list[Tensor]:
-    """Return tensors with all numbers of one that may be sparse or quantised; none if it is on `meta`."""
+def _dense_parts(tensor: Tensor) -> list[Tensor]:
     tensor = tensor.detach()
     if tensor.is_meta:
         return []
