@@ -57,9 +57,32 @@ class ProgressCallback(Protocol):
         """Move the bar."""
 
 
+class ProgressBar:
+    """A bar, and below it another one for part of the work; several threads may move them."""
+
+    def __init__(self, what: str, bars: Progress, console: Terminal) -> None:
+        self._bars, self._console = bars, console
+        self._whole = bars.add_task(visible(what), total=None, note="")
+        self._part = bars.add_task("", visible=False, note="")
+
+    def __call__(self, done: int, total: int | None, note: str = "") -> None:
+        """Move the bar."""
+        self._bars.update(self._whole, completed=done, total=total, note=visible(note))
+
+    def part(self, what: str, done: int, total: int) -> None:
+        """Move the bar of a part, which begins with 0 done; it is shown until all is done."""
+        if done == 0:
+            self._bars.reset(self._part, total=total, description=visible(what), visible=True)
+        self._bars.update(self._part, completed=done, visible=done < total)
+
+    def say(self, line: str) -> None:
+        """Print a line above the bars; also where bars are not shown."""
+        self._console.say(line)
+
+
 @contextmanager
-def progress_bar(what: str) -> Iterator[ProgressCallback]:
-    """Show a bar and yield a function that moves it, also from several threads."""
+def progress_bar(what: str) -> Iterator[ProgressBar]:
+    """Show a bar, and yield what moves it; outside a terminal only its lines are shown."""
     console = Terminal(stderr=True)
     with Progress(
         TextColumn("{task.description}", markup=False),
@@ -70,10 +93,5 @@ def progress_bar(what: str) -> Iterator[ProgressCallback]:
         console=console,
         transient=True,
         disable=not (console.is_terminal or console.is_jupyter),  # in a file it would leave an empty line
-    ) as bar:
-        task = bar.add_task(visible(what), total=None, note="")
-
-        def show(done: int, total: int | None, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, note=visible(note))
-
-        yield show
+    ) as bars:
+        yield ProgressBar(what, bars, console)

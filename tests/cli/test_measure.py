@@ -191,6 +191,16 @@ def test_by_class_says_once_why_there_is_no_accuracy(folder: Path, command: Comm
 
 
 @pytest.mark.usefixtures("folder")
+def test_how_long_it_takes_is_said_beforehand(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = "measure nets:small --data random:40 --samples 20 --gauges norm --json".split()
+    monkeypatch.setattr("fathometer.measuring.estimate._MIN_SECONDS", 0.0)
+    code, out, err = command(*arguments)
+    assert code == 0, err
+    assert err.startswith("about 10 seconds: 2 sites, 2 batches of 20 samples\n")
+    assert len(json.loads(out)["sites"]) == 2
+
+
+@pytest.mark.usefixtures("folder")
 def test_standard_gauges_with_a_gauge_of_the_user(command: Command) -> None:
     given = ["--gauges", "standard", "--gauges", "nets:gap"]
     arguments = ["measure", "nets:small", "--data", "random:40", "--samples", "40", *given]

@@ -23,7 +23,10 @@ _MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done bef
 
 @torch.no_grad()
 def read_gauges(
-    gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
+    gauges: Mapping[str, Gauge],
+    pairs: Pairs,
+    labels: Tensor | None = None,
+    on_pair: Callable[[], object] = lambda: None,
 ) -> list[dict[str, float]]:
     """Compute the values of all gauges for every pair; errors name the pair and the gauge.
 
@@ -31,10 +34,10 @@ def read_gauges(
     `resolution`, the relative spacing of the numbers that X and Y were computed in; otherwise that of their
     dtypes counts. It may have `bounds`, the range of the function between them. `labels` has a whole number
     for each sample. Gauges that need labels are read only where there are some: of pairs with one row for
-    each of them.
+    each of them. On a CPU, `on_pair` is called after each pair.
     """
     if not _are_on_gpu(pairs):
-        return read_one_by_one(gauges, pairs, labels)
+        return read_one_by_one(gauges, pairs, labels, on_pair)
     try:
         return read_together(gauges, pairs, labels)
     except Exception as error:
@@ -52,7 +55,10 @@ def _are_on_gpu(pairs: Pairs) -> bool:
 
 
 def read_one_by_one(
-    gauges: Mapping[str, Gauge], pairs: Pairs, labels: Tensor | None = None
+    gauges: Mapping[str, Gauge],
+    pairs: Pairs,
+    labels: Tensor | None = None,
+    on_pair: Callable[[], object] = lambda: None,
 ) -> list[dict[str, float]]:
     """Read pairs as `read_gauges` does on a CPU: a thread for each.
 
@@ -60,7 +66,11 @@ def read_one_by_one(
     """
     alone = len(pairs) == 1  # a pair for each core is faster than all cores for each pair
     with Pool(1) if alone else pool_of_single_threads() as pool:
-        return list(pool.map(partial(_read_pair, gauges, labels, alone=alone), pairs, pairs.values()))
+        found = []
+        for values in pool.map(partial(_read_pair, gauges, labels, alone=alone), pairs, pairs.values()):
+            found.append(values)
+            on_pair()
+    return found
 
 
 def _read_pair(

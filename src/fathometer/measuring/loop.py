@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -26,11 +27,13 @@ from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.together import Pairs
 from fathometer.measuring.background import Background
 from fathometer.measuring.batches import Piece, labels_of, run
+from fathometer.measuring.estimate import Estimate
 from fathometer.measuring.journal import FinishedBatch, Journal, JournalError, Reading
 from fathometer.measuring.options import MeasureOptions
 from fathometer.measuring.scores import Scorer, Scores
 from fathometer.measuring.similarity import hsic_of_batch
 from fathometer.measuring.texts import missing_input
+from fathometer.progress import ProgressBar
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
@@ -86,6 +89,7 @@ class Loop:
         self._network, self._record, self._options = network, record, options
         self._device, self._journal, self._scorer = device, journal, scorer
         self._read = read
+        self._bar: ProgressBar | None = None
         self._labels: list[Tensor | None] = []  # of each pass of the batch that is not full yet
         self.finished: list[FinishedBatch] = [] if journal is None else journal.batches[: options.batches]
         for row in (row for batch in self.finished for row in batch.rows):
@@ -96,6 +100,7 @@ class Loop:
 
     def run(self, pieces: Iterator[Piece], total: int | None, show: Progress) -> tuple[int, int]:
         """Go over the data; return how many samples were measured, and how many were left over."""
+        self._bar = show if isinstance(show, ProgressBar) else None
         if self._device.type in _IN_BACKGROUND:
             self._background = Background(self._device)
         patience: float | None = None
@@ -116,6 +121,7 @@ class Loop:
         options = self._options
         known = len(self.finished)
         used, pending, current = 0, 0, 0  # samples of full batches, and of the one that is not full yet
+        estimate = self._new_estimate(total)
         for piece in pieces:
             current = piece.batch
             pending += piece.samples
@@ -123,6 +129,8 @@ class Loop:
                 self._record.samples += piece.samples  # random positions depend on the place in the data
             else:
                 self._forward(piece)
+                if estimate is not None and not estimate.is_made:
+                    estimate.after_pass(self._record.pairs, completes=piece.completes)
             show(used + pending, total)
             if piece.completes:
                 used, pending = used + pending, 0
@@ -138,6 +146,18 @@ class Loop:
                 self._measure(current)
             used, pending = used + pending, 0
         return used, pending
+
+    def _new_estimate(self, total: int | None) -> Estimate | None:
+        """Return what estimates how long this takes, where somebody sees it and the gauges are known."""
+        if self._bar is None or self._read is not None:
+            return None
+        options, samples = self._options, self._options.samples
+        batches = options.batches
+        if total is not None:
+            samples = min(samples, total)
+            batches = -(-total // samples)
+        left = None if batches is None else batches - len(self.finished)
+        return Estimate(options, self._device, left, samples, self._bar.say)
 
     def _has_several_rows(self) -> bool:
         """Return whether a single input gave several samples, as the tokens of a text."""
@@ -245,11 +265,21 @@ class Loop:
         if labels is None:
             routed = frozenset()
         found: dict[Site, dict[str, float]] = {}
+        on_site = self._bar_of_gauges(len(pairs))
         for sites, known in ((pairs.keys() - routed, labels), (pairs.keys() & routed, None)):
             group = {site: pairs[site] for site in pairs if site in sites}
             named = {site.name: pair for site, pair in group.items()}
-            found |= zip(group, read_gauges(self._options.chosen_gauges, named, known), strict=True)
+            found |= zip(group, read_gauges(self._options.chosen_gauges, named, known, on_site), strict=True)
         return [found[site] for site in pairs]
+
+    def _bar_of_gauges(self, sites: int) -> Callable[[], None]:
+        """Begin the bar of the sites of a batch, and return what moves it by one."""
+        bar = self._bar
+        if bar is None or self._background is not None:
+            return lambda: None
+        bar.part("gauges, sites", 0, sites)
+        done = count(1)
+        return lambda: bar.part("gauges, sites", next(done), sites)
 
     def _joined(self, labels: Sequence[Tensor | None]) -> Tensor | None:
         """Return the labels of a batch, if every sample is an input and has one."""

@@ -120,7 +120,8 @@ def measure(
         name: name of the network in the result.
         journal: a file that keeps the finished batches; if it exists, measuring resumes from there. Remove
             it once the result is saved.
-        progress: True for a bar, or a function of (samples done, total or None).
+        progress: True for a bar, and a line that says how long it takes if that is more than 20 seconds; or a
+            function of (samples done, total or None).
         changes: options by name, `samples=128`. `preset="language"` stands for those that are usual for a
             language model (`fathometer.measuring.options.PRESETS`); options that are given win.
 
