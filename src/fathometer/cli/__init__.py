@@ -5,6 +5,7 @@ Only light modules are imported here and at the top of the commands, so that hel
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -71,12 +72,17 @@ def run_app(app: Callable[[], Any]) -> None:
 def _end_interrupted(message: str) -> NoReturn:
     """Exit at once: all files are closed, and a thread inside a long computation is not waited for."""
     _print_error(message)
-    threads = sys.modules.get("fathometer.threads")
-    if threads is not None and threads.are_abandoned():
+    if threads := sys.modules.get("fathometer.threads"):
+        atexit.register(_skip_shutdown, threads.are_abandoned)
+    sys.exit(130)
+
+
+def _skip_shutdown(are_threads_left: Callable[[], bool]) -> None:
+    """End the process without Python's shutdown, which would crash if a thread came back from torch then."""
+    if are_threads_left():
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)  # Python would crash if the thread came back while it ends
-    sys.exit(130)
+        os._exit(130)
 
 
 def _fail(error: BaseException) -> NoReturn:

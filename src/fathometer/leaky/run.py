@@ -217,6 +217,7 @@ def in_threads(
             on_failure()
             for one in waiting:
                 one.cancel()
+            wait(waiting)  # they stop soon, and what they have trained is kept
             raise
 
 
