@@ -42,8 +42,12 @@ def _bytes_of(tensor: Tensor) -> Tensor:
 
 
 def _joined(contents: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Yield all bytes one after the other, in tensors of whole blocks but for the last, on one device."""
+    """Yield all bytes one after the other, in tensors of whole blocks but for the last, on one device.
+
+    Each is written over the one before: an allocator may keep the memory of every one of them.
+    """
     pending: list[Tensor] = []
+    memory: Tensor | None = None
     filled = 0
     for content in contents:
         if pending and content.device != pending[0].device:
@@ -51,12 +55,13 @@ def _joined(contents: Iterable[Tensor]) -> Iterator[Tensor]:
         size = _BLOCK if content.device.type == "cpu" else 8 * _BLOCK
         while filled + content.numel() >= size:
             rest = size - filled
-            yield torch.cat([*pending, content[:rest]])
+            memory = torch.cat([*pending, content[:rest]], out=memory)
+            yield memory
             pending, filled, content = [], 0, content[rest:]
         pending.append(content)
         filled += content.numel()
     if filled:
-        yield torch.cat(pending)
+        yield torch.cat(pending, out=None if memory is None else memory[:filled])
 
 
 def _sums(blocks: Iterable[Tensor]) -> bytes:
@@ -79,6 +84,6 @@ def _sums(blocks: Iterable[Tensor]) -> bytes:
 
 def _coefficients(count: int, device: torch.device) -> Tensor:
     """Return odd numbers that look random, the same on every device."""
-    numbers = torch.arange(1, count + 1, device=device) * 0x1E3779B97F4A7C15
-    numbers = (numbers ^ (numbers >> 29)) * 0x3F58476D1CE4E5B9
-    return (numbers ^ (numbers >> 32)) | 1
+    numbers = torch.arange(1, count + 1, device=device).mul_(0x1E3779B97F4A7C15)
+    numbers.bitwise_xor_(numbers >> 29).mul_(0x3F58476D1CE4E5B9)
+    return numbers.bitwise_xor_(numbers >> 32).bitwise_or_(1)
