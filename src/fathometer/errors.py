@@ -145,10 +145,19 @@ def as_float(value: object) -> float:
 
 
 def check_choice(parameter: str, value: object, choices: Any) -> None:
-    """Refuse a value that is not one of a `Literal`, or of several names."""
+    """Refuse a value that is not one of a `Literal`, or of several names.
+
+    Example:
+        >>> check_choice("leftover", "keeep", ("drop", "keep"))
+        Traceback (most recent call last):
+            ...
+        fathometer.errors.InputError: leftover: expected one of drop, keep, got 'keeep'; did you mean keep?
+    """
     known = get_args(choices) or tuple(choices)
     if value not in known:
-        raise InputError(f"expected one of {', '.join(known)}, got {value!r}", parameter=parameter)
+        expected = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        hint = did_you_mean(str(value), known)
+        raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=parameter)
 
 
 def check_device(device: object, parameter: str = "device") -> str:

@@ -189,7 +189,7 @@ def n(x: Tensor, y: Tensor) -> float:
         ({"samples": None}, "samples: expected a whole number from 2, got None"),
         ({"batches": 0}, "batches: expected a whole number from 1"),
         ({"batch_size": 0}, "batch_size"),
-        ({"leftover": "eat"}, "leftover: expected 'drop' or 'keep', got 'eat'"),
+        ({"leftover": "eat"}, "leftover: expected one of drop, keep, got 'eat'"),
         ({"gauges": "affinty"}, "gauges: unknown gauge 'affinty'; did you mean affinity"),
         ({"gauges": [n]}, "gauges: 'n' is a column of every table"),
         ({"reduction": "tokens"}, r"'tokens': expected token ids .* got shape \[32, 3, 9, 9\]"),

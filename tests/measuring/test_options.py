@@ -93,7 +93,7 @@ def test_a_preset_stands_for_options_that_are_not_given() -> None:
     plain = MeasureOptions.from_plain({"preset": "language", "samples": 512})
     assert plain.fingerprint() == preset.fingerprint()
     with pytest.raises(
-        InputError, match="preset: expected 'language' or 'none', got 'langage'; did you mean"
+        InputError, match="preset: expected one of language, none, got 'langage'; did you mean"
     ):
         with_changes(None, {"preset": "langage"})
     with pytest.raises(InputError, match="preset: has no effect on complete options"):

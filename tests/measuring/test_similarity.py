@@ -163,7 +163,7 @@ def test_too_few_samples_are_refused_and_a_small_rest_adds_nothing() -> None:
         measure(net, x, samples=3, map="cka")
     with pytest.raises(TooFewSamplesError, match="at least 4 samples"):
         measure(net, x[:3], samples=16, map="cka", leftover="keep")
-    with pytest.raises(InputError, match="map: expected 'cka', got 'svcca'"):
+    with pytest.raises(InputError, match="map: expected cka, got 'svcca'"):
         measure(net, x, map="svcca")
     kept, dropped = (
         measure(net, x, samples=16, map="cka", leftover=leftover) for leftover in ("keep", "drop")

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import torch
 
-from fathometer.errors import InputError, check_choice, check_positive, check_whole, did_you_mean
+from fathometer.errors import InputError, check_choice, check_positive, check_whole
 from fathometer.leaky.model import LeakyResNet, Maps, check_shape, nonlinearity
 from fathometer.leaky.steps import custom_steps, irregular
 from fathometer.leaky.teacher import Teacher
@@ -206,9 +206,7 @@ paper's own recipe."""
 
 def preset(name: str) -> Preset:
     """Look up a preset by name."""
-    if name not in PRESETS:
-        hint = did_you_mean(name, PRESETS) or f"expected one of {', '.join(PRESETS)}"
-        raise InputError(f"there is no {name!r}; {hint}", parameter="preset")
+    check_choice("preset", name, PRESETS)
     return PRESETS[name]
 
 

@@ -14,7 +14,7 @@ from dataclasses import Field, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from fathometer.errors import InputError, check_whole, did_you_mean
+from fathometer.errors import InputError, check_choice, check_whole, did_you_mean
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,10 +66,8 @@ class Option(NamedTuple):
             if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
                 return tuple(texts)
             raise InputError(f"expected text, or a list of texts, got {value!r}", parameter=self.name)
-        if self.choices and value not in self.choices:
-            hint = did_you_mean(str(value), self.choices)
-            expected = " or ".join(map(repr, self.choices))
-            raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=self.name)
+        if self.choices:
+            check_choice(self.name, value, self.choices)
         if self.kind is int:
             return check_whole(self.name, value, self.minimum or 0)
         if self.kind is bool and not isinstance(value, bool):
@@ -321,11 +319,9 @@ def with_preset(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = dict(values)
     preset = given.pop("preset", None)
-    if preset is not None and preset not in PRESETS:
-        hint = did_you_mean(str(preset), PRESETS)
-        expected = " or ".join(map(repr, PRESETS))
-        raise InputError(f"expected {expected}, got {preset!r}{hint and f'; {hint}'}", parameter="preset")
-    return {**PRESETS[preset or "none"], **given}
+    preset = "none" if preset is None else preset
+    check_choice("preset", preset, PRESETS)
+    return {**PRESETS[preset], **given}
 
 
 def with_changes(
