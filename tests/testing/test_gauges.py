@@ -23,6 +23,8 @@ PROMISES = {
     "cka_debiased": _MAYBE_FIT,
     "r2": _FIT,
     "r2_heldout": _FIT,
+    "r2_trimmed": _FIT,
+    "carriers": _FIT,
     "sparsity": Promises(scale="each"),
     "entropy": Promises(shift="each", scale="each"),
     "norm": Promises(translate="both", rotate="both"),
@@ -47,9 +49,7 @@ def parameters(device: str) -> list[Any]:
     found = []
     for name, gauge, promises in [*cases, ("differentiable", differentiable, smooth)]:
         for check in gauge_checks(gauge, promises, device=device):
-            by_fold = (name, check.name) == ("r2_heldout", "order_of_samples")  # a fold is a sample's index
-            marks = [pytest.mark.xfail(strict=True)] if by_fold else []
-            found.append(pytest.param(check, id=f"{name}-{check}", marks=marks))
+            found.append(pytest.param(check, id=f"{name}-{check}"))
     return found
 
 

@@ -11,7 +11,7 @@ from fathometer.gauges.collapse import neural_collapse
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from fathometer.gauges.gauge import Gauge
 from fathometer.gauges.geometry import anisotropy, dead, saturated
-from fathometer.gauges.linear_fits import cka, cka_debiased, r2, r2_heldout
+from fathometer.gauges.linear_fits import carriers, cka, cka_debiased, r2, r2_heldout, r2_trimmed
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, participation_ratio, rankme
 from fathometer.gauges.reading import read_gauges
@@ -28,6 +28,7 @@ __all__ = [
     "affinity_scores",
     "alpha",
     "anisotropy",
+    "carriers",
     "choose_gauges",
     "cka",
     "cka_debiased",
@@ -42,6 +43,7 @@ __all__ = [
     "participation_ratio",
     "r2",
     "r2_heldout",
+    "r2_trimmed",
     "rankme",
     "read_gauges",
     "saturated",

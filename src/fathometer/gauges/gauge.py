@@ -56,6 +56,7 @@ class Gauge:
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
         joins_widths: whether features that are 0 do not matter, so that a GPU can append some and read pairs
             of different width in one batch.
+        unequal: whether X and Y may have different widths; at such a pair other gauges are left out.
         takes_samples: whether the function takes `Samples`, as those of the package do, and reads shared
             quantities from them. Any other function gets copies, so that it cannot change what others see.
     """
@@ -69,6 +70,7 @@ class Gauge:
     needs: tuple[str, ...] = ()
     compute_many: Callable[[Sequence[Pair]], list[Tensor]] | None = None
     joins_widths: bool = False
+    unequal: bool = False
     takes_samples: bool = False
 
     def __post_init__(self) -> None:
@@ -96,7 +98,12 @@ class Gauge:
 
     def __call__(self, x: Array, y: Array, labels: Tensor | None = None) -> GaugeValue:
         """Compute the value of one pair, or of a batch if the gauge takes batches."""
-        return self.read(torch.as_tensor(x), torch.as_tensor(y), cache(partial(prepare, x, y)), labels)
+        return self.read(
+            torch.as_tensor(x),
+            torch.as_tensor(y),
+            cache(partial(prepare, x, y, unequal=self.unequal)),
+            labels,
+        )
 
     @torch.no_grad()
     def read(self, x: Tensor, y: Tensor, prepared: Callable[[], Pair], labels: Tensor | None) -> GaugeValue:
@@ -123,7 +130,7 @@ class Gauge:
         """
         for value, n, d in rows:
             low, high = bounds_of(self.ranges[column], n, d)
-            if math.isnan(value) and self.missing:
+            if math.isnan(value) and (self.missing or not self.unequal):
                 continue
             fits = low - _ROUNDING <= value <= high + _ROUNDING  # False for NaN
             if not fits or not (self.infinite or math.isfinite(value)):

@@ -216,7 +216,7 @@ class Pair:
 
     @cached_property
     def cross(self) -> Tensor:
-        """The products of the centred features of both sides, XᵀY, `[items, d, d]`."""
+        """The products of the centred features of both sides, XᵀY, `[items, d of x, d of y]`."""
         return self.x.centred.mT @ self.y.centred
 
     @cached_property
@@ -244,23 +244,20 @@ def prepare_batch(
     first = groups[0]
     of_x, of_y = resolutions or (resolution(first[0]), resolution(first[1]))
     for x, y in groups:
-        if x.shape != y.shape or x.shape[1] < 2:
-            as_pair(x, y)  # which says what is wrong
-    widths = [x.shape[-1] for x, _ in groups for _ in x]
+        if x.shape[:-1] != y.shape[:-1] or x.shape[1] < 2:
+            as_pair(x, y, unequal=True)  # which says what is wrong
+    widths = [[group[side].shape[-1] for group in groups for _ in group[side]] for side in (0, 1)]
     sides = [
         torch.cat(
-            [
-                torch.nn.functional.pad(group[side], (0, max(widths) - group[side].shape[-1]))
-                for group in groups
-            ]
+            [torch.nn.functional.pad(g[side], (0, max(widths[side]) - g[side].shape[-1])) for g in groups]
         )
         for side in (0, 1)
     ]
-    if of_x != of_y or sides[0].dtype != sides[1].dtype:
+    if of_x != of_y or sides[0].dtype != sides[1].dtype or widths[0] != widths[1]:
         x, y = (side.double() for side in sides)
-        return Pair(Samples(x, of_x, "x", widths), Samples(y, of_y, "y", widths), bounds=bounds)
-    whole = Samples(torch.cat(sides).double(), of_x, "x or y", widths * 2)
-    count = len(widths)
+        return Pair(Samples(x, of_x, "x", widths[0]), Samples(y, of_y, "y", widths[1]), bounds=bounds)
+    whole = Samples(torch.cat(sides).double(), of_x, "x or y", widths[0] * 2)
+    count = len(widths[0])
     pair = Pair(_Part(whole, slice(0, count), "x"), _Part(whole, slice(count, None), "y"), bounds=bounds)
     pair.both = whole
     return pair
@@ -305,14 +302,16 @@ def prepare(
     bounds: tuple[float, float] | None = None,
     *,
     finite: bool = True,
+    unequal: bool = False,
 ) -> Pair:
     """Convert and check both sides of a pair; one that is prepared already is returned as it is.
 
-    `finite=False` leaves the search for NaN and inf to the caller.
+    `finite=False` leaves the search for NaN and inf to the caller; `unequal=True` allows x and y of different
+    widths.
     """
     if isinstance(x, Samples) and (known := x.pair()) is not None:
         return known
     x, y = cast("Array", x), cast("Array", y)
-    a, b = as_pair(x, y, finite=finite)
+    a, b = as_pair(x, y, finite=finite, unequal=unequal)
     of_x, of_y = resolutions or (resolution(x), resolution(y))
     return Pair(Samples(a, of_x, "x"), Samples(b, of_y, "y"), is_finite=finite, bounds=bounds)

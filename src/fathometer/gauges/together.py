@@ -41,7 +41,9 @@ def read_together(
                 raise InputError(f"{gauge.name}: expected {len(indices)} values, got {len(values)}")
             found.append((column_name(gauge.name, key), indices, values))
 
-    single = [cache(partial(prepare, *pair, *known)) for pair, known in zip(every, facts, strict=True)]
+    single = [
+        cache(partial(prepare, *pair, *known, unequal=True)) for pair, known in zip(every, facts, strict=True)
+    ]
     for groups in _within_memory(alike, every):
         batches = []
         for indices in groups:
@@ -59,12 +61,13 @@ def read_together(
                 compute_spectra([sides[index] for index in on_one_device])
         for gauge in gauges.values():
             if gauge.compute_many is not None:
-                values = gauge.compute_many([batch.prepared() for batch in (*narrow, *wide)])
-                for batch, value in zip((*narrow, *wide), values, strict=True):
+                equal = [batch for batch in (*narrow, *wide) if batch.x.shape == batch.y.shape]
+                values = gauge.compute_many([batch.prepared() for batch in equal])
+                for batch, value in zip(equal, values, strict=True):
                     put(gauge, batch.indices, value)
                 continue
             for batch in joined if gauge.joins_widths and gauge.takes_samples else batches:
-                if gauge not in readable(gauges, batch.x.shape[1], labels):
+                if gauge not in readable(gauges, batch.x, batch.y, labels):
                     continue
                 if gauge.batched:
                     put(gauge, batch.indices, gauge.read(batch.x, batch.y, batch.prepared, labels))
@@ -84,12 +87,9 @@ class _Batch(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether features are so few that all gauges work with those, not with samples.
-
-        `r2_heldout` does with d features if d < n − ⌈n / 5⌉ samples are left to fit.
-        """
+        """Whether features are so few that all gauges work with those, not with samples."""
         n, d = self.y.shape[-2:]
-        return 5 * d < 4 * (n - 1)
+        return d < n - 1
 
 
 def _join(batches: Sequence[_Batch], resolutions: Sequence[tuple[float, float] | None]) -> list[_Batch]:
@@ -166,7 +166,12 @@ def resolution_and_bounds(pair: tuple[Tensor, Tensor]) -> tuple[tuple[float, flo
     return getattr(pair, "resolution", None), getattr(pair, "bounds", None)
 
 
-def readable(gauges: Mapping[str, Gauge], n: int, labels: Tensor | None) -> list[Gauge]:
-    """Return the gauges that can be read: those that need labels, only if each sample has one."""
-    labelled = labels is not None and len(labels) == n
-    return [gauge for gauge in gauges.values() if labelled or LABELS not in gauge.needs]
+def readable(gauges: Mapping[str, Gauge], x: Tensor, y: Tensor, labels: Tensor | None) -> list[Gauge]:
+    """Return the gauges that can be read: those of labels and of unequal widths only where there are some."""
+    labelled = labels is not None and len(labels) == x.shape[-2]
+    equal = x.shape[-1] == y.shape[-1]
+    return [
+        gauge
+        for gauge in gauges.values()
+        if (labelled or LABELS not in gauge.needs) and (equal or gauge.unequal)
+    ]

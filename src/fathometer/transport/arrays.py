@@ -47,10 +47,14 @@ def as_samples(x: Array, name: str = "x", *, minimum: int = 2, finite: bool = Tr
     return tensor
 
 
-def as_pair(x: Array, y: Array, *, finite: bool = True) -> tuple[Tensor, Tensor]:
-    """Return both sides of a function, of equal shape and on one device."""
+def as_pair(x: Array, y: Array, *, finite: bool = True, unequal: bool = False) -> tuple[Tensor, Tensor]:
+    """Return both sides of a function, on one device and of equal shape, unless widths may be unequal."""
     first, second = as_samples(x, "x", finite=finite), as_samples(y, "y", finite=finite)
-    if first.shape != second.shape:
+    if unequal and first.shape[:-1] != second.shape[:-1]:
+        raise InputError(
+            f"expected x and y with as many samples, got shapes {list(first.shape)} and {list(second.shape)}"
+        )
+    if not unequal and first.shape != second.shape:
         raise InputError(
             f"expected x and y of one shape, got {list(first.shape)} and {list(second.shape)}; "
             "row i of y must be the image of row i of x, in as many features"
