@@ -19,7 +19,7 @@ from tests.data import Matrix, correlated, relu
 def ridges_of(x: Matrix) -> list[float]:
     """The ridges that `r2_heldout` chooses from, for samples in float64."""
     energies = np.sort(((x - x.mean(0)) ** 2).sum(1))
-    least = 1e3 * np.finfo(float).eps * energies.sum()
+    least = 1e4 * np.finfo(float).eps * energies.sum()
     return [max(ratio * energies[(len(x) - 1) // 2], least) for ratio in (3, 0.3, 0.03, 0)]
 
 

@@ -30,6 +30,7 @@ from tests import zoo
 
 GAUGE_COLUMNS = [
     *["affinity", "affinity_sample", "cka", "cka_debiased", "r2", "r2_heldout"],
+    *["r2_trimmed", "carriers_x", "carriers_y"],
     *["sparsity_before", "sparsity_after", "sparsity_change"],
     *["entropy_before", "entropy_after", "entropy_change", "norm", "stable_rank_x", "stable_rank_y"],
     *["cost_of_identity", "nonnegativity_entries", "nonnegativity_energy"],

@@ -85,7 +85,7 @@ class Gauge:
     def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
         """Make a gauge with the name of a function; `range`, `infinite` and the like may be declared.
 
-        Keyword-only parameters without a default say what it `needs`.
+        Keyword-only parameters without a default say what it `needs`. It is also given pairs of unequal widths.
 
         Example:
             >>> def share_of_first(x, y, *, spectrum_x):
@@ -94,7 +94,7 @@ class Gauge:
             ('spectrum_x',)
         """
         name = getattr(function, "__name__", type(function).__name__)
-        return cls(name, function, **{"needs": _keyword_parameters(function), **declared})
+        return cls(name, function, **{"needs": _keyword_parameters(function), "unequal": True, **declared})
 
     def __call__(self, x: Array, y: Array, labels: Tensor | None = None) -> GaugeValue:
         """Compute the value of one pair, or of a batch if the gauge takes batches."""

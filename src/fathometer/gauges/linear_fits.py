@@ -19,7 +19,7 @@ from fathometer.transport.arrays import Array
 
 _NOISE_TO_SIGNAL = (3.0, 0.3, 0.03, 0.0)  # ridges relative to the median of ‖x‖²; 0 stands for the least
 _ROUNDED = 4  # what is left of rounded numbers, in multiples of their epsilon
-_ROUNDED_GRAM = 1e3  # a ridge far above the rounding of a Gram matrix, in multiples of epsilon
+_ROUNDED_GRAM = 1e4  # a ridge far above the rounding of a Gram matrix, in multiples of epsilon
 _TRIMMED = 0.02  # share of the samples that `r2_trimmed` leaves out
 _CARRIERS = 0.01  # share of the samples whose energy `carriers` adds up
 _MIN_SAMPLES_DEBIASED = 4
