@@ -85,7 +85,7 @@ class Gauge:
     def from_function(cls, function: GaugeFunction, **declared: Any) -> Gauge:
         """Make a gauge with the name of a function; `range`, `infinite` and the like may be declared.
 
-        Keyword-only parameters without a default say what it `needs`. It is also given pairs of unequal widths.
+        Keyword-only parameters without a default say what it `needs`. It also gets pairs of unequal widths.
 
         Example:
             >>> def share_of_first(x, y, *, spectrum_x):
