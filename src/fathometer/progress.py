@@ -80,6 +80,10 @@ class ProgressBar:
         self._console.say(line)
 
 
+def show_nothing(*_: object, **__: object) -> None:
+    """Take the place of a bar where there is none."""
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[ProgressBar]:
     """Show a bar, and yield what moves it; outside a terminal only its lines are shown."""

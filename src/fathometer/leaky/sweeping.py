@@ -20,7 +20,7 @@ from fathometer.leaky.run_files import SweepFolder, TensorFile, locked_folder
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.training import Training
-from fathometer.progress import ProgressCallback, progress_bar
+from fathometer.progress import ProgressCallback, progress_bar, show_nothing
 from fathometer.results.loading import SWEEP
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
@@ -74,7 +74,7 @@ def sweep(
         folder, tasks = _folder(designs, recipe, task, out, resume)
         trained = {} if folder is None else folder.networks()
         groups = _groups(designs, tasks, where, folder, trained)
-        show = stack.enter_context(progress_bar("training")) if progress is True else progress or _silent
+        show = stack.enter_context(progress_bar("training")) if progress is True else progress or show_nothing
         epochs = sum(len(members) for members, _ in groups) * recipe.epochs
         trainer = _Trainer(designs, tasks, recipe, where, folder, show, epochs)
         if where.type == "cpu":
@@ -266,7 +266,3 @@ def _report_long_steps(runs: Sequence[LeakyRun]) -> None:
             "bottleneck",
             stacklevel=3,
         )
-
-
-def _silent(done: int, total: int | None, note: str = "") -> None:
-    del done, total, note

@@ -37,7 +37,7 @@ from fathometer.measuring.splitting import (
 )
 from fathometer.measuring.texts import checked, tokenised
 from fathometer.models import LoadedModel
-from fathometer.progress import progress_bar
+from fathometer.progress import progress_bar, show_nothing
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
@@ -181,7 +181,9 @@ def measure_by_label(
         log = None
         if journal is not None:
             log = Journal(Path(journal), _with_hashes(identity, *hashing.result()))
-        show = stack.enter_context(progress_bar("measuring")) if progress is True else progress or _silent
+        show = (
+            stack.enter_context(progress_bar("measuring")) if progress is True else progress or show_nothing
+        )
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
         total = None if options.counts_tokens else _total(data, options)
@@ -321,7 +323,3 @@ def _sites_and_records(finished: Sequence[FinishedBatch]) -> tuple[tuple[Site, .
         [{"site": row.site.name, "batch": batch, "n": row.n, "d": row.d, **row.values} for batch, row in rows]
     )
     return tuple(sorted(sites.values(), key=lambda site: site.order)), records
-
-
-def _silent(done: int, total: int | None) -> None:
-    del done, total
