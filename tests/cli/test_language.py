@@ -28,30 +28,37 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder / "net")
     letter_tokenizer().save_pretrained(folder / "net")
-    letters = torch.randint(len(LETTERS), (6000,), generator=torch.Generator().manual_seed(0))
+    letters = torch.randint(len(LETTERS), (3000,), generator=torch.Generator().manual_seed(0))
     (folder / "book.txt").write_text("".join(LETTERS[i] for i in letters.tolist()))
     return folder
 
 
 def test_the_preset_is_the_default_for_language_models(saved: Path, command: Command) -> None:
     given = ["measure", f"hf:{saved / 'net'}", "--data", str(saved / "book.txt"), "--length", "32"]
+    given += ["--samples", "256"]  # it takes less time
     code, out, err = command(*given, "--out", "preset.json")
     assert code == 0, err
     text = " ".join(out.split())
-    assert "preset language: tokens as samples, 2 batches of 2048; sites" in text
+    assert "preset language: tokens as samples, 2 batches of 256, blocks of 32 tokens (stride 32);" in text
+    assert "sites activations, mlp, attention, block; gauges affinity, " in text
     assert "--preset none for the general one" in text
     found = load("preset.json")
     assert found.outcome in text
     assert found.perplexity is not None
-    assert found.records["n"].unique().tolist() == [2048]
+    assert found.records["n"].unique().tolist() == [256]
+    assert len(found.sites) == 14  # in 2 layers: an activation, and 3 parts with and without the residual sum
+    r2 = found.mean("r2_heldout")["transformer.h.1.attn+residual"]
+    (row,) = (line.split("│") for line in out.splitlines() if line.startswith("│ 1 "))
+    assert f"{r2:.3f}" in row[4]
+    assert "attention +residual" in " ".join(out.split())
+    assert out.split("perplexity")[0].strip() in command("show", "preset.json")[1].split("perplexity")[0]
     facts = found.provenance
     assert (facts.data["length"], facts.data["stride"]) == (32, 32)
     code, out, err = command(*given, "--preset", "language", "--out", "same.json", "--json")
     assert code == 0, err
     assert json.loads(out)["settings"] == json.loads(json.dumps(facts.settings))
-    expected = measure(
-        load_model(f"hf:{saved / 'net'}"), [(saved / "book.txt").read_text()], preset="language", length=32
-    )
+    book = [(saved / "book.txt").read_text()]
+    expected = measure(load_model(f"hf:{saved / 'net'}"), book, preset="language", samples=256, length=32)
     differing = {
         name for name in facts.settings if facts.settings[name] != expected.provenance.settings[name]
     }
@@ -60,10 +67,12 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
 
 def test_options_that_are_given_win_over_the_preset(saved: Path, command: Command) -> None:
     given = ["measure", f"hf:{saved / 'net'}", "--data", str(saved / "book.txt")]
-    code, _, err = command(*given, "--samples", "512", "--gauges", "affinity", "--out", "own.json")
+    own = ["--samples", "512", "--gauges", "affinity", "--sites", "activations"]  # the first is a default
+    code, _, err = command(*given, *own, "--out", "own.json")
     assert code == 0, err
     settings = load("own.json").provenance.settings
     assert (settings["samples"], settings["gauges"], settings["batches"]) == (512, ["affinity"], 2)
+    assert settings["sites"] == ["activations"]
     assert settings["reduction"]["pooling"] == "tokens"
     code, out, err = command(*given, "--preset", "none", "--samples", "20", "--out", "none.json")
     assert code == 0, err
@@ -71,12 +80,29 @@ def test_options_that_are_given_win_over_the_preset(saved: Path, command: Comman
     assert "each sample is the mean over a text" in out
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_network_without_such_parts_is_measured_at_its_activations(
+    tmp_path: Path, command: Command
+) -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "vocab_size": 40, "state_size": 4}
+    config = transformers.MambaConfig(**sizes, pad_token_id=0, bos_token_id=1, eos_token_id=1)
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path / "mamba")
+    given = ["measure", "hf:./mamba", "--data", "random:32", "--length", "16", "--samples", "64"]
+    code, out, err = command(*given, "--gauges", "norm")
+    assert code == 0, err
+    assert "no mlp found" in err
+    assert "only activations are measured" in " ".join(err.split())
+    assert {site.kind for site in load("mamba-random.json").sites} == {"activation"}
+    assert command(*given, "--preset", "language", "--out", "asked.json")[0] == 2
+    assert "perplexity" in out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (
             ["--samples", "9000"],
-            "--data: expected at least 9000 tokens to fill a batch, got 6000 in 94 inputs",
+            "--data: expected at least 9000 tokens to fill a batch, got 3000 in 47 inputs",
         ),
         (["--length", "65"], "--length: this network has 64 positions, got 65"),
         (["--preset", "langage"], "Invalid value for '--preset'"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -84,6 +87,7 @@ def measure(
 
     - `fathometer measure my_package.nets:build --weights best.safetensors --data test.npz --device cuda`
     """
+    from fathometer.cli.layers_view import layers_view
     from fathometer.cli.tables import labels_view, sounding_json, sounding_view
     from fathometer.models.language import is_language_model
     from fathometer.results.files import locked
@@ -105,19 +109,28 @@ def measure(
             check_folder(out, force or resume or _journal(out).exists())
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, chosen.seed, options)
-        if preset is None and is_language_model(loaded.model):
+        is_default = preset is None and is_language_model(loaded.model)
+        if is_default:
             preset = "language"
             chosen = opt.chosen_options(options, preset, context)
         finished = _finished(out, loaded, chosen, by) if resume and not force else {}
-        found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
+        try:
+            found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
+        except InputError as error:
+            if not is_default or options["sites"] or error.parameter != "sites":
+                raise
+            warnings.warn(f"{error.reason}; only activations are measured", stacklevel=1)
+            chosen = replace(chosen, sites=("activations",), residual="without")
+            found = _measured(out, loaded, chosen, by, options["batch_size"], force)
     content = {label: sounding_json(sounding) for label, sounding in found.items()}
     gauge = next(iter(found.values())).gauges[0]
-    view = sounding_view(found[""], gauge) if by is None else labels_view(found, gauge)
+    view = labels_view(found, gauge) if by else layers_view(found[""]) or sounding_view(found[""], gauge)
     console = print_result(content[""] if by is None else content, view, as_json)
     if by is not None and (reason := next(iter(found.values())).outcome).startswith("no accuracy"):
         console.say(reason)
     if preset == "language":
-        console.say(f"preset language: {_in_words(chosen)}; --preset none for the general one")
+        words = _in_words(chosen, loaded.data.description)
+        console.say(f"preset language: {words}; --preset none for the general one")
     elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
@@ -128,13 +141,13 @@ def measure(
         console.say(f"`fathometer plot {out} --kind map` draws the map")
 
 
-def _in_words(options: MeasureOptions) -> str:
-    """Say what a preset has made of the options, in one line."""
+def _in_words(options: MeasureOptions, data: Mapping[str, Any]) -> str:
+    """Say what a preset has made of the options, and how the text was cut."""
     unit = "tokens" if options.counts_tokens else "texts"
     batches = "all batches" if options.batches is None else f"{options.batches} batches"
-    plain = options.describe()
-    sites, gauges = (", ".join(plain[name] or ["activations"]) for name in ("sites", "gauges"))
-    return f"{unit} as samples, {batches} of {options.samples}; sites {sites}; gauges {gauges}"
+    blocks = f", blocks of {data['length']} tokens (stride {data['stride']})" if "stride" in data else ""
+    sites, gauges = (", ".join(options.describe()[name]) for name in ("sites", "gauges"))
+    return f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {sites}; gauges {gauges}"
 
 
 def skipped_line(skipped: list[str]) -> str:

@@ -20,7 +20,7 @@ def show(
     force: opt.ForceOption = False,
     as_json: opt.JsonOption = False,
 ) -> None:
-    """Show a sounding: a gauge at every site with a bar, and how it was measured.
+    """Show a sounding: a gauge at every site with a bar, or the parts of a transformer by layer.
 
     `--out` writes a .csv with every gauge of every site and batch.
 
@@ -35,11 +35,13 @@ def show(
     from rich.console import Group
     from rich.text import Text
 
+    from fathometer.cli.layers_view import layers_view
     from fathometer.cli.results import choose_gauge, read_sounding
     from fathometer.cli.tables import sounding_json, sounding_view
     from fathometer.results.provenance import weights_identity
 
     sounding = read_sounding(file)
+    layers = layers_view(sounding) if gauge is None else None
     gauge = choose_gauge(gauge, [sounding])
     check_writable(out, force, (".csv",))
     facts = sounding.provenance
@@ -56,7 +58,8 @@ def show(
         f"gauges: {', '.join(sounding.gauges)}",
     ]
     below = [Text(line, style="dim") for line in lines]
-    console = print_result(sounding_json(sounding), Group(sounding_view(sounding, gauge), *below), as_json)
+    view = layers or sounding_view(sounding, gauge)
+    console = print_result(sounding_json(sounding), Group(view, *below), as_json)
     write_files({out: sounding.records} if out else {}, console)
 
 

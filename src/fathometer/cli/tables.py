@@ -183,11 +183,6 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     others = [name for name in _EXTRA_GAUGES if name in sounding.gauges and name != gauge]
     for name in others:
         frame[name] = sounding.mean(name)
-    facts = sounding.provenance
-    weights = facts.model.get("weights")
-    title = (
-        f"{facts.model.get('name', '?')}{f' ({weights})' if weights else ''} on {facts.data.get('name', '?')}"
-    )
     batches = ", mean ± std over batches" if std.notna().any() else ""
     caption = f"{gauge}{batches}; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
@@ -196,13 +191,26 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     if mean.isna().all():
         why = [f": {reason}" for name, reason in _WHY_MISSING.items() if gauge.startswith(name)]
         first = f"{gauge} has no value at any of these sites{''.join(why)}"
-    lines = [first, *filter(None, [sounding.outcome])]
+    lines = [first, *remarks(sounding)]
+    view = TableView(frame.rename_axis("site"), title_of(sounding), caption, optional=others)
+    return Group(view, *map(Text, lines))
+
+
+def title_of(sounding: Sounding) -> str:
+    """Name the network, its weights and the data."""
+    facts = sounding.provenance
+    weights = facts.model.get("weights")
+    own = f" ({weights})" if weights else ""
+    return f"{facts.model.get('name', '?')}{own} on {facts.data.get('name', '?')}"
+
+
+def remarks(sounding: Sounding) -> list[str]:
+    """Say how well the network does on the data, if it is known, and at how many sites samples are few."""
+    sites = sounding.records.groupby("site", sort=False)
+    width, samples = sites["d"].first(), sites["n"].min()
     few = int(((samples < 32) | (8 * samples < width)).sum())
-    if few:
-        lines.append(
-            f"{few} of these sites have few samples for their width; use more samples for stable values"
-        )
-    return Group(TableView(frame.rename_axis("site"), title, caption, optional=others), *map(Text, lines))
+    advice = f"{few} of these sites have few samples for their width; use more samples for stable values"
+    return [line for line in (sounding.outcome, advice if few else "") if line]
 
 
 def labels_view(soundings: Mapping[str, Sounding], gauge: str) -> TableView:

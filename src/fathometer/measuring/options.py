@@ -30,7 +30,14 @@ Call: TypeAlias = "Callable[[nn.Module, Any], object]"
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "language": {"samples": 2048, "batches": 2, "gauges": ("language",), "reduction": "tokens"},
+    "language": {
+        "samples": 2048,
+        "batches": 2,
+        "gauges": ("language",),
+        "sites": ("activations", "mlp", "attention", "block"),
+        "residual": "both",
+        "reduction": "tokens",
+    },
     "none": {},
 }
 """Options that are usual for a kind of network, by name. Those that are given by themselves win."""

@@ -59,7 +59,8 @@ def token_limits(module: nn.Module) -> TokenLimits:
     if config is None:
         return TokenLimits()
     vocabulary = _vocabulary(module) or getattr(config, "vocab_size", None)
-    positions = getattr(config, "max_position_embeddings", None) or None
+    positions = getattr(config, "max_position_embeddings", None)
+    positions = positions if positions and positions > 0 else None  # -1 in XLNet, which has no limit
     if any(getattr(config, name, None) for name in ("rope_parameters", "rope_theta")):
         return TokenLimits(vocabulary, None, positions)
     for name, part in module.named_modules():
