@@ -175,13 +175,13 @@ class Loop:
         except Exception as error:
             if not is_out_of_memory(error):
                 reason = f"{type(error).__name__}: {first_line(error)}"
-                hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
+                hint = "; in Python, `call` can run it in another way" if isinstance(error, TypeError) else ""
                 hint = missing_input(self._network, piece.value) or hint
                 raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
             if self._pending is None:
                 raise OutOfMemoryError(
                     f"out of memory in a forward pass of {piece.samples} inputs, with room for "
-                    f"{options.samples} samples of every site; give a smaller batch_size or fewer samples"
+                    f"{options.samples} samples of every site; use a smaller `batch_size` or fewer `samples`"
                 ) from error
         else:  # the pass counts: from here on, it must not be run again
             self._scorer.add(output, piece.value, piece.unfit)
