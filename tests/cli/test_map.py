@@ -115,7 +115,7 @@ def test_one_network_with_two_weights(folder: Path, command: Command) -> None:
         ("compare map nets:small nets:small --data test.npz -o a.csv", "expected a name that ends in .json"),
         ("compare map nets:small nets:small --data test.npz --second-weights a.pt -o a.json", "a.pt"),
         ("plot small-small-map.json --gauge cka", "--gauge: has no effect"),
-        ("plot small-small-map.json --kind strip", "expected one of map, got 'strip'"),
+        ("plot small-small-map.json --kind strip", "expected map, got 'strip'"),
         ("show small-small-map.json", "is a similarity map; report or plot it alone"),
         ("measure nets:small --data test.npz --map --samples 3 -o a.json", "--samples: expected at least 4"),
     ],
