@@ -121,7 +121,7 @@ def test_a_history(folder: Path) -> None:
     ranks = tuple(replace(each, records=each.records.drop(columns="affinity")) for each in soundings)
     History((0, 5, 9), ranks).save(folder / "ranks.json")
     assert "wrote ranks-history.pdf" in run("ranks.json")
-    with pytest.raises(InputError, match="kind: expected one of history, got 'strip'"):
+    with pytest.raises(InputError, match="kind: expected history, got 'strip'"):
         run("h.json", "--kind", "strip")
 
 
