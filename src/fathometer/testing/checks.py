@@ -243,6 +243,7 @@ def repeatable(subject: Subject) -> None:
     """Twice the same, to the last bit on a CPU, and no random number is drawn from torch's own state."""
     generators = [torch.default_generator]
     if subject.device.type == "cuda":
+        torch.cuda.init()  # which makes the generators
         generators.append(torch.cuda.default_generators[torch.cuda.current_device()])
     pair = subject.pair()
     readings = []
