@@ -103,6 +103,10 @@ SETS = {
 }
 """Names that stand for several gauges."""
 
+NOT_FOR_ACTIVATIONS = frozenset({"r2_heldout", "r2_trimmed"})
+NOT_FOR_PARTS = frozenset({"affinity"})
+"""Gauges of the set `language` that are not read at activations, and at parts that mix features."""
+
 _BY_COLUMN = {column: gauge for gauge in GAUGES.values() for column in gauge.ranges}
 
 

@@ -58,7 +58,7 @@ class Estimate:
         self.is_made = True
         passes = 1 if completes else math.ceil(self._samples * self._passes / rows)
         shapes = [(self._samples, pair.x.shape[1], pair.y.shape[1]) for pair in pairs.values()]
-        known = {name: gauge for name, gauge in self._options.chosen_gauges.items() if gauge.takes_samples}
+        known = [name for name, gauge in self._options.chosen_gauges.items() if gauge.takes_samples]
         total = passes * seconds
         batches = self._batches or 1
         if self._device.type == "cpu":  # on a GPU, gauges are read beside the passes
@@ -66,7 +66,10 @@ class Estimate:
             if batches * (total + guess) < _MIN_SECONDS:
                 return
             with suppress(FathometerError):  # of a gauge, which will raise it again
-                total += seconds_of_gauges(known, shapes, next(iter(pairs.values())))
+                for kind in {site.kind for site in pairs}:
+                    gauges = {n: gauge for n, gauge in self._options.gauges_at(kind).items() if n in known}
+                    of_kind = [shape for site, shape in zip(pairs, shapes, strict=True) if site.kind == kind]
+                    total += seconds_of_gauges(gauges, of_kind, next(iter(pairs.values())))
         if batches * total >= _MIN_SECONDS:
             self._say(f"{in_words(batches * total)}: {self._what(len(shapes), known)}")
 

@@ -266,10 +266,15 @@ class Loop:
             routed = frozenset()
         found: dict[Site, dict[str, float]] = {}
         on_site = self._bar_of_gauges(len(pairs))
-        for sites, known in ((pairs.keys() - routed, labels), (pairs.keys() & routed, None)):
-            group = {site: pairs[site] for site in pairs if site in sites}
+        groups: dict[tuple[bool, tuple[str, ...]], dict[Site, Pair]] = {}
+        for site, pair in pairs.items():
+            names = tuple(self._options.gauges_at(site.kind))
+            groups.setdefault((site in routed, names), {})[site] = pair
+        for (is_routed, names), group in groups.items():
+            gauges = {name: self._options.chosen_gauges[name] for name in names}
             named = {site.name: pair for site, pair in group.items()}
-            found |= zip(group, read_gauges(self._options.chosen_gauges, named, known, on_site), strict=True)
+            known = None if is_routed else labels
+            found |= zip(group, read_gauges(gauges, named, known, on_site), strict=True)
         return [found[site] for site in pairs]
 
     def _bar_of_gauges(self, sites: int) -> Callable[[], None]:

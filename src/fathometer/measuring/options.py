@@ -211,6 +211,20 @@ class MeasureOptions:
 
         return choose_gauges(self.gauges)
 
+    def gauges_at(self, kind: str | None) -> dict[str, Gauge]:
+        """Return the gauges for a kind of site: of the set `language`, those that say something about it.
+
+        The affinity score penalises rotation, so that it is for activations; R² is for parts of blocks.
+        """
+        from fathometer.gauges.registry import NOT_FOR_ACTIVATIONS, NOT_FOR_PARTS
+
+        names = {
+            name.strip() for text in _listed(self.gauges) if isinstance(text, str) for name in text.split(",")
+        }
+        unfit = NOT_FOR_ACTIVATIONS if kind == "activation" else NOT_FOR_PARTS
+        left_out = unfit - names if "language" in names else frozenset()
+        return {name: gauge for name, gauge in self.chosen_gauges.items() if name not in left_out}
+
     @property
     def counts_tokens(self) -> bool:
         """Whether every token is a sample."""
