@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, overload
 
 import pandas as pd
@@ -42,6 +43,7 @@ from fathometer.results.provenance import Provenance, describe_device, now, vers
 from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
 
+_MAX_GAP = 0.1  # of R² with and without the largest samples
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
 
@@ -213,6 +215,7 @@ def measure_by_label(
     for site, reason in record.left_out.items():
         warnings.warn(f"{site} is not measured: {reason}", stacklevel=3)
     _warn_of_missing_labels(loop.finished, options)
+    _warn_of_few_samples_that_decide(loop.finished)
     if split is not None:
         split.check()
     elif not loop.finished:
@@ -313,6 +316,23 @@ def _warn_of_missing_labels(finished: Sequence[FinishedBatch], options: MeasureO
     if missing and read and not chosen.keys() >= set(SETS["standard"]):
         warnings.warn(
             f"not measured, since the data have no label for each sample: {', '.join(missing)}", stacklevel=4
+        )
+
+
+def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
+    """Name sites where R² changes much without the largest samples."""
+    gaps: dict[str, list[float]] = {}
+    for row in (row for batch in finished for row in batch.rows if "r2_trimmed" in row.values):
+        if "r2_heldout" in row.values:
+            gap = row.values["r2_heldout"] - row.values["r2_trimmed"]
+            gaps.setdefault(row.site.name, []).append(gap)
+    wide = [name for name, values in gaps.items() if abs(fmean(values)) > _MAX_GAP]
+    if wide:
+        more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
+        warnings.warn(
+            f"a few samples decide R² at {', '.join(wide[:3])}{more}: r2_heldout and r2_trimmed differ by more "
+            f"than {_MAX_GAP}; read r2_trimmed there, and carriers",
+            stacklevel=4,
         )
 
 
