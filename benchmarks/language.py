@@ -2,7 +2,7 @@
 
     python -m benchmarks.language [--model hf:FILE.gguf] [--device cpu] [--dtype float32] [--rounds 3]
 
-Without `--model`, a Llama of the size of SmolLM2-135M with random weights. `--size 7b` is one with the sizes of
+Without `--model`, a Llama of the size of SmolLM2-135M with random weights. `--size 7b` is one of the size of
 Llama 2 7B. Tokens are random. The sides take turns; the median of the ratios is reported.
 """
 

@@ -20,6 +20,7 @@ from fathometer import (
     FathometerError,
     ForwardError,
     InputError,
+    MeasureOptions,
     Reduction,
     Sounding,
     affinity_score,
@@ -386,16 +387,16 @@ def test_threads_that_measure_one_network_do_not_disturb_each_other() -> None:
 def test_a_few_samples_that_decide_r2_are_reported() -> None:
     class Massive(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return torch.where(x[:, :1] > 2.5, 1000 * x, x.square())
+            return torch.where(x[:, :1] > 5, 100 * x, x.square())
 
     torch.manual_seed(0)
-    net, x = nn.Sequential(nn.Linear(6, 6), Massive()), torch.randn(2000, 6)
-    with torch.no_grad():
-        net[0].weight.copy_(torch.eye(6))
+    net, x = nn.Sequential(nn.Identity(), Massive()), torch.randn(2000, 6)
+    x[:20] += 10
     with pytest.warns(UserWarning, match="a few samples decide R² at 1: r2_heldout and r2_trimmed differ"):
         sounding = measure(net, x, samples=2000, sites="module:1", gauges="r2_heldout,r2_trimmed,carriers")
     row = sounding.records.iloc[0]
-    assert row["r2_heldout"] > row["r2_trimmed"] + 0.1 and row["carriers_y"] > 0.9
+    assert row["r2_heldout"] > row["r2_trimmed"] + 0.1
+    assert row["carriers_y"] > 0.9
 
 
 def test_language_gauges_are_those_of_the_kind_of_site() -> None:

@@ -330,8 +330,8 @@ def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
     if wide:
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         warnings.warn(
-            f"a few samples decide R² at {', '.join(wide[:3])}{more}: r2_heldout and r2_trimmed differ by more "
-            f"than {_MAX_GAP}; read r2_trimmed there, and carriers",
+            f"a few samples decide R² at {', '.join(wide[:3])}{more}: r2_heldout and r2_trimmed differ by "
+            f"more than {_MAX_GAP}; read r2_trimmed there, and carriers",
             stacklevel=4,
         )
 
