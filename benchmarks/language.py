@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from fathometer import measure
 from fathometer.models import ensure_torchvision_operators, load_model
 
-SIZES: dict[str, dict[str, int]] = {
+SIZES: dict[str, dict[str, Any]] = {
     "135m": {
         "vocab_size": 49152,
         "hidden_size": 576,
@@ -102,7 +102,7 @@ def load(options: argparse.Namespace) -> tuple[nn.Module, int]:
         torch.set_default_dtype(dtype)
         network = LlamaForCausalLM(LlamaConfig(**size)).eval()
         torch.set_default_dtype(torch.float32)
-    return network, size["vocab_size"]
+    return network, int(size["vocab_size"])
 
 
 @torch.no_grad()
