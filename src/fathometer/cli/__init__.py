@@ -8,11 +8,13 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import socket
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -22,6 +24,8 @@ SETTINGS = SimpleNamespace(verbose=False, debug=False)
 """The options `--verbose` and `--debug`, which every command has."""
 FLAGS: dict[str, str] = {}
 """The flags of the running command by parameter: `allow_mismatch` → `--allow-mismatch`."""
+
+_MAX_SECONDS_TO_HANDLE = 1.5  # Ctrl-C
 
 
 class ResumableInterruptError(FathometerError):
@@ -55,7 +59,8 @@ def run_app(app: Callable[[], Any]) -> None:
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, interrupt) if in_main_thread else None
     try:
-        app()
+        with _exit_if_ignored(interrupts) if in_main_thread else nullcontext():
+            app()
     except BaseException as error:
         if isinstance(error, ResumableInterruptError):
             _end_interrupted(f"Interrupted. {error}")
@@ -67,6 +72,40 @@ def run_app(app: Callable[[], Any]) -> None:
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _exit_if_ignored(interrupts: list[int]) -> Iterator[None]:
+    """End the process if Ctrl-C has no effect, because the main thread is inside a long call of a C library.
+
+    Python handles signals between its own instructions, and one layer of a language model can take longer
+    than anybody waits. The file descriptor learns of a signal when it arrives. Files that are being written
+    are as safe as from `kill -9`.
+    """
+    ours, pythons = socket.socketpair()
+    pythons.setblocking(False)
+    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while (number := ours.recv(1)) not in (b"", bytes([signal.SIGINT])):
+            pass
+        if number and not is_over.wait(_MAX_SECONDS_TO_HANDLE) and not interrupts:
+            from fathometer.progress import Terminal
+
+            Terminal(stderr=True).show_cursor()  # which a progress bar has hidden
+            _print_error("\nInterrupted.")
+            os._exit(130)
+
+    is_over, watcher = threading.Event(), threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        signal.set_wakeup_fd(before)
+        pythons.close()  # which ends the thread
+        watcher.join()
+        ours.close()
 
 
 def _end_interrupted(message: str) -> NoReturn:
