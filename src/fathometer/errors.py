@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Real
@@ -158,6 +158,12 @@ def check_choice(parameter: str, value: object, choices: Any) -> None:
         expected = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
         hint = did_you_mean(str(value), known)
         raise InputError(f"expected {expected}, got {value!r}{hint and f'; {hint}'}", parameter=parameter)
+
+
+def join_names(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
+    """Join names; of more than `limit` the rest is counted."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return between.join(names[:limit]) + more
 
 
 def check_device(device: object, parameter: str = "device") -> str:

@@ -187,3 +187,132 @@ def test_kind_and_layer_are_columns_that_are_saved(tmp_path: Any) -> None:
     plain = measure(network, [given], reduction="tokens", samples=20, gauges="r2")
     assert "residual" not in plain.provenance.settings
     assert plain.records["layer"].isna().all()
+
+
+def test_parts_of_torch_layers_and_vision_transformers() -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 24, batch_first=True, norm_first=True)
+    network = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).eval()
+    x = torch.randn(4, 5, 16)
+    with torch.no_grad():
+        expected = network(x)  # by one kernel
+        with watch(network, sites=WORDS, residual="both", reduction="tokens") as record:
+            assert torch.equal(network(x), expected)
+    last = [site.name for site in record.pairs if site.layer == 2 and not site.residual]
+    assert last == ["layers.2", "layers.2.self_attn", "layers.2.mlp"]
+    found = pairs(record)
+    assert close(found["layers.2.self_attn+residual"][:1] * 2, *found["layers.2"][:1] * 2)
+    assert close(
+        found["layers.2.mlp+residual"], found["layers.2.self_attn+residual"][1], expected.flatten(0, 1)
+    )
+    with pytest.raises(InputError, match="only the network itself adds its input to its output, once"):
+        measure(layer, x, sites="mlp", samples=4)
+
+    from fathometer.models import load_model
+
+    swin = load_model("torchvision:swin_t", "none").module
+    with torch.no_grad(), watch(swin, sites=WORDS, residual="both", reduction="tokens") as record:
+        swin(torch.randn(1, 3, 64, 64))
+    assert len(record.pairs) == 3 * 2 * 12
+    assert {pair.x.shape[1] for pair in record.pairs.values()} == {96, 192, 384, 768}
+    found = pairs(record)
+    for site in record.pairs:  # channels are last, and rows of both sides belong together
+        if site.kind == "block" and site.residual:
+            name = site.name.removesuffix("+residual")
+            assert close(
+                found[f"{name}.mlp+residual"], found[f"{name}.attn+residual"][1], found[site.name][1]
+            )
+
+
+def test_a_kind_that_there_is_none_of_is_named() -> None:
+    network, given = build("mamba")
+    options: dict[str, Any] = {"reduction": "tokens", "samples": 20, "gauges": "r2"}
+    with pytest.warns(UserWarning, match="mlp is not measured: no mlp found in the 3 blocks"):
+        found = measure(network, [given], sites="mlp,attention", **options)
+    assert {site.kind for site in found.sites} == {"attention"}
+    with pytest.raises(InputError, match=r"sites: no mlp found.*layers\.0\.mixer, which mixes positions"):
+        measure(network, [given], sites="mlp", **options)
+    plain = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    with pytest.raises(InputError, match=r"no residual blocks found: .* give module:NAME"):
+        measure(plain, torch.randn(20, 4), sites="mlp,block", samples=20)
+
+
+def test_padding_is_left_out_of_parts() -> None:
+    network, given = build("gpt2")
+    mask = torch.ones_like(given["input_ids"])
+    mask[0, 4:] = 0
+    options: dict[str, Any] = {"sites": WORDS, "residual": "both", "reduction": "tokens"}
+    with torch.no_grad():
+        with watch(network, **options) as masked:
+            network(**given, attention_mask=mask)
+        with watch(network, **options) as whole:
+            network(**given)
+    kept = mask.flatten().bool()
+    shorter, longer = pairs(masked), pairs(whole)
+    assert all(len(x) == 18 for x, _ in shorter.values())
+    for name in ("h.0.mlp", "h.0.mlp+residual", "h.0"):  # attention looks back only, so that nothing changes
+        assert close(shorter[name], *(side[kept] for side in longer[name]))
+
+
+def test_a_part_is_not_measured_a_second_time_as_a_module() -> None:
+    record = watched("gpt2", "without", sites=["mlp", "module:h.*.mlp", "module:h.0.attn"])
+    assert [site.name for site in record.pairs] == ["h.0.attn", "h.0.mlp", "h.1.mlp", "h.2.mlp"]
+    assert [len(pair.x) for pair in record.pairs.values()] == [21] * 4
+    assert record.rows == dict.fromkeys(record.pairs, 21)
+
+
+def test_the_search_leaves_no_trace() -> None:
+    """Neither in the random numbers, nor in training flags, nor in a cache that is given."""
+    transformers = pytest.importorskip("transformers")
+    network, given = build("gpt2")
+    network.train()
+    torch.manual_seed(1)
+    expected = network(**given).last_hidden_state
+    cache = transformers.DynamicCache(config=network.config)
+    torch.manual_seed(1)
+    with watch(network, sites="mlp") as record:
+        output = network(**given, past_key_values=cache).last_hidden_state
+    assert torch.equal(output, expected)
+    assert all(module.training for module in network.modules())
+    assert cache.get_seq_length() == 7
+    assert record.samples == 3
+
+
+def test_softmax_inside_a_kernel_is_warned_of() -> None:
+    network, given = build("gpt2")
+    options: dict[str, Any] = {"activations": [torch.softmax], "samples": 20, "gauges": "r2"}
+    with pytest.warns(UserWarning, match=r'no call of softmax was seen.*attn_implementation="eager"'):
+        measure(network, [given], reduction="tokens", **options)
+    eager, given = build("gpt2", attn_implementation="eager")
+    found = measure(eager, [given], reduction="tokens", **options)
+    assert [site.name for site in found.sites if site.operator == "softmax"]
+
+
+def test_unequal_widths_are_measured_by_linear_fits() -> None:
+    network, given = build("bert")
+    options: dict[str, Any] = {"sites": "module:BertIntermediate", "reduction": "tokens", "samples": 21}
+    found = measure(network, [given], gauges="r2,affinity", **options)
+    assert found.gauges == ["r2"]
+    assert found.records["r2"].between(0, 1).all()
+    both = measure(
+        network, [given], gauges="r2,affinity", **options | {"sites": "gelu,module:BertIntermediate"}
+    )
+    missing = both.mean("affinity").isna()
+    assert [site.operator for site in both.sites if missing[site.name]] == ["BertIntermediate"] * 3
+    with pytest.raises(InputError, match=r"no site to measure; .*its width changes \(\[21, 32\] in, \[21"):
+        measure(network, [given], gauges="affinity", **options)
+
+
+def test_sites_with_fewer_samples_are_left_out_of_summaries(tmp_path: Any) -> None:
+    from fathometer.compare import signatures
+
+    network, _ = build("bert")
+    data = [{"input_ids": torch.randint(3, 50, (16, 7))} for _ in range(8)]
+    sounding = measure(network, data, reduction="tokens", samples=112, gauges="affinity")
+    assert sounding.records.groupby("site")["n"].first()["pooler.activation"] == 16
+    assert sounding.undersampled == ("pooler.activation",)
+    assert sounding.summary()["max"] == sounding.signature.iloc[:3].max()
+    with pytest.warns(UserWarning, match=r"left out, with fewer samples: pooler\.activation"):
+        assert [len(values) for values in signatures([sounding]).values()] == [3]
+    again = load(sounding.save(tmp_path / "s.json"))
+    assert isinstance(again, Sounding)
+    assert again.undersampled == sounding.undersampled

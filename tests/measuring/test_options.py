@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fathometer import InputError, MeasureOptions, Reduction, measure
-from fathometer.capture import Pooling, Site, Widths
+from fathometer.capture import Pooling, Residual, Site
 from fathometer.measuring.identity import code_hash, structure_hash
 from fathometer.measuring.options import Leftover, plain_options, with_changes
 
@@ -42,7 +42,8 @@ OTHERS: list[dict[str, Any]] = [
     {"activations": [Swish]},
     {"reduction": "tokens"},
     {"reduction": Reduction(pool_first=True)},
-    {"widths": "any"},
+    {"sites": "mlp"},
+    {"sites": "mlp", "residual": "both"},
     {"leftover": "keep"},
     {"seed": 1},
     {"map": "cka"},
@@ -58,10 +59,9 @@ def test_every_option_changes_the_fingerprint() -> None:
 
 
 def test_choices_are_those_of_the_types() -> None:
-    options = {field: MeasureOptions.__dataclass_fields__[field] for field in ("widths", "leftover")}
     assert plain_options()["reduction"].choices == get_args(Pooling)
-    assert options["widths"].metadata["choices"] == get_args(Widths)
-    assert options["leftover"].metadata["choices"] == get_args(Leftover)
+    assert plain_options()["residual"].choices == get_args(Residual)
+    assert plain_options()["leftover"].choices == get_args(Leftover)
 
 
 def test_text_and_numbers_make_options() -> None:

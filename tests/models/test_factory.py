@@ -141,7 +141,7 @@ def test_a_network_from_torch_export_is_measured() -> None:
 
 def test_a_preprocessing_is_recorded_by_its_name() -> None:
     model, data = load_model("nets_of_mine:of_one_size"), torch.randn(8, 3, 28, 28)
-    sounding = measure(model, data, samples=8, sites="module:1", widths="any", gauges=[first])
+    sounding = measure(model, data, samples=8, sites="module:1", gauges=[first])
     assert sounding.provenance.model["preprocess"] == "nets_of_mine.to_tensor"
     ensure_torchvision_operators()
     from torchvision.transforms import v2

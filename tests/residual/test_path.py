@@ -90,7 +90,7 @@ def test_order_of_the_data_matches_measure(model: nn.Sequential, data: Tensor) -
         return dense_stable_rank(y)
 
     whole = torch.utils.data.TensorDataset(data)
-    expected = measure(model, whole, samples=20, sites="module:Block", gauges=rank, widths="any", seed=5)
+    expected = measure(model, whole, samples=20, sites="module:Block", gauges=rank, seed=5)
     for given in (whole, iter([data[:7], data[7:]])):
         found = residual_path(model, given, samples=20, seed=5)
         assert len(found.records) == 9

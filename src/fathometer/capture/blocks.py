@@ -20,8 +20,9 @@ def find_blocks(calls: Sequence[ModuleCall], patterns: Iterable[str] | None = No
 
     A class of modules makes blocks if it is called at least twice and, at least once, its output contains its
     input as a summand. Then all its calls count, also those with a projected shortcut or none, as at the
-    beginning of a stage. A class that only chains such blocks, or wraps one, is none. Of nested blocks the
-    outermost count.
+    beginning of a stage, and so do residual modules beside them in a list, such as a single attention layer
+    among others. A class that only chains such blocks, or wraps one, is none. Of nested blocks the outermost
+    count.
 
     Args:
         calls: module calls of one forward pass (`traced`).
@@ -32,6 +33,9 @@ def find_blocks(calls: Sequence[ModuleCall], patterns: Iterable[str] | None = No
         found = [index for index, call in enumerate(calls) if type(call.module) in classes]
         if not found:
             raise _nothing_found(calls)
+        lists = {_list_of(calls[index]) for index in found} - {""}
+        beside = {index for index, call in enumerate(calls) if call.sum and _list_of(call) in lists}
+        found = sorted(beside.union(found))
     else:
         listed = list(patterns)
         found = [index for index, call in enumerate(calls) if call.path and _matches(call, listed)]
@@ -76,6 +80,12 @@ def _residual_classes(calls: Sequence[ModuleCall]) -> set[type[nn.Module]]:
     wraps = {outer for call in adding for outer in call.inside if calls[outer].branches == call.branches}
     wrappers = residual - {type(call.module) for i, call in enumerate(calls) if call.sum and i not in wraps}
     return residual - ((chains | wrappers) - own)
+
+
+def _list_of(call: ModuleCall) -> str:
+    """Return `layers` for `layers.3`; nothing for a path that does not end in a number."""
+    parent, _, name = call.path.rpartition(".")
+    return parent if name.isdigit() else ""
 
 
 def _matches(call: ModuleCall, patterns: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from fathometer.capture.axes import TensorFacts
@@ -65,6 +66,8 @@ class FollowedParts:
             self._starts.setdefault(part.start, []).append(part)
             self._ends.setdefault(part.end, []).append(part)
         self._begun: dict[Part, list[tuple[Site, Reduced | None]]] = {}
+        self._shapes: dict[Part, torch.Size] = {}  # of inputs
+        self._ended: Counter[Part] = Counter()  # how often the last module of a part has been called
         self._added: dict[int, tuple[Tensor, list[_Added]]] = {}  # by the id of a tensor, which is kept alive
 
     def enter(self, path: str, given: Tensor | None) -> None:
@@ -76,6 +79,9 @@ class FollowedParts:
         if given is None:
             return
         for part in self._starts.get(path, ()):
+            if part in self._begun:
+                continue
+            self._shapes[part] = given.shape
             sites = [self._site(part, which) for which in self._variants]
             needed = [part.kind == "block" or not site.residual for site in sites]
             self._begun[part] = [
@@ -86,6 +92,10 @@ class FollowedParts:
     def exit(self, path: str, output: Tensor | None) -> None:
         """Note that a module has returned."""
         for part in self._ends.get(path, ()):
+            self._ended[part] += part in self._begun
+            if self._ended[part] < part.calls:
+                continue
+            self._ended[part] = 0
             for site, x in self._begun.pop(part, ()):
                 if output is None:  # it raised
                     continue
@@ -93,6 +103,9 @@ class FollowedParts:
                     self._follow(output, [_Added(site)])
                     continue
                 y = self._reduced(output, site)
+                if output.shape[:-1] != self._shapes[part][:-1] and part.start != part.end:
+                    self._leave_out(site, "its input and output have their positions in different orders")
+                    continue
                 if part.kind == "block" and not site.residual:
                     if x.matrix.shape != y.matrix.shape:
                         shapes = f"{list(x.matrix.shape)} in, {list(y.matrix.shape)} out"
@@ -107,12 +120,14 @@ class FollowedParts:
         self, operator: str, sources: list[Tensor], tensors: TensorFacts, function: Callable[[], Tensor]
     ) -> Tensor:
         """Call a torch function, and see whether it adds a part to the stream."""
-        carries = carried(operator, sources, tensors) if any(map(self._of, sources)) else []
-        if operator in SUMS and len(carries) == 2:
-            return self._sum(carries[0], carries[1], function)
+        if not any(map(self._of, sources)):
+            return function()
+        if operator in SUMS and len(terms := carried(operator, sources, tensors)) == 2:
+            return self._sum(terms[0], terms[1], function)
         output = function()
-        if carries and (added := self._of(carries[0])) and isinstance(output, Tensor):
-            self._follow(output, added)
+        for source in carried(operator, sources, tensors, output) if isinstance(output, Tensor) else ():
+            if added := self._of(source):
+                self._follow(output, added)
         return output
 
     def measures(self, path: str) -> bool:

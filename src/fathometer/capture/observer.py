@@ -145,6 +145,8 @@ class Observer(TorchFunctionMode):
         if state is None:
             return function(*args, **kwargs)
         operator = operator_name(function)
+        if operator == "scaled_dot_product_attention":
+            self._record.has_fused_attention = True
         if operator in self._choice.operators and not state.ignore_depth:
             output = self._call(state, operator, function, args, kwargs)
         elif state.parts is not None and state.parts.is_waiting:
@@ -245,23 +247,27 @@ class Observer(TorchFunctionMode):
         self._paused = True
         try:
             with _hooks_hidden(self._model):
-                return search_parts(self._model, args, kwargs, info.samples, self._choice.parts)
+                found = search_parts(self._model, args, kwargs, info.samples, self._choice.parts)
         finally:
             self._paused = False
+        if found.missing and len(found.missing) == len(self._choice.tests):  # nothing else is asked for
+            raise InputError("; ".join(found.missing.values()), parameter="sites")
+        self._record.left_out.update(found.missing)
+        return found
 
     def _followed_parts(self, state: _Pass, structure: Structure) -> FollowedParts:
         def site(part: Part, residual: bool) -> Site:
             facts: dict[str, Any] = {"kind": part.kind, "residual": residual}
             return self._site(state, part.path, part.operator, is_module=True, **facts)
 
-        return FollowedParts(
-            structure,
-            self._residual,
-            site,
-            partial(self._reduced, state),
-            self._stage,
-            self._record.leave_out,
-        )
+        def reduced(tensor: Tensor, site: Site) -> Reduced:
+            facts = state.tensors.facts_of(tensor)
+            if facts.axis is None:  # parts consist of linear layers, which have the channels last
+                facts = facts._replace(axis=tensor.ndim - 1)
+            return self._reduced(state, tensor, site, facts)
+
+        leave_out = self._record.leave_out
+        return FollowedParts(structure, self._residual, site, reduced, self._stage, leave_out)
 
     def _end(self, state: _Pass) -> None:
         """The network has returned, or raised: then nothing of the pass counts."""

@@ -52,6 +52,7 @@ class Watch:
         samples: how many inputs the network was given.
         gradients: whether pairs are part of the network's graph.
         left_out: sites that were asked for but cannot be measured, with the reason.
+        has_fused_attention: whether attention was computed in one kernel, which hides its softmax.
         routed: sites whose rows were not one for each input, such as those of an expert.
         within_range: whether outputs are kept within the range of their operator, as sums over positions
             are not.
@@ -68,6 +69,7 @@ class Watch:
     ) -> None:
         self.samples = 0
         self.left_out: dict[str, str] = {}
+        self.has_fused_attention = False
         self.routed: set[Site] = set()
         self.gradients, self.within_range = gradients, within_range
         self._choice, self._capacity, self._widths = choice, capacity, widths
@@ -86,6 +88,11 @@ class Watch:
     def called(self) -> tuple[Site, ...]:
         """All calls that could have been chosen."""
         return tuple(self._known.values())
+
+    @property
+    def never_called(self) -> tuple[str, ...]:
+        """The names of activations that the user has named, and that no call was seen of."""
+        return tuple(sorted(self._choice.named - {site.operator for site in self._known.values()}))
 
     @property
     def pairs(self) -> dict[Site, Pair]:

@@ -20,6 +20,7 @@ from fathometer.errors import InputError
 
 Residual: TypeAlias = Literal["without", "with", "both"]
 
+_REMEDY = "give module:NAME for whole modules"
 _FEW = 2  # samples are enough to see what is added to what
 
 
@@ -33,6 +34,7 @@ class Part(NamedTuple):
         operator: the class of its module, or the kind.
         start: path of the module whose input is that of the part.
         end: path of the module whose output is that of the part; often the same.
+        calls: how often this module has been called then, since the part began.
     """
 
     kind: str
@@ -40,13 +42,21 @@ class Part(NamedTuple):
     operator: str
     start: str
     end: str
+    calls: int = 1
 
 
 class Structure(NamedTuple):
-    """The parts of a network, and the layer numbers of its blocks: one for each call, by path."""
+    """What a network consists of.
+
+    Attributes:
+        parts: the parts that were asked for.
+        layers: the layer numbers of blocks, one for each call, by path.
+        missing: kinds of parts that there are none of, with the reason.
+    """
 
     parts: tuple[Part, ...]
     layers: Mapping[str, tuple[int, ...]]
+    missing: Mapping[str, str]
 
 
 def search_parts(
@@ -90,7 +100,7 @@ def find_parts(calls: Sequence[ModuleCall], kinds: Collection[str]) -> Structure
         blocks = find_blocks(calls)
     except InputError as error:
         reason, _, _ = error.reason.partition(". Give patterns")
-        raise InputError(f"{reason}; give module:NAME for whole modules", parameter="sites") from error
+        return Structure((), {}, dict.fromkeys(kinds, f"{reason}; {_REMEDY}"))
     counts: Counter[str] = Counter()
     layers: dict[str, tuple[int, ...]] = {}
     found: dict[str, Part] = {}
@@ -101,10 +111,10 @@ def find_parts(calls: Sequence[ModuleCall], kinds: Collection[str]) -> Structure
         for part in _parts_of(block, calls):
             if part.kind in kinds:
                 found.setdefault(part.path, part)
-    for kind in kinds:
-        if not any(part.kind == kind for part in found.values()):
-            raise _not_found(kind, blocks, calls)
-    return Structure(tuple(found.values()), layers)
+    missing = set(kinds) - {part.kind for part in found.values()}
+    return Structure(
+        tuple(found.values()), layers, {kind: _why_missing(kind, blocks, calls) for kind in sorted(missing)}
+    )
 
 
 def _parts_of(block: ModuleCall, calls: Sequence[ModuleCall]) -> Iterator[Part]:
@@ -114,10 +124,10 @@ def _parts_of(block: ModuleCall, calls: Sequence[ModuleCall]) -> Iterator[Part]:
     names: set[str] = set()
     for branch in block.branches:
         kind = _kind(branch)
-        start = next((calls[i].path for i in branch.starts if not _holds(calls, i, ends - {branch.end})), "")
-        if kind is None or not start or branch.end is None:
+        begin = next((i for i in branch.starts if not _holds(calls, i, ends - {branch.end})), None)
+        if kind is None or begin is None or branch.end is None:
             continue
-        end = calls[branch.end].path
+        start, end = calls[begin].path, calls[branch.end].path
         path = _common(start, end)
         others = [calls[other].path for other in ends if other not in (None, branch.end)]
         if path == block.path or any(other.startswith(f"{path}.") for other in others):
@@ -125,7 +135,8 @@ def _parts_of(block: ModuleCall, calls: Sequence[ModuleCall]) -> Iterator[Part]:
         path = start if path in names else path
         names.add(path)
         operator = next((type(call.module).__name__ for call in calls if call.path == path), kind)
-        yield Part(kind, path, operator, start, end)
+        number = sum(call.path == end for call in calls[begin : branch.end + 1])
+        yield Part(kind, path, operator, start, end, number)
 
 
 def _kind(branch: Branch) -> str | None:
@@ -145,7 +156,7 @@ def _common(one: str, two: str) -> str:
     return ".".join(name for name, _ in names)
 
 
-def _not_found(kind: str, blocks: Sequence[ModuleCall], calls: Sequence[ModuleCall]) -> InputError:
+def _why_missing(kind: str, blocks: Sequence[ModuleCall], calls: Sequence[ModuleCall]) -> str:
     """Say what the blocks add to their streams instead."""
     block = max(blocks, key=lambda block: len(block.branches))
     name = type(block.module).__name__
@@ -157,8 +168,4 @@ def _not_found(kind: str, blocks: Sequence[ModuleCall], calls: Sequence[ModuleCa
             f"{where or 'what no module returns'}, which {what.get(_kind(branch) or '', 'convolves')}"
         )
     adds = " and ".join(seen) or "nothing that could be followed"
-    return InputError(
-        f"no {kind} found in the {len(blocks)} blocks ({name}): {block.path} adds {adds}; "
-        "give module:NAME for whole modules",
-        parameter="sites",
-    )
+    return f"no {kind} found in the {len(blocks)} blocks ({name}): {block.path} adds {adds}; {_REMEDY}"

@@ -107,6 +107,7 @@ class SiteChoice:
         composites: classes of activations that are made of several functions.
         functions: Python functions that are activations.
         operators: names of torch functions that are activations.
+        named: names of the activations that the user has named.
     """
 
     tests: Sequence[Callable[[Site], bool]]
@@ -116,6 +117,7 @@ class SiteChoice:
     composites: tuple[type[nn.Module], ...]
     functions: tuple[FunctionType, ...]
     operators: frozenset[str]
+    named: frozenset[str]
 
     def includes(self, site: Site) -> bool:
         """Tell whether a site is to be measured."""
@@ -154,10 +156,11 @@ def choose_sites(
                 "pass the class itself, not an instance of it",
                 parameter="activations",
             )
-    named = {*operators, *(function.__name__ for function in functions), *map(composite_name, classes)}
+    known = {*operators, *(function.__name__ for function in functions), *map(composite_name, classes)}
     listed = _listed(sites)
-    own = {path for module, path in paths.items() if not isinstance(module, nn.ModuleList | nn.ModuleDict)}
-    words = [str(item) for item in listed if item in (*PARTS, _ACTIVATIONS) and item not in own]
+    lists = nn.ModuleList, nn.ModuleDict
+    called = {path for module, path in paths.items() if not isinstance(module, lists)}
+    words = [str(item) for item in listed if item in (*PARTS, _ACTIVATIONS) and item not in called]
     for item in listed:
         if item in words:
             tests.append(partial(_is_of_kind, "activation" if item == _ACTIVATIONS else str(item)))
@@ -166,7 +169,7 @@ def choose_sites(
         modules.update(m for m in found if not is_plain_activation(m) and not is_composite(m, classes))
         test = partial(_is_whole_module, frozenset(found.values())) if found else _test(item)
         tests.append(test)
-        if isinstance(item, str) and not found and item not in named:
+        if isinstance(item, str) and not found and item not in known:
             patterns[item] = test
     if sites is None:
         tests.append(lambda _: True)
@@ -178,6 +181,7 @@ def choose_sites(
         tuple(classes),
         tuple(functions),
         frozenset(operators),
+        frozenset(known - OPERATORS),
     )
 
 

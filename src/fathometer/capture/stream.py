@@ -25,6 +25,7 @@ _TRANSPARENT = OPERATORS | frozenset(
     "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout "
     "layer_norm rms_norm batch_norm group_norm instance_norm".split()
 )
+_CUTTING = frozenset("__getitem__ pad".split())  # transparent if they leave everything as it is
 _MIXING = frozenset("scaled_dot_product_attention multi_head_attention_forward cumsum cumprod conv1d".split())
 _PRODUCTS = frozenset("matmul __matmul__ __rmatmul__ bmm baddbmm einsum".split())
 _PICKING = frozenset("__getitem__ index_select".split())
@@ -90,15 +91,22 @@ class _Flow(NamedTuple):
 _NOTHING = _Flow()
 
 
-def carried(operator: str, sources: Sequence[Tensor], tensors: TensorFacts) -> list[Tensor]:
-    """Return the sources that the result of a call contains: two of a sum, one of reshaping, or none."""
+def carried(
+    operator: str, sources: Sequence[Tensor], tensors: TensorFacts, output: Tensor | None = None
+) -> list[Tensor]:
+    """Return the sources that the result of a call contains: two of a sum, one of reshaping, or none.
+
+    `output` need not be known for a sum.
+    """
     if operator in SUMS or operator in _SCALINGS:  # by a number, or by what is broadcast: weights, a norm
         shape = broadcast_shapes(*(source.shape for source in sources)) if sources else ()
         full = [source for source in sources if source.shape == shape]
         if operator in _SCALINGS:
             return full if len(full) == 1 else []
         return [source for source in full if not tensors.facts_of(source).constant]  # no bias, no positions
-    return list(sources[:1]) if operator in _TRANSPARENT else []
+    if operator in _CUTTING and (len(sources) > 1 or output is None or output.shape != sources[0].shape):
+        return []
+    return list(sources[:1]) if operator in _TRANSPARENT or operator in _CUTTING else []
 
 
 class Flows:
@@ -152,7 +160,7 @@ class Flows:
         outputs = list(tensors_in(output))
         if not outputs:
             return
-        carries = carried(operator, sources, self._tensors) if isinstance(output, Tensor) else []
+        carries = carried(operator, sources, self._tensors, output) if isinstance(output, Tensor) else []
         if len(carries) > 1:
             flow = self._summed(carries[0], carries[1], within)
         elif carries:
@@ -182,6 +190,7 @@ class Flows:
             (operator in _MIXING and bool(data))
             or "fft" in operator
             or (operator in _PRODUCTS and len(data) > 1)
+            or (operator == "linear" and self._is_transposed(sources[0]))
             or (operator == "__getitem__" and _selects_a_position(args))
         )
         origins: dict[int, _Origin] = {}
@@ -193,6 +202,11 @@ class Flows:
                 origins[call] = origins.get(call, _Origin()).joined(origin)
         step = _Origin(mixes=mixes, convolves=operator in _CONVOLUTIONS)
         return _Flow(branch={call: origin.joined(step) for call, origin in origins.items()})
+
+    def _is_transposed(self, tensor: Tensor) -> bool:
+        """Tell whether positions are on the last axis, so that a linear map mixes them."""
+        axis = self._tensors.facts_of(tensor).axis
+        return axis is not None and axis < tensor.ndim - 1
 
     def _is_weight(self, tensor: Tensor) -> bool:
         return self._tensors.facts_of(tensor).constant or self._of(tensor).is_weight

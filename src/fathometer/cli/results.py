@@ -17,8 +17,8 @@ from fathometer.compare import (
     read_facts,
     unknown_networks,
 )
-from fathometer.compare.soundings import join_names, measured_gauges
-from fathometer.errors import InputError
+from fathometer.compare.soundings import measured_gauges
+from fathometer.errors import InputError, join_names
 from fathometer.results.history import History
 from fathometer.results.loading import is_sweep, load, open_results
 from fathometer.results.similarity import SimilarityMap

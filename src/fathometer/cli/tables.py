@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, Group
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.errors import join_names
 from fathometer.results.sounding import Sounding
 
 _BORDER = 3  # characters of a column beside its cells
@@ -186,8 +187,12 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     batches = ", mean ± std over batches" if std.notna().any() else ""
     caption = f"{gauge}{batches}; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
-    count = "1 site" if len(sounding.sites) == 1 else f"{len(sounding.sites)} sites"
+    left_out = sounding.undersampled
+    counted = len(sounding.sites) - len(left_out)
+    count = "1 site" if counted == 1 else f"{counted} sites"
     first = f"{gauge} over {count}: {numbers}"
+    if left_out:
+        first += f"; without {join_names(left_out, 3)}, with fewer samples"
     if mean.isna().all():
         why = [f": {reason}" for name, reason in _WHY_MISSING.items() if gauge.startswith(name)]
         first = f"{gauge} has no value at any of these sites{''.join(why)}"

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fathometer.errors import InputError, check_choice
+from fathometer.errors import InputError, check_choice, join_names
 from fathometer.gauges.gauge import indices_of_equal
 from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding, column_of
@@ -29,6 +29,7 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
     """Return soundings under unique names: the given ones, or those of the networks.
 
     Several soundings of one network also get what differs between them: weights, data, settings, or a number.
+    Sites with fewer samples than others are left out, with a warning.
     """
     if not soundings:
         raise InputError("expected at least one sounding, got none")
@@ -38,9 +39,9 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
             raise InputError(
                 f"{name}: expected a Sounding, got {type(sounding).__name__}; load() reads a file"
             )
-    if isinstance(soundings, Mapping):
-        return {str(name): sounding for name, sounding in soundings.items()}
-    return dict(zip(_unique_names(list(soundings)), soundings, strict=True))
+    enough = [sounding.with_enough_samples() for sounding in named.values()]
+    names = [*map(str, soundings)] if isinstance(soundings, Mapping) else _unique_names(enough)
+    return dict(zip(names, enough, strict=True))
 
 
 def measured_gauges(soundings: Iterable[Sounding]) -> list[str]:
@@ -144,12 +145,6 @@ def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] |
     if aspect == "data":
         return _add_detail(words, soundings, _count, ":")
     return _with_seeds(words, soundings) if aspect == "weights" else list(words)
-
-
-def join_names(names: Sequence[str], limit: int = 8, between: str = ", ") -> str:
-    """Join names; of more than `limit` the rest is counted."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return between.join(names[:limit]) + more
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:

@@ -22,6 +22,7 @@ from fathometer.errors import (
     check_device,
     first_line,
     is_out_of_memory,
+    join_names,
 )
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.together import Pairs
@@ -296,6 +297,14 @@ class Loop:
 
 
 def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
+    if record.left_out:
+        reasons = [f"{site}: {reason}" for site, reason in record.left_out.items()]
+        return InputError(f"no site to measure; {join_names(reasons, 2, '; ')}", parameter="sites")
+    if record.sites:
+        names = join_names([site.name for site in record.sites])
+        return InputError(
+            f"no site to measure: expected at least two samples in a batch at {names}, got fewer"
+        )
     known = ", ".join(site.name for site in record.called[:8]) or "none"
     recurrent = any(isinstance(module, nn.RNNBase) for module in network.modules())
     gates = "; gates inside nn.LSTM and nn.GRU cannot be seen" if recurrent else ""

@@ -15,8 +15,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from fathometer.capture import Site, watch
-from fathometer.errors import TooFewSamplesError, check_whole
+from fathometer.capture import Site, Watch, watch
+from fathometer.errors import TooFewSamplesError, check_whole, join_names
 from fathometer.gauges.gauge import LABELS
 from fathometer.gauges.registry import SETS
 from fathometer.gauges.together import Pairs
@@ -196,7 +196,7 @@ def measure_by_label(
                 activations=options.activations,
                 reduction=options.reduction,
                 capacity=_capacity(options.samples, total),
-                widths=options.widths,
+                widths="any" if read or any(g.unequal for g in options.chosen_gauges.values()) else "equal",
                 residual=options.residual,
             )
         )
@@ -212,8 +212,7 @@ def measure_by_label(
         loop = Loop(network, record, options, where, log, scorer, read)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
-    for site, reason in record.left_out.items():
-        warnings.warn(f"{site} is not measured: {reason}", stacklevel=3)
+    _warn_of_missing_sites(record, loop.finished)
     _warn_of_missing_labels(loop.finished, options)
     _warn_of_few_samples_that_decide(loop.finished)
     if split is not None:
@@ -251,6 +250,26 @@ def measure_by_label(
         similarity = map_of_batches(sites, batches) if options.map else None
         found[label or ""] = Sounding(sites, records, own, similarity)
     return found
+
+
+def _warn_of_missing_sites(record: Watch, finished: Sequence[FinishedBatch]) -> None:
+    """Say which sites were asked for and have no values, and why."""
+    for site, reason in record.left_out.items():
+        hint = "; r2, r2_heldout and cka can measure it" if reason.startswith("its width changes") else ""
+        warnings.warn(f"{site} is not measured: {reason}{hint}", stacklevel=4)
+    if record.never_called:
+        fused = (
+            ": attention is computed in one kernel (scaled_dot_product_attention), which hides it; load the "
+            'model with attn_implementation="eager"'
+        )
+        hint = fused if record.has_fused_attention else "; the network does not call it, or inside a kernel"
+        warnings.warn(f"no call of {join_names(record.never_called)} was seen{hint}", stacklevel=4)
+    measured = {row.site.name for batch in finished for row in batch.rows} | record.left_out.keys()
+    few = [site.name for site in record.sites if finished and site.name not in measured]
+    if few:
+        warnings.warn(
+            f"not measured, with fewer than two samples in each batch: {join_names(few)}", stacklevel=4
+        )
 
 
 def expected_provenance(

@@ -19,7 +19,7 @@ from fathometer.errors import InputError, check_choice, check_whole, did_you_mea
 if TYPE_CHECKING:
     from torch import nn
 
-    from fathometer.capture import Reduction, Residual, SiteFilter, Widths
+    from fathometer.capture import Reduction, Residual, SiteFilter
     from fathometer.gauges.gauge import Gauge
     from fathometer.gauges.registry import GaugeChoice
 
@@ -152,12 +152,6 @@ class MeasureOptions:
         str,
         choices=("mean", "sum", "flatten", "position", "tokens", "authors"),
     )
-    widths: Widths = option(
-        "equal",
-        "Whether to leave out whole modules that change the number of features, with a warning (equal), or "
-        "to measure them by gauges of your own that can take such a pair (any).",
-        choices=("equal", "any"),
-    )
     leftover: Leftover = option(
         "drop",
         "Whether to drop the samples that do not fill a batch, or to keep them as a smaller batch.",
@@ -182,7 +176,7 @@ class MeasureOptions:
             "activations": tuple(_listed(self.activations)),
         }
         for each in fields(self):
-            if each.name in ("samples", "batches", "seed", "leftover", "widths", "residual", "map"):
+            if each.name in ("samples", "batches", "seed", "leftover", "residual", "map"):
                 changed[each.name] = _option(each).check(getattr(self, each.name))
         given: Any = self.reduction
         if not isinstance(given, Reduction):
@@ -271,7 +265,6 @@ class MeasureOptions:
             "sites": None if self.sites is None else [_readable_name(site) for site in _listed(self.sites)],
             "activations": [_readable_name(activation) for activation in self.activations],
             "reduction": asdict(self.reduction),
-            "widths": self.widths,
             "leftover": self.leftover,
             "seed": self.seed,
             "batches": self.batches,

@@ -11,9 +11,9 @@ import pandas as pd
 from fathometer.capture import Site
 from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
-from fathometer.compare.soundings import Array, Soundings, join_names
+from fathometer.compare.soundings import Array, Soundings
 from fathometer.compare.summary import MIN_VALUES
-from fathometer.errors import InputError
+from fathometer.errors import InputError, join_names
 from fathometer.report.blocks import blocks_of
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding

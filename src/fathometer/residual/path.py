@@ -63,7 +63,7 @@ def residual_path(
     Args:
         model: as for `measure`.
         data: as for `measure`.
-        options: as for `measure`; `gauges`, `sites` and `widths` are those of the path. σ acts on the reduced
+        options: as for `measure`; `gauges` and `sites` are those of the path. σ acts on the reduced
             tensors. Use `reduction="tokens"` for language models.
         blocks: the modules to measure, by patterns of names or classes; if left out, found by what is added
             to what in a forward pass on two samples.
@@ -90,7 +90,7 @@ def residual_path(
         >>> [site.name for site in path.sites], path.provenance.settings["path"]["sigma"]
         (['0', '1', '2'], 'relu')
     """
-    for option in ("gauges", "sites", "widths"):
+    for option in ("gauges", "sites"):
         if option in changes:
             raise InputError("has no effect here: a path has its own; use measure", parameter=option)
     options = with_changes(options, changes, caller="residual_path")
@@ -108,7 +108,7 @@ def residual_path(
     sounding = measure_by_label(
         model,
         data,
-        replace(options, gauges=tuple(path_gauges(common, gamma)), sites=sites, widths="any"),
+        replace(options, gauges=tuple(path_gauges(common, gamma)), sites=sites),
         lambda pairs: _read(pairs, own, common, gamma),
         batch_size=batch_size,
         device=device,

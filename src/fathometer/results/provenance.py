@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from fathometer.errors import InputError
 
 _PACKAGES = ("fathometer", "torch", "numpy", "scipy", "torchvision", "timm", "transformers")
+_NO_IDENTITY = ("batch_size", "widths")  # the second is an option of older versions
 _OUTCOMES = ("samples_measured", "samples_left_over", "skipped", "outcome")  # of the data, known afterwards
 
 
@@ -50,7 +51,7 @@ class Provenance:
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the values: network, data, and each of the settings, by name."""
         data = {name: value for name, value in self.data.items() if name not in _OUTCOMES}
-        settings = {name: value for name, value in self.settings.items() if name != "batch_size"}
+        settings = {name: value for name, value in self.settings.items() if name not in _NO_IDENTITY}
         plain: dict[str, Any] = json.loads(
             json.dumps({"model": self.model, "data": data, **settings}, default=str)
         )

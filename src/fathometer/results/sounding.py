@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError, did_you_mean, first_line, import_extra
+from fathometer.errors import InputError, did_you_mean, first_line, import_extra, join_names
 from fathometer.gauges.registry import GAUGES, out_of_range
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
 from fathometer.results.provenance import Provenance
@@ -133,9 +134,37 @@ class Sounding:
         """Return the standard deviation of a gauge over batches; NaN where there is only one batch."""
         return self._by_site(gauge).std().reindex([site.name for site in self.sites])
 
+    @property
+    def undersampled(self) -> tuple[str, ...]:
+        """The sites with fewer samples than were asked for, in some batch, where other sites have them.
+
+        Examples are a pooler, which sees one token of each text, and experts that get few tokens. With few
+        samples, R² and scores tend to 1.
+        """
+        n = self.records.pivot(index="site", columns="batch", values="n").fillna(0)
+        asked = self.provenance.settings.get("samples")
+        expected = n.max().clip(upper=asked if isinstance(asked, int) else None)
+        few = (n < expected).any(axis=1)
+        return () if few.all() else tuple(site.name for site in self.sites if few[site.name])
+
+    def with_enough_samples(self) -> Sounding:
+        """Return the sounding without its `undersampled` sites, which a warning names, if there are any."""
+        if not (few := self.undersampled):
+            return self
+        name = self.provenance.model.get("name", "network")
+        warnings.warn(f"{name}: left out, with fewer samples: {join_names(few, 5)}", stacklevel=3)
+        kept = tuple(site for site in self.sites if site.name not in few)
+        names = [site.name for site in kept]
+        similarity = None if self.map is None else self.map.loc[names, names]
+        records = self.records[~self.records["site"].isin(few)].reset_index(drop=True)
+        return Sounding(kept, records, self.provenance, similarity)
+
     def summary(self, gauge: str = "affinity") -> pd.Series[float]:
-        """Return min, median, max and spread (max − min) of a gauge over the sites (Figure 3)."""
-        values = self.mean(gauge)
+        """Return min, median, max and spread (max − min) of a gauge over the sites (Figure 3).
+
+        Sites that are `undersampled` do not count.
+        """
+        values = self.mean(gauge).drop(list(self.undersampled))
         return pd.Series(
             {
                 "min": values.min(),

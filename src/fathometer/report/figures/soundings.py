@@ -72,6 +72,7 @@ def plot_signature(
         strip: draw the sites below as a strip, coloured by value.
         distribution: draw a histogram beside, with its two modes if it has two.
     """
+    sounding = sounding.with_enough_samples()
     table, blocks = finite_signatures(sounding, gauge), blocks_of(sounding.sites)
     figure = column_figure(columns, (2.5 if columns == 1 else 2.9) + 0.3 * strip)
     grid = figure.subplots(

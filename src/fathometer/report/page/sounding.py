@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fathometer.compare.soundings import plan_label
+from fathometer.errors import join_names
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
@@ -40,6 +41,9 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     )
     if sounding.outcome and not sounding.outcome.startswith("no accuracy"):
         lead += f"; {sounding.outcome}"
+    if sounding.undersampled:
+        lead += f"; left out, with fewer samples: {join_names(sounding.undersampled, 5)}"
+        sounding = sounding.with_enough_samples()
     data = sounding_data(sounding, name)
     data |= {
         "mean": {gauge: packed(sounding.mean(gauge)) for gauge in sounding.gauges},
