@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C import _functorch
 from torch.overrides import TorchFunctionMode
 
 from fathometer.capture.axes import Facts, TensorFacts, has_entries, is_in_vmap, tensors_in
 from fathometer.capture.following import FollowedParts
+from fathometer.capture.hiding import hidden, hooks_hidden, is_fused
 from fathometer.capture.intercept import call_on, force_eager
 from fathometer.capture.pairs import Pair, Watch
 from fathometer.capture.parts import Part, Residual, Structure, search_parts
+from fathometer.capture.passes import Frame, Pass, is_running
 from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce, reduce_relu
 from fathometer.capture.sites import (
     Kind,
@@ -42,33 +40,6 @@ _WITHOUT_ACTIVATIONS = frozenset(
 _RELU: frozenset[Callable[..., Any]] = frozenset(
     {torch.relu, torch.relu_, Tensor.relu, Tensor.relu_, nn.functional.relu}
 )
-_FUSED = (nn.TransformerEncoder.forward, nn.TransformerEncoderLayer.forward)
-
-
-@dataclass
-class _Frame:
-    """A module that is running."""
-
-    module: nn.Module
-    path: str
-    guard: Any = None  # hides torch functions inside attention, which would compute in another way
-    ignores_calls: bool = False  # calls inside it are not sites
-    measured: tuple[Site, Reduced] | None = None  # as a whole: its site and its input
-
-
-@dataclass
-class _Pass:
-    """A forward pass under way."""
-
-    info: PassInfo
-    tensors: TensorFacts
-    caller: FrameType  # runs the network
-    error: BaseException | None  # was being handled when the pass began
-    depth: int = 0  # how many times the network has called itself
-    ignore_depth: int = 0  # how many calls under way hide the calls inside them
-    frames: list[_Frame] = field(default_factory=list)
-    calls: Counter[tuple[str, str, bool, bool]] = field(default_factory=Counter)
-    parts: FollowedParts | None = None
 
 
 class Observer(TorchFunctionMode):
@@ -89,7 +60,7 @@ class Observer(TorchFunctionMode):
         self._paths = module_paths(model)
         self._composites = {module for module in self._paths if is_composite(module, choice.composites)}
         self._thread = threading.get_ident()
-        self._pass: _Pass | None = None
+        self._pass: Pass | None = None
         self._paused = False
 
     def __deepcopy__(self, _: object) -> Observer:
@@ -129,7 +100,7 @@ class Observer(TorchFunctionMode):
         last = module is self._model or module in self._composites or module in self._choice.modules
         last = last or bool(self._choice.parts)
         yield module.register_forward_hook(self._exit, prepend=not last, always_call=True)
-        if _is_fused(module):
+        if is_fused(module):
             yield module.register_forward_hook(self._compute_fused, with_kwargs=True, prepend=True)
 
     def __torch_function__(
@@ -174,7 +145,7 @@ class Observer(TorchFunctionMode):
         return self._call(state, name, call_quietly, args, kwargs)
 
     @property
-    def _running(self) -> _Pass | None:
+    def _running(self) -> Pass | None:
         """The pass under way; None where what is called now does not belong to it."""
         return None if self._paused or threading.get_ident() != self._thread else self._pass
 
@@ -187,7 +158,7 @@ class Observer(TorchFunctionMode):
         state = self._pass
         if state is None:
             return
-        frame = _Frame(module, self._paths[module])
+        frame = Frame(module, self._paths[module])
         state.frames.append(frame)
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
@@ -217,7 +188,7 @@ class Observer(TorchFunctionMode):
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The network starts."""
-        if self._pass is not None and not _is_running(self._pass.caller):
+        if self._pass is not None and not is_running(self._pass.caller):
             self._leave()  # an interrupt has ended the last pass, and no hook was called
         if self._pass is None:
             force_eager()  # the compiler may have been loaded since the watch began
@@ -238,7 +209,7 @@ class Observer(TorchFunctionMode):
             tensors = TensorFacts(info.samples, weights)
             if self._choice.parts and self._structure is None:
                 self._structure = self._searched_parts(info, args, kwargs)
-            self._pass = _Pass(info, tensors, sys._getframe(2), sys.exc_info()[1])
+            self._pass = Pass(info, tensors, sys._getframe(2), sys.exc_info()[1])
             if self._structure is not None:
                 self._pass.parts = self._followed_parts(self._pass, self._structure)
         self._pass.depth += 1
@@ -246,7 +217,7 @@ class Observer(TorchFunctionMode):
     def _searched_parts(self, info: PassInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Structure:
         self._paused = True
         try:
-            with _hooks_hidden(self._model):
+            with hooks_hidden(self._model, Observer):
                 found = search_parts(self._model, args, kwargs, info.samples, self._choice.parts)
         finally:
             self._paused = False
@@ -255,7 +226,7 @@ class Observer(TorchFunctionMode):
         self._record.left_out.update(found.missing)
         return found
 
-    def _followed_parts(self, state: _Pass, structure: Structure) -> FollowedParts:
+    def _followed_parts(self, state: Pass, structure: Structure) -> FollowedParts:
         def site(part: Part, residual: bool) -> Site:
             facts: dict[str, Any] = {"kind": part.kind, "residual": residual}
             return self._site(state, part.path, part.operator, is_module=True, **facts)
@@ -269,7 +240,7 @@ class Observer(TorchFunctionMode):
         leave_out = self._record.leave_out
         return FollowedParts(structure, self._residual, site, reduced, self._stage, leave_out)
 
-    def _end(self, state: _Pass) -> None:
+    def _end(self, state: Pass) -> None:
         """The network has returned, or raised: then nothing of the pass counts."""
         state.depth -= 1
         if state.depth:
@@ -277,7 +248,7 @@ class Observer(TorchFunctionMode):
         if sys.exc_info()[1] is state.error:
             if state.parts is not None:
                 state.parts.close()
-            with self._hidden():
+            with hidden(gradients=self._record.gradients):
                 self._record.commit(state.info.samples)
         self._leave()
 
@@ -289,7 +260,7 @@ class Observer(TorchFunctionMode):
         self._pass = None
         self._record.discard()
 
-    def _open(self, state: _Pass, frame: _Frame, given: Tensor | None) -> None:
+    def _open(self, state: Pass, frame: Frame, given: Tensor | None) -> None:
         """A composite activation, or a module that is measured as a whole, starts."""
         composite = frame.module in self._composites
         measurable = given is not None and (self._is_data(state, given) if composite else has_entries(given))
@@ -303,7 +274,7 @@ class Observer(TorchFunctionMode):
         frame.ignores_calls = composite
         state.ignore_depth += composite
 
-    def _close(self, state: _Pass, module: nn.Module, site: Site, x: Reduced, result: Tensor | None) -> None:
+    def _close(self, state: Pass, module: nn.Module, site: Site, x: Reduced, result: Tensor | None) -> None:
         if result is None or not has_entries(result):
             return
         if not self._reduction.pool_first:
@@ -316,7 +287,7 @@ class Observer(TorchFunctionMode):
 
     def _call(
         self,
-        state: _Pass,
+        state: Pass,
         operator: str,
         function: Callable[..., Any],
         args: tuple[Any, ...],
@@ -333,7 +304,7 @@ class Observer(TorchFunctionMode):
         if not self._choice.includes(site):
             return function(*args, **kwargs)
         facts = state.tensors.facts_of(given)
-        with self._hidden():
+        with hidden(gradients=self._record.gradients):
             memory = self._record.free_rows(site, state.info.samples)
             both = function in _RELU and reduce_relu(given, facts, self._reduction, state.info, memory)
         if both:
@@ -355,7 +326,7 @@ class Observer(TorchFunctionMode):
 
     def _site(
         self,
-        state: _Pass,
+        state: Pass,
         path: str,
         operator: str,
         *,
@@ -376,30 +347,13 @@ class Observer(TorchFunctionMode):
             residual=residual,
         )
 
-    def _is_data(self, state: _Pass, tensor: Tensor) -> bool:
+    def _is_data(self, state: Pass, tensor: Tensor) -> bool:
         """Whether a tensor holds samples; inside `torch.vmap` that cannot be told, and is assumed."""
         return (is_in_vmap(tensor) and tensor.is_floating_point()) or state.tensors.is_data(tensor)
 
-    def _hidden(self) -> AbstractContextManager[None]:
-        """Compute for the watch: unseen, outside of `torch.func`, with a graph only if asked for."""
-        if torch.is_grad_enabled() or _functorch.peek_interpreter_stack() is not None:
-            return self._hidden_from_autograd()
-        return torch._C.DisableTorchFunction()  # the usual case, by the cheapest of all contexts
-
-    @contextmanager
-    def _hidden_from_autograd(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(torch._C.DisableTorchFunction())
-            stack.enter_context(torch.set_grad_enabled(self._record.gradients and torch.is_grad_enabled()))
-            if _functorch.peek_interpreter_stack() is not None:
-                from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-
-                stack.enter_context(temporarily_clear_interpreter_stack())
-            yield
-
     def _reduced(
         self,
-        state: _Pass,
+        state: Pass,
         tensor: Tensor,
         site: Site,
         facts: Facts | None = None,
@@ -412,17 +366,17 @@ class Observer(TorchFunctionMode):
                 "write the function for the whole batch, or choose other sites"
             )
         facts = facts or state.tensors.facts_of(tensor)
-        with self._hidden():
+        with hidden(gradients=self._record.gradients):
             return reduce(tensor, facts, self._reduction, state.info, site.name, memory)
 
     def _pooled_first(self, function: Callable[[Tensor], Any], x: Tensor, dtype: torch.dtype) -> Reduced:
         """Return σ(r(X)); the call may overwrite its input, which is a copy."""
-        with self._hidden():
+        with hidden(gradients=self._record.gradients):
             y = next(tensors_in(self._unwatched(function, x.to(dtype, copy=True))))
             return Reduced(y.to(x.dtype), pooled_resolution(y.dtype, x.dtype))
 
     def _stage(self, site: Site, x: Reduced, y: Reduced) -> None:
-        with self._hidden():
+        with hidden(gradients=self._record.gradients):
             self._record.stage(site, Pair(x.matrix, y.matrix, (x.resolution, y.resolution)))
 
     def _unwatched(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -440,38 +394,7 @@ class Observer(TorchFunctionMode):
         learns = torch.is_grad_enabled() and any(weight.requires_grad for weight in module.parameters())
         if state is None or module.training or learns:
             return None
-        if any(_is_fused(frame.module) and frame.module is not module for frame in state.frames):
+        if any(is_fused(frame.module) and frame.module is not module for frame in state.frames):
             return None  # the layer around it is computed again as a whole
-        with _hooks_hidden(module):
+        with hooks_hidden(module, Observer):
             return self._unwatched(module.forward, *args, **kwargs)
-
-
-def _is_fused(module: nn.Module) -> bool:
-    """Tell whether a layer may hide its activation in one kernel; not a subclass with another `forward`."""
-    return type(module).forward in _FUSED
-
-
-@contextmanager
-def _hooks_hidden(module: nn.Module) -> Iterator[None]:
-    """Take the hooks of watches away: with hooks, a fused layer does not use its kernel."""
-    all_hooks = [
-        hooks for part in module.modules() for hooks in (part._forward_pre_hooks, part._forward_hooks)
-    ]
-    before = [dict(hooks) for hooks in all_hooks]
-    for hooks, kept in zip(all_hooks, before, strict=True):
-        for key, hook in kept.items():
-            if isinstance(getattr(hook, "__self__", None), Observer):
-                del hooks[key]
-    try:
-        yield
-    finally:
-        for hooks, kept in zip(all_hooks, before, strict=True):
-            hooks.clear()
-            hooks.update(kept)
-
-
-def _is_running(frame: FrameType) -> bool:
-    current: FrameType | None = sys._getframe()
-    while current is not None and current is not frame:
-        current = current.f_back
-    return current is not None
