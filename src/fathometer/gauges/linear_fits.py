@@ -17,7 +17,8 @@ from fathometer.gauges.samples import Pair, Samples, prepare
 from fathometer.gauges.spectrum import diagonal_of, gram_of_rows, squares
 from fathometer.transport.arrays import Array
 
-_NOISE_TO_SIGNAL = (3.0, 0.3, 0.03, 0.0)  # ridges relative to the median of ‖x‖²; 0 stands for the least
+_NOISE_TO_SIGNAL = (3.0, 0.3, 0.03)  # ridges relative to the median of ‖x‖²
+_MAX_ENTRIES = 2**25  # of the samples that a GPU fits with all ridges at once
 _ROUNDED = 4  # what is left of rounded numbers, in multiples of their epsilon
 _ROUNDED_GRAM = 1e4  # a ridge far above the rounding of a Gram matrix, in multiples of epsilon
 _TRIMMED = 0.02  # share of the samples that `r2_trimmed` leaves out
@@ -41,8 +42,8 @@ def r2(x: Array, y: Array) -> Tensor:
         (1.0, 0.0)
     """
     pair = prepare(x, y, unequal=True)
-    fit = _ridge_regression(pair, _least_ridge(pair.x))
-    return pair.x.each(_explained(fit.residual, pair.y.norms2.sum(-1), pair.y.varies))
+    residual = pair.once(_least_fit).residual
+    return pair.x.each(_explained(residual, pair.y.norms2.sum(-1), pair.y.varies))
 
 
 @torch.no_grad()
@@ -167,14 +168,14 @@ def _shared_squares(pair: Pair) -> Tensor:
 
 
 class _Fit(NamedTuple):
-    """A ridge regression of each item: Σ ‖y − ŷ‖² in the sample and, once it is asked for, left out."""
+    """Ridge regressions of each item: Σ ‖y − ŷ‖² in the sample and, once it is asked for, left out."""
 
     residual: Tensor
     left_out: Callable[[], Tensor]
 
 
 def _ridge_regression(pair: Pair, ridge: Tensor) -> _Fit:
-    """Fit Y = XW with the least ‖Y − XW‖² + λ ‖W‖²; a constant is fitted by centring."""
+    """Fit Y = XW with the least ‖Y − XW‖² + λ ‖W‖², λ `[items]` or `[ridges, items]`; all are centred."""
     n, d = pair.x.items.shape[-2:]
     return (_fit_by_features if d < n - 1 else _fit_by_samples)(pair, ridge)
 
@@ -204,7 +205,7 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
     kernel = pair.x.gram if n <= d else gram_of_rows(pair.x.centred)
     lift = pair.x.norms2.sum(-1) / (n * (n - 1))
     root = _inverse_root(kernel + lift[:, None, None], ridge)
-    inverse = root.mT @ root - (1 / (n * (n * lift + ridge)))[:, None, None]
+    inverse = root.mT @ root - (1 / (n * (n * lift + ridge)))[..., None, None]
     if n <= pair.y.items.shape[-1]:
         errors = ((inverse @ pair.y.gram) * inverse).sum(-1)
     else:
@@ -214,7 +215,8 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
 
 def _inverse_root(gram: Tensor, ridge: Tensor) -> Tensor:
     """Return L⁻¹, where L Lᵀ = G + λ."""
-    lower = torch.linalg.cholesky_ex(gram + torch.diag_embed(ridge[:, None].expand(gram.shape[:-1])))[0]
+    ridges = torch.diag_embed(ridge[..., None].expand(*ridge.shape, gram.shape[-1]))
+    lower = torch.linalg.cholesky_ex(gram + ridges)[0]
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     return torch.linalg.solve_triangular(lower, identity, upper=False)
 
@@ -231,12 +233,19 @@ def _least_ridge(x: Samples) -> Tensor:
 def _held_out(pair: Pair) -> Tensor:
     """Compute R² of samples that are left out, `[items]`, with the best of some ridges."""
     n, typical, least = pair.x.values.shape[-2], pair.x.norms2.median(-1).values, _least_ridge(pair.x)
-    ridges = [torch.maximum(ratio * typical, least) for ratio in _NOISE_TO_SIGNAL]
-    missed = torch.stack([_ridge_regression(pair, ridge).left_out() for ridge in ridges]).amin(0)
-    found = _explained(missed, pair.y.norms2.sum(-1) * (n / (n - 1)) ** 2, pair.y.varies)
+    ridges = torch.stack([torch.maximum(ratio * typical, least) for ratio in _NOISE_TO_SIGNAL])
+    at_once = len(ridges) if pair.x.values.is_cuda and pair.x.values.numel() <= _MAX_ENTRIES else 1
+    missed = [_ridge_regression(pair, ridge).left_out() for ridge in ridges.split(at_once)]
+    best = torch.cat([*missed, pair.once(_least_fit).left_out()[None]]).amin(0)
+    found = _explained(best, pair.y.norms2.sum(-1) * (n / (n - 1)) ** 2, pair.y.varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
     return found
+
+
+def _least_fit(pair: Pair) -> _Fit:
+    """Fit with the least ridge, for R² in the sample and held out."""
+    return _ridge_regression(pair, _least_ridge(pair.x))
 
 
 def _explained(residual: Tensor, total: Tensor, varies: Tensor) -> Tensor:
