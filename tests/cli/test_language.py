@@ -47,6 +47,8 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
     assert found.perplexity is not None
     assert found.records["n"].unique().tolist() == [256]
     assert len(found.sites) == 14  # in 2 layers: an activation, and 3 parts with and without the residual sum
+    scored = found.mean("affinity").notna()
+    assert [site.kind for site in found.sites if scored[site.name]] == ["activation"] * 2
     r2 = found.mean("r2_heldout")["transformer.h.1.attn+residual"]
     (row,) = (line.split("│") for line in out.splitlines() if line.startswith("│ 1 "))
     assert f"{r2:.3f}" in row[4]
@@ -81,7 +83,7 @@ def test_options_that_are_given_win_over_the_preset(saved: Path, command: Comman
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_network_without_such_parts_is_measured_at_its_activations(
+def test_a_network_without_some_of_the_parts_is_measured_at_the_others(
     tmp_path: Path, command: Command
 ) -> None:
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "vocab_size": 40, "state_size": 4}
@@ -90,10 +92,8 @@ def test_a_network_without_such_parts_is_measured_at_its_activations(
     given = ["measure", "hf:./mamba", "--data", "random:32", "--length", "16", "--samples", "64"]
     code, out, err = command(*given, "--gauges", "norm")
     assert code == 0, err
-    assert "no mlp found" in err
-    assert "only activations are measured" in " ".join(err.split())
-    assert {site.kind for site in load("mamba-random.json").sites} == {"activation"}
-    assert command(*given, "--preset", "language", "--out", "asked.json")[0] == 2
+    assert "mlp is not measured: no mlp found in the 2 blocks" in " ".join(err.split())
+    assert {site.kind for site in load("mamba-random.json").sites} == {"activation", "attention", "block"}
     assert "perplexity" in out
 
 

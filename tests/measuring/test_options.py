@@ -100,6 +100,17 @@ def test_a_preset_stands_for_options_that_are_not_given() -> None:
         measure(nn.ReLU(), torch.randn(8, 2), MeasureOptions(), preset="language")
 
 
+def test_the_language_set_reads_each_gauge_where_it_says_something() -> None:
+    for gauges, expected in {"language": False, "language,affinity": True, "affinity": True}.items():
+        options = MeasureOptions(gauges=gauges)
+        assert ("affinity" in options.gauges_at("mlp")) == expected
+        assert "affinity" in options.gauges_at("activation")
+        assert "r2_heldout" not in options.gauges_at("activation")
+    single = ",".join(MeasureOptions(gauges="language").chosen_gauges)
+    prints = {MeasureOptions(gauges=each, sites="mlp").fingerprint() for each in ("language", single)}
+    assert len(prints) == 2
+
+
 def test_a_new_seed_is_also_that_of_the_random_positions() -> None:
     options = with_changes(None, {"reduction": "position"})
     assert with_changes(options, {"seed": 5}) == with_changes(None, {"reduction": "position", "seed": 5})

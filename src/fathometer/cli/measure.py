@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -109,19 +107,11 @@ def measure(
             check_folder(out, force or resume or _journal(out).exists())
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, chosen.seed, options)
-        is_default = preset is None and is_language_model(loaded.model)
-        if is_default:
+        if preset is None and is_language_model(loaded.model):
             preset = "language"
             chosen = opt.chosen_options(options, preset, context)
         finished = _finished(out, loaded, chosen, by) if resume and not force else {}
-        try:
-            found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
-        except InputError as error:
-            if not is_default or options["sites"] or error.parameter != "sites":
-                raise
-            warnings.warn(f"{error.reason}; only activations are measured", stacklevel=1)
-            chosen = replace(chosen, sites=("activations",), residual="without")
-            found = _measured(out, loaded, chosen, by, options["batch_size"], force)
+        found = finished or _measured(out, loaded, chosen, by, options["batch_size"], force)
     content = {label: sounding_json(sounding) for label, sounding in found.items()}
     gauge = next(iter(found.values())).gauges[0]
     view = labels_view(found, gauge) if by else layers_view(found[""]) or sounding_view(found[""], gauge)

@@ -188,7 +188,7 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
     caption = f"{gauge}{batches}; a full bar is {top:.4g}"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
     left_out = sounding.undersampled
-    counted = len(sounding.sites) - len(left_out)
+    counted = int(mean.drop(list(left_out)).notna().sum())
     count = "1 site" if counted == 1 else f"{counted} sites"
     first = f"{gauge} over {count}: {numbers}"
     if left_out:

@@ -130,7 +130,7 @@ class Gauge:
         """
         for value, n, d in rows:
             low, high = bounds_of(self.ranges[column], n, d)
-            if math.isnan(value) and (self.missing or not self.unequal):
+            if math.isnan(value) and self.missing:
                 continue
             fits = low - _ROUNDING <= value <= high + _ROUNDING  # False for NaN
             if not fits or not (self.infinite or math.isfinite(value)):

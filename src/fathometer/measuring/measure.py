@@ -246,7 +246,7 @@ def measure_by_label(
         }
         own = provenance if label is None else of_label(provenance, label)
         own = replace(own, data={**own.data, **known})
-        sites, records = _sites_and_records(batches)
+        sites, records = _sites_and_records(batches, list(options.chosen_gauges))
         similarity = map_of_batches(sites, batches) if options.map else None
         found[label or ""] = Sounding(sites, records, own, similarity)
     return found
@@ -355,10 +355,20 @@ def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
         )
 
 
-def _sites_and_records(finished: Sequence[FinishedBatch]) -> tuple[tuple[Site, ...], pd.DataFrame]:
+def _sites_and_records(
+    finished: Sequence[FinishedBatch], gauges: Sequence[str]
+) -> tuple[tuple[Site, ...], pd.DataFrame]:
+    """Return the sites in order of depth, and their values, with gauges in the order that was asked for."""
+
+    def place(column: str) -> int:
+        names = [name for name in gauges if column == name or column.startswith(f"{name}_")]
+        return gauges.index(max(names, key=len)) if names else len(gauges)
+
     rows = [(number, row) for number, batch in enumerate(finished) for row in batch.rows]
     sites = {row.site.name: row.site for _, row in reversed(rows)}
     records = pd.DataFrame(
         [{"site": row.site.name, "batch": batch, "n": row.n, "d": row.d, **row.values} for batch, row in rows]
     )
+    columns = sorted(records.columns[4:], key=place)  # sites of different kinds may have other gauges
+    records = records[["site", "batch", "n", "d", *columns]]
     return tuple(sorted(sites.values(), key=lambda site: site.order)), records

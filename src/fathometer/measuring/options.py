@@ -212,9 +212,7 @@ class MeasureOptions:
         """
         from fathometer.gauges.registry import NOT_FOR_ACTIVATIONS, NOT_FOR_PARTS
 
-        names = {
-            name.strip() for text in _listed(self.gauges) if isinstance(text, str) for name in text.split(",")
-        }
+        names = set(filter(lambda name: isinstance(name, str), _listed(self.gauges)))
         unfit = NOT_FOR_ACTIVATIONS if kind == "activation" else NOT_FOR_PARTS
         left_out = unfit - names if "language" in names else frozenset()
         return {name: gauge for name, gauge in self.chosen_gauges.items() if name not in left_out}
@@ -271,6 +269,8 @@ class MeasureOptions:
         }
         if any(isinstance(site, str) and site in PARTS for site in _listed(self.sites)):
             found["residual"] = self.residual
+        if "language" in _listed(self.gauges):
+            found["gauges_by_kind"] = "language"  # which reads its gauges at some kinds of sites only
         if self.map is not None:
             found["map"] = self.map
         if self.call is not None:

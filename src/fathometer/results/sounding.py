@@ -363,9 +363,14 @@ def _find_impossible(columns: Mapping[str, Sequence[Any]]) -> str | None:
     if len(set(rows)) < len(rows):
         return "a site has two rows for one batch"
     shapes = columns["n"], columns["d"]  # d is that of both sides: the package's gauges take no other pair
-    gauges = [column for column in columns if column not in KEYS]
-    found = (out_of_range(gauge, zip(columns[gauge], *shapes, strict=True)) for gauge in gauges)
-    return next((fault for fault in found if fault), None)
+    for gauge in (column for column in columns if column not in KEYS):
+        values = [*zip(columns["site"], columns[gauge], *shapes, strict=True)]
+        read = {
+            site for site, value, *_ in values if not math.isnan(value)
+        }  # some gauges are not for all sites
+        if fault := out_of_range(gauge, ((value, n, d) for site, value, n, d in values if site in read)):
+            return fault
+    return None
 
 
 def _head(sounding: Sounding) -> dict[str, Any]:

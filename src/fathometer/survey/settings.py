@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from fathometer.errors import InputError, did_you_mean
-from fathometer.gauges.registry import SETS, choose_gauges
+from fathometer.gauges.registry import choose_gauges
 from fathometer.measuring.options import LoadOptions, MeasureOptions, options_of, plain_options, with_preset
 
 _T = TypeVar("_T")
@@ -81,10 +81,13 @@ class Settings:
 
 
 def _gauges(names: tuple[str, ...]) -> list[str]:
-    """Return single names: those of sets, such as `standard`, are replaced by what they stand for today."""
+    """Return single names: `standard` and `all` are replaced by what they stand for today.
+
+    `language` stays, since it also says at which sites its gauges are read.
+    """
     found: list[str] = []
     for name in (part.strip() for entry in names for part in entry.split(",")):
-        found += choose_gauges(name) if name in SETS else [name]
+        found += choose_gauges(name) if name in ("standard", "all") else [name]
     return found
 
 
