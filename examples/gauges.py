@@ -206,7 +206,7 @@ def companion_picture(path: Path) -> None:
             right.plot(WIDTHS, [gauge(x, relu(x)) for x in wide.values()], **looks)
         changes = [float(sparsity(x + shift, relu(x + shift))["change"]) for shift in SHIFTS]
         left.plot(SHIFTS, changes, label="sparsity, change", **series_style(5) | {"markersize": 2.5})
-        left.set(xlabel="mean μ of the inputs, 64 features", ylim=(-0.6, 1.05))
+        left.set(xlabel="mean μ of the inputs, 64 features", ylim=(-0.05, 1.05))
         right.set(xlabel="features, μ = 0", xscale="log")
         right.set_xticks([8, 64, 512, 1024], ["8", "64", "512", "1024"])
         right.minorticks_off()

@@ -62,7 +62,8 @@ def trials_of(plain: list[list[float]], residual: list[list[float]]) -> Any:
     trials = {}
     for (kind, when), scores in zip(digits.COLUMNS, (*plain, *residual), strict=True):
         sites = tuple(Site(str(i), "relu", 1, i, True) for i in range(len(scores)))
-        rows = {"site": [site.name for site in sites], "batch": 0, "affinity": scores, "stable_rank_x": 2.0}
+        rows = {"site": [site.name for site in sites], "batch": 0, "n": 9, "d": 4, "affinity": scores}
+        rows["stable_rank_x"] = 2.0
         trials[kind, when] = [(Sounding(sites, pd.DataFrame(rows)), 0.5)]
     return trials
 

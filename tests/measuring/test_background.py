@@ -111,6 +111,7 @@ def test_a_batch_before_an_interrupt_is_kept(error: BaseException, tmp_path: Pat
 
 def test_a_batch_that_is_waited_for_is_kept(tmp_path: Path) -> None:
     journal, calls = tmp_path / "journal", []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
     def interrupt() -> None:
         calls.append(journal.exists())

@@ -77,6 +77,7 @@ def interrupted(folder: Path, *arguments: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     with process:
         assert process.stdout is not None

@@ -46,6 +46,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("my_code_of_a_test", None)
 
 
+@pytest.mark.filterwarnings("ignore:no call of mine was seen")
 @pytest.mark.parametrize(
     "text",
     [

@@ -168,10 +168,14 @@ def _shared_squares(pair: Pair) -> Tensor:
 
 
 class _Fit(NamedTuple):
-    """Ridge regressions of each item: Σ ‖y − ŷ‖² in the sample and, once it is asked for, left out."""
+    """Ridge regressions of each item: Σ ‖y − ŷ‖² in the sample and, once it is asked for, left out.
+
+    `left_out` takes the pair: if it held it, a pair that holds its fit would be freed by the garbage
+    collector only.
+    """
 
     residual: Tensor
-    left_out: Callable[[], Tensor]
+    left_out: Callable[[Pair], Tensor]
 
 
 def _ridge_regression(pair: Pair, ridge: Tensor) -> _Fit:
@@ -187,7 +191,7 @@ def _fit_by_features(pair: Pair, ridge: Tensor) -> _Fit:
     explained = root @ pair.cross
     weights = root.mT @ explained
 
-    def left_out() -> Tensor:
+    def left_out(pair: Pair) -> Tensor:
         leverage = (root @ pair.x.centred.mT).square().sum(-2) + 1 / n
         errors = (pair.y.centred - pair.x.centred @ weights).square().sum(-1)
         return (errors / (1 - leverage).square()).sum(-1)
@@ -210,7 +214,7 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
         errors = ((inverse @ pair.y.gram) * inverse).sum(-1)
     else:
         errors = (inverse @ pair.y.centred).square().sum(-1)
-    return _Fit(ridge.square() * errors.sum(-1), lambda: (errors / diagonal_of(inverse).square()).sum(-1))
+    return _Fit(ridge.square() * errors.sum(-1), lambda _: (errors / diagonal_of(inverse).square()).sum(-1))
 
 
 def _inverse_root(gram: Tensor, ridge: Tensor) -> Tensor:
@@ -235,8 +239,8 @@ def _held_out(pair: Pair) -> Tensor:
     n, typical, least = pair.x.values.shape[-2], pair.x.norms2.median(-1).values, _least_ridge(pair.x)
     ridges = torch.stack([torch.maximum(ratio * typical, least) for ratio in _NOISE_TO_SIGNAL])
     at_once = len(ridges) if pair.x.values.is_cuda and pair.x.values.numel() <= _MAX_ENTRIES else 1
-    missed = [_ridge_regression(pair, ridge).left_out() for ridge in ridges.split(at_once)]
-    best = torch.cat([*missed, pair.once(_least_fit).left_out()[None]]).amin(0)
+    missed = [_ridge_regression(pair, ridge).left_out(pair) for ridge in ridges.split(at_once)]
+    best = torch.cat([*missed, pair.once(_least_fit).left_out(pair)[None]]).amin(0)
     found = _explained(best, pair.y.norms2.sum(-1) * (n / (n - 1)) ** 2, pair.y.varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")
