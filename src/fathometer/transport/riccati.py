@@ -17,7 +17,7 @@ from fathometer.transport.decompositions import cholesky_factor, eigh, polar_fac
 RootMethod: TypeAlias = Literal["eigh", "polar"]
 
 _MAX_RESIDUAL = 1e-9  # of A Σ_X A − Σ_Y, that an iteration may leave
-_MIN_EIGENVALUE_RATIO = 1e-8  # that an eigendecomposition in float64 is trusted with
+_MIN_EIGENVALUE_RATIO = 1e-11  # that an eigendecomposition in float64 is trusted with: scores change by 1e-12
 
 
 def solve_riccati(
