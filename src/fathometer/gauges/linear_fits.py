@@ -6,7 +6,6 @@ Inside, samples are `[items, n, d]`, float64 and centred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -168,14 +167,10 @@ def _shared_squares(pair: Pair) -> Tensor:
 
 
 class _Fit(NamedTuple):
-    """Ridge regressions of each item: Σ ‖y − ŷ‖² in the sample and, once it is asked for, left out.
-
-    `left_out` takes the pair: if it held it, a pair that holds its fit would be freed by the garbage
-    collector only.
-    """
+    """Σ ‖y − ŷ‖² of ridge regressions, in the sample and left out: `[items]` or `[ridges, items]`."""
 
     residual: Tensor
-    left_out: Callable[[Pair], Tensor]
+    left_out: Tensor
 
 
 def _ridge_regression(pair: Pair, ridge: Tensor) -> _Fit:
@@ -185,18 +180,11 @@ def _ridge_regression(pair: Pair, ridge: Tensor) -> _Fit:
 
 
 def _fit_by_features(pair: Pair, ridge: Tensor) -> _Fit:
-    """Fit W = (XᵀX + λ)⁻¹ XᵀY; a sample left out misses by (y − ŷ) / (1 − h), where h is its leverage."""
-    n = pair.x.items.shape[-2]
-    root = _inverse_root(pair.x.gram, ridge)
-    explained = root @ pair.cross
-    weights = root.mT @ explained
-
-    def left_out(pair: Pair) -> Tensor:
-        leverage = (root @ pair.x.centred.mT).square().sum(-2) + 1 / n
-        errors = (pair.y.centred - pair.x.centred @ weights).square().sum(-1)
-        return (errors / (1 - leverage).square()).sum(-1)
-
-    return _Fit(pair.y.norms2.sum(-1) - squares(explained) - ridge * squares(weights), left_out)
+    """Fit Ŷ = X (XᵀX + λ)⁻¹ XᵀY; a sample left out misses by (y − ŷ) / (1 − h), where h is its leverage."""
+    rows, explained = _whiten(pair.x.gram, ridge, pair.x.centred.mT, pair.cross)
+    errors = torch.linalg.vector_norm(pair.y.centred - rows.mT @ explained, dim=-1).square()
+    leverage = torch.linalg.vector_norm(rows, dim=-2).square() + 1 / rows.shape[-1]
+    return _Fit(errors.sum(-1), (errors / (1 - leverage).square()).sum(-1))
 
 
 def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
@@ -208,21 +196,25 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
     n, d = pair.x.items.shape[-2:]
     kernel = pair.x.gram if n <= d else gram_of_rows(pair.x.centred)
     lift = pair.x.norms2.sum(-1) / (n * (n - 1))
-    root = _inverse_root(kernel + lift[:, None, None], ridge)
+    identity = torch.eye(n, dtype=kernel.dtype, device=kernel.device)
+    (root,) = _whiten(kernel + lift[:, None, None], ridge, identity)
     inverse = root.mT @ root - (1 / (n * (n * lift + ridge)))[..., None, None]
     if n <= pair.y.items.shape[-1]:
         errors = ((inverse @ pair.y.gram) * inverse).sum(-1)
     else:
         errors = (inverse @ pair.y.centred).square().sum(-1)
-    return _Fit(ridge.square() * errors.sum(-1), lambda _: (errors / diagonal_of(inverse).square()).sum(-1))
+    return _Fit(ridge.square() * errors.sum(-1), (errors / diagonal_of(inverse).square()).sum(-1))
 
 
-def _inverse_root(gram: Tensor, ridge: Tensor) -> Tensor:
-    """Return L⁻¹, where L Lᵀ = G + λ."""
+def _whiten(gram: Tensor, ridge: Tensor, *columns: Tensor) -> list[Tensor]:
+    """Return L⁻¹ B for each B, where L Lᵀ = G + λ."""
     ridges = torch.diag_embed(ridge[..., None].expand(*ridge.shape, gram.shape[-1]))
     lower = torch.linalg.cholesky_ex(gram + ridges)[0]
+    if not gram.is_cuda:
+        return [torch.linalg.solve_triangular(lower, each, upper=False) for each in columns]
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    return torch.linalg.solve_triangular(lower, identity, upper=False)
+    root = torch.linalg.solve_triangular(lower, identity, upper=False)  # then all are products
+    return [root @ each for each in columns]
 
 
 def _least_ridge(x: Samples) -> Tensor:
@@ -239,8 +231,8 @@ def _held_out(pair: Pair) -> Tensor:
     n, typical, least = pair.x.values.shape[-2], pair.x.norms2.median(-1).values, _least_ridge(pair.x)
     ridges = torch.stack([torch.maximum(ratio * typical, least) for ratio in _NOISE_TO_SIGNAL])
     at_once = len(ridges) if pair.x.values.is_cuda and pair.x.values.numel() <= _MAX_ENTRIES else 1
-    missed = [_ridge_regression(pair, ridge).left_out(pair) for ridge in ridges.split(at_once)]
-    best = torch.cat([*missed, pair.once(_least_fit).left_out(pair)[None]]).amin(0)
+    missed = [_ridge_regression(pair, ridge).left_out for ridge in ridges.split(at_once)]
+    best = torch.cat([*missed, pair.once(_least_fit).left_out[None]]).amin(0)
     found = _explained(best, pair.y.norms2.sum(-1) * (n / (n - 1)) ** 2, pair.y.varies)
     if not bool(found.isfinite().all()):
         raise NumericalError("the errors of the fit overflow float64; rescale the features of x")

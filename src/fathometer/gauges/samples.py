@@ -133,11 +133,11 @@ class Samples:
         found = []
         for block in torch.arange(n, device=rows.device).split(block_size):
             products = rows[:, block] @ rows.mT if whole is None else whole[:, block]
-            sums = norms2[:, block, None] + norms2[:, None, :]
-            squared = torch.sub(sums, products, alpha=2)
-            squared = torch.where(squared > _SAME_POINT * sums, squared, 0.0)
+            squared = torch.sub(norms2[:, None, :], products, alpha=2).add_(norms2[:, block, None])
             squared[:, torch.arange(len(block), device=rows.device), block] = torch.inf
-            found.append(squared.topk(min(_NEIGHBOURS, n - 1), largest=False).values.sqrt())
+            nearest, others = squared.topk(min(_NEIGHBOURS, n - 1), largest=False)
+            sums = norms2[:, block, None] + norms2[:, None].expand_as(squared).gather(-1, others)
+            found.append(torch.where(nearest > _SAME_POINT * sums, nearest, 0.0).sort().values.sqrt())
         return torch.cat(found, dim=1)
 
     def each(self, values: Tensor) -> Tensor:
