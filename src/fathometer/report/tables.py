@@ -85,7 +85,10 @@ def has_layers(sounding: Sounding) -> bool:
     An encoder with a decoder has two stacks, and two kinds of attention.
     """
     parts = _parts(sounding)
-    return "r2_heldout" in sounding.gauges and 0 < len(parts) == len(set(parts))
+    if "r2_heldout" not in sounding.gauges or len(parts) > len(set(parts)):
+        return False
+    values = sounding.records.loc[sounding.records["kind"].isin(PARTS), "r2_heldout"]
+    return bool(np.isfinite(values).any())
 
 
 def layer_table(soundings: Sounding | Soundings, gauge: str | None = None) -> pd.DataFrame:
@@ -115,14 +118,14 @@ def layer_table(soundings: Sounding | Soundings, gauge: str | None = None) -> pd
     return table
 
 
-def layer_panels(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """Return the panels of a `layer_table`: a title, the column whose values are lines, and the rows.
+def layer_panels(table: pd.DataFrame) -> tuple[str, dict[str, pd.DataFrame]]:
+    """Return the column of a `layer_table` whose values are lines, and the rows of each panel.
 
-    One network has a panel for each gauge and a line for each kind; several have a panel for each kind.
+    One network has a panel for each gauge and a line for each kind; several have a panel for each kind and a
+    line for each network.
     """
-    if table["network"].nunique() == 1:
-        return [("", "kind", rows) for _, rows in table.groupby("gauge", sort=False)]
-    return [(str(kind), "network", rows) for kind, rows in table.groupby("kind", observed=True)]
+    line, panel = ("kind", "gauge") if table["network"].nunique() == 1 else ("network", "kind")
+    return line, {str(name): rows for name, rows in table.groupby(panel, sort=False, observed=True)}
 
 
 def gauge_table(sounding: Sounding) -> pd.DataFrame:

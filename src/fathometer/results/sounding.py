@@ -198,15 +198,10 @@ class Sounding:
             strip: whether to draw the network below a signature as a strip, coloured by value.
             distribution: whether to draw a histogram beside a signature.
         """
-        from fathometer.compare.soundings import short_name
-        from fathometer.report.figures.kinds import PlotOptions, draw_soundings
-        from fathometer.report.tables import has_layers
+        from fathometer.report.figures.kinds import PlotOptions, draw_sounding
 
-        by_layer = has_layers(self) and not (strip or distribution)
         options = PlotOptions(gauge or "affinity", gauge, columns, strip=strip, distribution=distribution)
-        return draw_soundings(
-            {short_name(self): self}, kind or ("layers" if by_layer else "signature"), options
-        )
+        return draw_sounding(self, kind, options)
 
     def plot_map(self, *, columns: Literal[1, 2] = 2) -> Figure:
         """Plot the similarity of every site with every other, which `measure(..., map="cka")` computes."""

@@ -11,6 +11,7 @@ import pandas as pd
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
 from fathometer.compare.clustering import Method
 from fathometer.compare.distance import Metric
+from fathometer.compare.soundings import short_name
 from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.report.figures import leaky, leaky_schemes, networks
@@ -106,6 +107,13 @@ def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
             f"{kind}: expected {expected}, got {count}, which can be shown as {', '.join(usual)}"
         )
     return KINDS[kind].draw(soundings, options)
+
+
+def draw_sounding(sounding: Sounding, kind: str | None, options: PlotOptions) -> Figure:
+    """Draw one sounding; without a kind, by layer if it has parts, else along depth."""
+    by_layer = has_layers(sounding) and not (options.strip or options.distribution)
+    named = {short_name(sounding): sounding}
+    return draw_soundings(named, kind or ("layers" if by_layer else "signature"), options)
 
 
 def _fits(kind: Kind, count: int) -> bool:

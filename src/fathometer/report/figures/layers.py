@@ -26,7 +26,7 @@ from fathometer.report.figures.style import (
     title_left,
 )
 from fathometer.report.numbers import number
-from fathometer.report.tables import LAYER_KINDS, gauge_table, layer_panels, layer_table
+from fathometer.report.tables import gauge_table, layer_panels, layer_table
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -53,16 +53,15 @@ def plot_layers(soundings: Soundings, gauge: str | None = None, *, columns: Colu
         columns: 1 or 2, the width in columns of a page.
     """
     table = layer_table(soundings, gauge)
-    panels = layer_panels(table)
-    several = panels[0][1] == "network"
+    line, panels = layer_panels(table)
+    names, several = list(dict.fromkeys(table[line])), line == "network"
     across = 2 if several and columns == 2 and len(panels) > 1 else 1
-    figure, every = panel_figure(columns, len(panels), across, 1.7, 0.35)
-    names = list(dict.fromkeys(table["network"])) if several else list(LAYER_KINDS)
-    for place, (axes, (title, line, rows)) in enumerate(zip(every, panels, strict=True)):
+    figure, every = panel_figure(columns, len(panels), across, 2.4 if len(panels) == 1 else 1.7, 0.35)
+    for place, (axes, (panel, rows)) in enumerate(zip(every, panels.items(), strict=True)):
         for (name, residual), own in rows.groupby([line, "residual"], sort=False, observed=True):
-            _line(axes, own, names.index(str(name)), bool(residual))
-        if line == "network":
-            title_left(axes, title, WIDTHS[columns] / across - 0.7)
+            _line(axes, own, names.index(name), bool(residual))
+        if several or place == 0:
+            title_left(axes, panel if several else table["network"].iloc[0], WIDTHS[columns] / across - 0.7)
         shown = str(rows["gauge"].iloc[0])
         axes.set_ylabel(axis_label(shown))
         extend_to_one(axes, shown)
@@ -70,10 +69,7 @@ def plot_layers(soundings: Soundings, gauge: str | None = None, *, columns: Colu
         axes.locator_params("x", integer=True)
         if place + across >= len(panels):
             axes.set_xlabel("layer")
-    if not several:
-        title_left(every[0], str(table["network"].iloc[0]), WIDTHS[columns] - 0.7)
-    drawn = names if several else list(dict.fromkeys(table["kind"]))
-    legend_above(figure, _legend(table, {name: names.index(name) for name in drawn}))
+    legend_above(figure, _legend(table, names))
     return figure
 
 
@@ -88,10 +84,10 @@ def _line(axes: Axes, rows: pd.DataFrame, number: int, residual: bool) -> None:
     axes.plot(far["layer"], far["trimmed"], marker, color=colour, mfc="white", markersize=size, mew=0.6)
 
 
-def _legend(table: pd.DataFrame, numbers: dict[str, int]) -> list[Artist]:
+def _legend(table: pd.DataFrame, names: list[str]) -> list[Artist]:
     from matplotlib.lines import Line2D
 
-    handles = [legend_line(place, name, linestyle="-") for name, place in numbers.items()]
+    handles = [legend_line(place, name, linestyle="-") for place, name in enumerate(names)]
     if table["residual"].any():
         handles.append(Line2D([], [], color=DARK, linestyle="--", label="with residual"))
     if table["trimmed"].notna().any():

@@ -11,7 +11,7 @@ from fathometer.compare.soundings import Soundings
 from fathometer.report.numbers import gauge_label, number
 from fathometer.report.page.charts import TEXT, WHOLE_LABELS, as_spec, category_colours, data
 from fathometer.report.page.items import Chart, Item, Paragraph
-from fathometer.report.tables import LAYER_KINDS, MAX_TRIMMED_GAP, gauge_table, layer_panels, layer_table
+from fathometer.report.tables import MAX_TRIMMED_GAP, gauge_table, layer_panels, layer_table
 from fathometer.results.sounding import Sounding
 
 _SUM = {False: "alone", True: "with residual"}
@@ -37,11 +37,11 @@ def layer_items(soundings: Sounding | Soundings) -> tuple[Item, ...]:
 
 def layer_charts(table: pd.DataFrame) -> list[Chart]:
     """Draw each of the `layer_panels` of a table, side by side."""
+    line, panels = layer_panels(table)
+    colours = category_colours(table[line])
     charts = []
-    for title, line, rows in layer_panels(table):
-        names = list(dict.fromkeys(table["network"])) if line == "network" else list(LAYER_KINDS)
-        colours = category_colours(names)
-        drawn = [name for name in names if (rows[line] == name).any()]
+    for panel, rows in panels.items():
+        drawn = list(dict.fromkeys(rows[line]))
         gauge = gauge_label(str(rows["gauge"].iloc[0]))
         rows = rows.assign(
             residual=rows["residual"].map(_SUM),
@@ -68,16 +68,17 @@ def layer_charts(table: pd.DataFrame) -> list[Chart]:
         tips.append(alt.Tooltip("mean:Q", title=gauge, **TEXT))
         far = [alt.Tooltip("trimmed:Q", title="r2 trimmed", **TEXT)]
         every, trimmed = data("layers").encode(**place), data("trimmed").encode(**place)
-        chart = alt.layer(
-            every.mark_rule(strokeWidth=1, aria=False).encode(y="low:Q", y2="high:Q"),
+        chart = alt.layer(  # the legend takes clicks only if the selection is in the first layer
             every.mark_line(strokeWidth=1.6).encode(y=height, strokeDash=dash).add_params(chosen),
+            every.mark_rule(strokeWidth=1, aria=False).encode(y="low:Q", y2="high:Q"),
             trimmed.mark_rule(strokeDash=[2, 2], aria=False).encode(y="mean:Q", y2="trimmed:Q"),
             trimmed.mark_point(size=26, strokeWidth=1.2).encode(y="trimmed:Q", tooltip=tips + far),
             every.mark_point(filled=True, size=26).encode(y="mean:Q", tooltip=tips),
         )
         text = f"{gauge} by layer, a line for each {line}"
         far_rows = rows.dropna(subset=["trimmed"])
-        spec = as_spec(chart.properties(title=alt.Title(title, anchor="start")), text, 240)
+        title = alt.Title(panel if line == "network" else "", anchor="start")
+        spec = as_spec(chart.properties(title=title), text, 240)
         charts.append(Chart(spec, {"layers": rows, "trimmed": far_rows}, half=True))
     return charts
 
