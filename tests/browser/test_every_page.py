@@ -22,7 +22,7 @@ from fathometer.results.history import metrics_frame
 from tests.browser.conftest import OpenPage, overflow
 from tests.compare.soundings import sounding
 from tests.leaky.networks import SMALL, measured_sweep
-from tests.report.figures.drawn import network
+from tests.report.figures.drawn import network, transformer
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = (SCRIPT, '"];alert(1);["', "{gauge}", "<img src=x onerror=alert(1)>")
@@ -73,6 +73,8 @@ def similarity() -> Page:
 PAGES: dict[str, Callable[[], Page]] = {
     "sounding": lambda: sounding_page(networks()[SCRIPT]),
     "several": lambda: comparison_page(networks(), facts()),
+    "transformers": lambda: comparison_page({name: transformer(name) for name in NAMES}),
+    "transformer": lambda: sounding_page(transformer(SCRIPT)),
     "atlas": lambda: atlas_page(networks(), facts()),
     "history": history,
     "leaky": leaky,

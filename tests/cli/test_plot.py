@@ -14,7 +14,7 @@ from fathometer.leaky import load_sweep
 from fathometer.report import save_figure
 from fathometer.report.figures.kinds import KINDS
 from fathometer.results.history import History
-from tests.report.figures.drawn import network
+from tests.report.figures.drawn import network, transformer
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     network("mine", rank=values).save(tmp_path / "mine.json")
     network("yours", 15, seed=1).save(tmp_path / "yours.json")
     network("walk", stable_rank=values, stable_rank_in=values, speed=values).save(tmp_path / "walk.json")
+    transformer("words").save(tmp_path / "words.json")
     rows = [f"{'ab'[i % 2]}{i},{'AB'[i % 2]},{60 + (7 * i) % 5},{2012 + i}" for i in range(8)]
     (tmp_path / "facts.csv").write_text("\n".join(["network,family,accuracy,year", *rows]))
     return tmp_path
@@ -51,6 +52,7 @@ def width(path: Path) -> int:
         (["mine.json", "yours.json"], "overlay"),
         (["nets"], "distances"),
         (["walk.json"], "path"),
+        (["words.json"], "layers"),
     ],
 )
 def test_the_default_kind_follows_from_the_files(given: list[str], kind: str, folder: Path) -> None:
@@ -65,6 +67,8 @@ def test_every_kind_has_the_width_of_one_column(kind: str, folder: Path) -> None
         "signature": ["mine.json"],
         "map": ["mine.json"],
         "path": ["walk.json"],
+        "layers": ["words.json"],
+        "gauges": ["words.json"],
         "alignment": ["mine.json", "yours.json"],
         "difference": ["mine.json", "yours.json"],
     }.get(kind, ["nets"])

@@ -10,11 +10,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.cluster.hierarchy import dendrogram
 
+from fathometer import InputError, Provenance, Site, Sounding
 from fathometer.compare import best_predictors, cluster, distances, statistics
 from fathometer.leaky import grid
 from fathometer.report import (
     alignment_table,
     branch_table,
+    gauge_table,
+    layer_table,
     leaky_path_table,
     matrix_table,
     predictor_table,
@@ -22,10 +25,10 @@ from fathometer.report import (
     signature_table,
     year_table,
 )
-from fathometer.report.tables import step_edges
+from fathometer.report.tables import has_layers, step_edges
 from tests.compare.soundings import sounding
 from tests.leaky.networks import SMALL, measured_sweep
-from tests.report.figures.drawn import network
+from tests.report.figures.drawn import network, transformer
 
 
 def test_a_signature_has_a_row_for_each_network_and_site() -> None:
@@ -40,6 +43,83 @@ def test_a_signature_has_a_row_for_each_network_and_site() -> None:
     assert first["block"].iloc[0] == "layer0.0"
     gaps = signature_table(network("a", 3, odd=[1.0, np.inf, np.nan]), "odd")
     assert gaps["mean"].isna().to_list() == [False, True, True]
+
+
+def small_transformer() -> Sounding:
+    """Two layers, the second with two experts; a few tokens decide R² of its MLP."""
+    sites = (
+        Site("h.0.act", "gelu", 1, 0, True, "activation", 0),
+        Site("h.0.mlp", "Part", 1, 1, True, "mlp", 0),
+        Site("h.0.mlp", "Part", 1, 2, True, "mlp", 0, True),
+        Site("h.1.expert1", "gelu", 1, 3, True, "activation", 1),
+        Site("h.1.expert2", "gelu", 1, 4, True, "activation", 1),
+        Site("h.1.mlp", "Part", 1, 5, True, "mlp", 1),
+        Site("pooler", "tanh", 1, 6, True, "activation"),
+    )
+    nan = np.nan
+    columns = {  # a value for each site, of both batches
+        "affinity": [0.9, nan, nan, 0.5, 0.7, nan, 0.1, 0.8, nan, nan, 0.6, 1.0, nan, 0.1],
+        "r2_heldout": [nan, 0.5, 0.9, nan, nan, 0.8, nan, nan, 0.7, 0.9, nan, nan, 0.8, nan],
+        "r2_trimmed": [nan, 0.55, 0.9, nan, nan, 0.3, nan, nan, 0.75, 0.9, nan, nan, 0.5, nan],
+        "rank": [1, 2, 3, 4, 6, 8, 9] * 2,
+    }
+    keys = {"site": [site.name for site in sites] * 2, "batch": [0] * 7 + [1] * 7, "n": 64, "d": 8}
+    return Sounding(sites, pd.DataFrame({**keys, **columns}), Provenance(model={"name": "small"}))
+
+
+def test_layers_have_affinity_of_activations_and_r2_of_parts() -> None:
+    table = layer_table(small_transformer()).set_index(["series", "layer"])
+    assert table["mean"].round(9).to_dict() == {
+        ("activation", 0): 0.85,
+        ("activation", 1): 0.7,  # of 0.6 and 0.8, the means of both experts
+        ("mlp", 0): 0.6,
+        ("mlp", 1): 0.8,
+        ("mlp +residual", 0): 0.9,
+    }
+    root = np.sqrt(2)  # the standard deviation of two values is their difference / √2
+    assert_allclose(table["std"], [0.1 / root, 0.2 / root, 0.2 / root, 0, 0], atol=1e-12)
+    assert table["trimmed"].dropna().round(9).to_dict() == {("mlp", 1): 0.4}
+    assert table["gauge"].to_list() == ["affinity"] * 2 + ["r2_heldout"] * 3
+    ranks = layer_table({"a": small_transformer(), "b": transformer("b")}, "rank")
+    assert ranks[ranks["network"] == "a"]["mean"].to_list() == [1, 5, 2, 8, 3]
+    assert ranks["trimmed"].isna().all()
+
+
+def test_layers_need_one_stack_and_a_gauge_with_values() -> None:
+    assert has_layers(small_transformer())
+    assert not has_layers(network("a"))
+    one = small_transformer()
+    twice = (*one.sites[:6], Site("decoder.1.mlp", "Part", 1, 6, True, "mlp", 1))
+    two_stacks = Sounding(twice, one.records.replace({"site": {"pooler": "decoder.1.mlp"}}))
+    assert not has_layers(two_stacks)
+    with pytest.raises(InputError, match="expected one stack of layers, got several"):
+        layer_table(two_stacks)
+    with pytest.raises(InputError, match="expected sites with layers, got none"):
+        layer_table(network("a"))
+    with pytest.raises(InputError, match="'speed' was not measured"):
+        layer_table(one, "speed")
+    without = Sounding(one.sites, one.records.assign(rank=np.nan))
+    with pytest.raises(InputError, match="'rank' has no finite value at any layer"):
+        layer_table(without, "rank")
+
+
+def test_each_gauge_has_the_range_of_its_row() -> None:
+    table = gauge_table(small_transformer())
+    rows = table.groupby(["series", "gauge"], sort=False)
+    assert list(rows.groups) == [
+        ("activation", "affinity"),
+        ("activation", "rank"),
+        ("mlp", "r2_heldout"),
+        ("mlp", "r2_trimmed"),
+        ("mlp", "rank"),
+        ("mlp +residual", "r2_heldout"),
+        ("mlp +residual", "r2_trimmed"),
+        ("mlp +residual", "rank"),
+    ]
+    assert rows["row"].first().to_list() == list(range(8))
+    ranks = table[(table["series"] == "activation") & (table["gauge"] == "rank")]
+    assert ranks[["mean", "low", "high", "share"]].to_numpy().tolist() == [[1, 1, 5, 0], [5, 1, 5, 1]]
+    assert (table.loc[table["series"] == "mlp +residual", "share"] == 0).all(), "one layer has no range"
 
 
 def test_an_alignment_pairs_sites_and_their_values() -> None:

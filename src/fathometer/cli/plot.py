@@ -57,6 +57,9 @@ def plot(
     `years`, `distances`, `predictors`. For the history of a training: `history`. For two networks of
     `compare map`: `map`.
 
+    For transformers with parts (`measure --sites activations,mlp,attention`): `layers`, of one network or
+    several; `gauges`, a heat map of layers × gauges.
+
     For a leaky run: `1b` (spectra), `1c` (energies, Hamiltonian), `affinity`, `ranks`, `training`,
     `projection`; for a sweep also `1a`, `3` (several depths), `2a`, `2b`, `2c` (several schemes of steps).
 
@@ -67,6 +70,8 @@ def plot(
     - `fathometer plot resnet18-photos.json --strip --distribution -o figure.pdf -o figure.png`
 
     - `fathometer plot resnet18-photos.json --kind map`
+
+    - `fathometer plot gpt2-book.json --kind layers` (MLP, attention and activations by layer)
 
     - `fathometer plot resnet18.json vgg16.json --kind alignment`
 
@@ -115,11 +120,12 @@ def plot(
     elif isinstance(results, SimilarityMap):
         figure = plot_map(results, columns=width)
     elif isinstance(results, dict):
-        gauge = choose_gauge(gauge, results.values())
+        layer_gauge, gauge = gauge, choose_gauge(gauge, results.values())
         if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:
             results = comparable(results, gauge, allow_mismatch=allow_mismatch)
         drawing = kinds.PlotOptions(
             gauge=gauge,
+            layer_gauge=layer_gauge,
             columns=width,
             along=along,
             metric=metric or "dtw",

@@ -37,6 +37,8 @@ def report(
 
     - several: over each other, aligned by depth or by time warping, their differences, distances, families
 
+    - transformers with parts, one or several: first by layer, with every gauge as a heat map for one
+
     - a folder of soundings, as `fathometer survey run` writes it: the atlas, to search and to choose two from
 
     - the folder of a leaky sweep: spectra, energies, cost of identity, theory checks, training

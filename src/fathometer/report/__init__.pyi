@@ -3,6 +3,8 @@ from .figures.activations import plot_polynomials as plot_polynomials
 from .figures.activations import plot_ranges as plot_ranges
 from .figures.kinds import LeakyFigures as LeakyFigures
 from .figures.kinds import leaky_figures as leaky_figures
+from .figures.layers import plot_gauges as plot_gauges
+from .figures.layers import plot_layers as plot_layers
 from .figures.leaky import plot_affinity as plot_affinity
 from .figures.leaky import plot_bounded as plot_bounded
 from .figures.leaky import plot_dimensions as plot_dimensions
@@ -60,6 +62,8 @@ from .leaky_tables import network_row as network_row
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table
 from .tables import branch_table as branch_table
+from .tables import gauge_table as gauge_table
+from .tables import layer_table as layer_table
 from .tables import map_table as map_table
 from .tables import matrix_table as matrix_table
 from .tables import predictor_table as predictor_table

@@ -8,15 +8,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fathometer.capture import Site
+from fathometer.capture.sites import PARTS, Site
 from fathometer.compare import Clustering, Modes, by_name, dip_test, signatures, two_modes
 from fathometer.compare.distance import Align, aligned
-from fathometer.compare.soundings import Array, Soundings
+from fathometer.compare.soundings import Array, Soundings, measured_gauges, short_name
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError, join_names
 from fathometer.report.blocks import blocks_of
 from fathometer.results.similarity import SimilarityMap
-from fathometer.results.sounding import Sounding
+from fathometer.results.sounding import Sounding, column_of
 
 Along: TypeAlias = Literal["depth", "dtw"]
 
@@ -26,6 +26,11 @@ RESIDUAL_GAUGES = {
     "speed": "speed",
 }
 """What is shown along residual blocks, with labels."""
+
+LAYER_KINDS = ("activation", "attention", "mlp", "block")
+"""Kinds of sites that are shown by layer."""
+MAX_TRIMMED_GAP = 0.1
+"""Up to which R² is shown without that of the trimmed samples."""
 
 
 def signature_table(
@@ -72,6 +77,98 @@ def site_table(sounding: Sounding) -> pd.DataFrame:
             "depth": relative_depth(len(names)),
         }
     )
+
+
+def has_layers(sounding: Sounding) -> bool:
+    """Tell whether to show a sounding by layer: it has R² of parts of a transformer with one stack of layers.
+
+    An encoder with a decoder has two stacks, and two kinds of attention.
+    """
+    parts = _parts(sounding)
+    if "r2_heldout" not in sounding.gauges or len(parts) > len(set(parts)):
+        return False
+    values = sounding.records.loc[sounding.records["kind"].isin(PARTS), "r2_heldout"]
+    return bool(np.isfinite(values).any())
+
+
+def layer_table(soundings: Sounding | Soundings, gauge: str | None = None) -> pd.DataFrame:
+    """Return a row for each network, series and layer of transformers.
+
+    Columns: `network`, `kind` (one of `LAYER_KINDS`), `residual`, `series` (`mlp +residual`), `gauge`,
+    `layer`, `mean` over batches, `std` (0 if there is one batch), and `trimmed`: r2_trimmed where it differs
+    from r2_heldout by more than `MAX_TRIMMED_GAP`, else NaN. Several activations of a layer, such as those of
+    experts, are one row, their mean. Series without a finite value, and sites with fewer samples than
+    others, are left out.
+
+    Args:
+        soundings: of transformers, with parts.
+        gauge: what to show at all kinds of sites; if left out, affinity at activations, r2_heldout at parts.
+    """
+    named = {short_name(soundings): soundings} if isinstance(soundings, Sounding) else by_name(soundings)
+    gauge = gauge and column_of(gauge, measured_gauges(named.values()))
+    every = pd.concat([_by_layer(sounding).assign(network=name) for name, sounding in named.items()])
+    keys = ["network", "series", "layer"]
+    trimmed = every[every["gauge"] == "r2_trimmed"].set_index(keys)["mean"].rename("trimmed")
+    shown = gauge or np.where(every["kind"] == "activation", "affinity", "r2_heldout")
+    table = every[every["gauge"] == shown].join(trimmed, on=keys).reset_index(drop=True)
+    if table.empty:
+        raise InputError(f"{gauge or 'r2_heldout'!r} has no finite value at any layer; choose another gauge")
+    is_far = (table["mean"] - table["trimmed"]).abs() > MAX_TRIMMED_GAP
+    table["trimmed"] = table["trimmed"].where(is_far & (table["gauge"] == "r2_heldout"))
+    return table
+
+
+def layer_panels(table: pd.DataFrame) -> tuple[str, dict[str, pd.DataFrame]]:
+    """Return the column of a `layer_table` whose values are lines, and the rows of each panel.
+
+    One network has a panel for each gauge and a line for each kind; several have a panel for each kind and a
+    line for each network.
+    """
+    line, panel = ("kind", "gauge") if table["network"].nunique() == 1 else ("network", "kind")
+    return line, {str(name): rows for name, rows in table.groupby(panel, sort=False, observed=True)}
+
+
+def gauge_table(sounding: Sounding) -> pd.DataFrame:
+    """Return every gauge by layer: the columns `kind` to `std` of a `layer_table`, and these.
+
+    `row` from 0, in the order of series and gauges; `low` and `high`, the range of the row; `share`, 0 at the
+    lowest value of the row and 1 at the highest.
+    """
+    table = _by_layer(sounding)
+    rows = table.groupby(["series", "gauge"], sort=False)
+    low, high = rows["mean"].transform("min"), rows["mean"].transform("max")
+    share = (table["mean"] - low) / (high - low).replace(0, 1)
+    return table.assign(row=rows.ngroup(), low=low, high=high, share=share)
+
+
+def _by_layer(sounding: Sounding) -> pd.DataFrame:
+    """Return the columns `kind` to `std` of a `layer_table`, for all gauges."""
+    parts, keys = _parts(sounding), ["kind", "residual", "layer"]
+    if len(parts) > len(set(parts)):
+        raise InputError("expected one stack of layers, got several, as an encoder with a decoder has")
+    residual = {site.name: site.residual for site in sounding.sites}
+    records = sounding.records[~sounding.records["site"].isin(sounding.undersampled)]
+    kinds = pd.Categorical(records["kind"], LAYER_KINDS)
+    records = records.assign(kind=kinds, residual=records["site"].map(residual)).dropna(subset=keys)
+    if records.empty:
+        raise InputError(
+            "expected sites with layers, got none; measure parts of a transformer, as "
+            'measure(..., sites="activations,mlp,attention") does, on the command line --sites'
+        )
+    batches = records.groupby([*keys, "batch"], observed=True)[sounding.gauges].mean()
+    layers = batches.where(np.isfinite(batches)).groupby(keys, observed=True)
+    mean, std = layers.mean(), layers.std().fillna(0)
+    both = {gauge: pd.DataFrame({"mean": mean[gauge], "std": std[gauge]}) for gauge in sounding.gauges}
+    table = pd.concat(both, names=["gauge"]).reset_index().sort_values(["kind", "residual"], kind="stable")
+    sums = table["residual"].map({False: "", True: " +residual"})
+    table = table.assign(series=table["kind"].astype(str) + sums, layer=table["layer"].astype(int))
+    known = table.groupby(["series", "gauge"])["mean"].transform("count") > 0
+    return table[known].reset_index(drop=True)
+
+
+def _parts(sounding: Sounding) -> list[tuple[str | None, int | None, bool]]:
+    """Return kind, layer and residual of the parts; in one stack of layers no two are equal."""
+    return [(site.kind, site.layer, site.residual) for site in sounding.sites if site.kind in PARTS]
 
 
 def clear_modes(values: Array) -> Modes | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -153,10 +153,14 @@ class Sounding:
             return self
         name = self.provenance.model.get("name", "network")
         warnings.warn(f"{name}: left out, with fewer samples: {join_names(few, 5)}", stacklevel=3)
-        kept = tuple(site for site in self.sites if site.name not in few)
+        return self.at(site for site in self.sites if site.name not in few)
+
+    def at(self, sites: Iterable[Site]) -> Sounding:
+        """Return the sounding of some of its sites."""
+        kept = tuple(sites)
         names = [site.name for site in kept]
         similarity = None if self.map is None else self.map.loc[names, names]
-        records = self.records[~self.records["site"].isin(few)].reset_index(drop=True)
+        records = self.records[self.records["site"].isin(names)].reset_index(drop=True)
         return Sounding(kept, records, self.provenance, similarity)
 
     def summary(self, gauge: str = "affinity") -> pd.Series[float]:
@@ -177,8 +181,9 @@ class Sounding:
 
     def plot(
         self,
-        gauge: str = "affinity",
+        gauge: str | None = None,
         *,
+        kind: str | None = None,
         columns: Literal[1, 2] = 2,
         strip: bool = False,
         distribution: bool = False,
@@ -186,14 +191,17 @@ class Sounding:
         """Plot a gauge along depth, with error bars over batches; `figure.savefig("signature.pdf")` saves it.
 
         Args:
-            gauge: the gauge to plot.
+            gauge: the gauge to plot; affinity if left out, by layer also R² of the parts.
+            kind: `signature`, `strip`, `distribution`; for parts of a transformer `layers`, or `gauges`, a
+                heat map of layers × gauges. If left out, `layers` where there are parts, else `signature`.
             columns: width of the figure in columns of a page, 1 or 2.
-            strip: whether to draw the network below as a strip, coloured by value.
-            distribution: whether to draw a histogram beside it.
+            strip: whether to draw the network below a signature as a strip, coloured by value.
+            distribution: whether to draw a histogram beside a signature.
         """
-        from fathometer.report import plot_signature
+        from fathometer.report.figures.kinds import PlotOptions, draw_sounding
 
-        return plot_signature(self, gauge, columns=columns, strip=strip, distribution=distribution)
+        options = PlotOptions(gauge or "affinity", gauge, columns, strip=strip, distribution=distribution)
+        return draw_sounding(self, kind, options)
 
     def plot_map(self, *, columns: Literal[1, 2] = 2) -> Figure:
         """Plot the similarity of every site with every other, which `measure(..., map="cka")` computes."""

@@ -48,6 +48,35 @@ def network(
     return Sounding(tuple(sites), records, facts, similarity)
 
 
+def transformer(name: str, layers: int = 4, *, batches: int = 2, seed: int = 0, more: int = 0) -> Sounding:
+    """A sounding of a transformer: activations, and parts alone and with the residual sum.
+
+    A few tokens decide R² of the MLP of layer 1. `more` are further gauges that all sites have.
+    """
+    rng = np.random.default_rng(seed)
+    sites: list[Site] = []
+    for layer in range(layers):
+        home = f"h.{layer}"
+        sites.append(Site(f"{home}.act", "gelu", 1, len(sites), True, "activation", layer))
+        for kind in ("attention", "mlp", "block"):
+            for residual in (False, True):
+                order = len(sites)
+                sites.append(Site(f"{home}.{kind}", "Part", 1, order, True, kind, layer, residual))
+    every = [site for _ in range(batches) for site in sites]
+    is_part = np.array([site.kind != "activation" for site in every])
+    r2 = np.where(is_part, rng.uniform(0.4, 0.9, len(every)), np.nan)
+    decided = np.array([site.kind == "mlp" and site.layer == 1 and not site.residual for site in every])
+    columns = {
+        "affinity": np.where(is_part, np.nan, rng.uniform(0.7, 0.9, len(every))),
+        "r2_heldout": r2,
+        "r2_trimmed": np.where(decided, r2 - 0.3, r2 - 0.01),
+        **{f"rank_{i}": rng.uniform(1, 100, len(every)) for i in range(more + 1)},
+    }
+    keys = {"site": [site.name for site in every], "batch": np.repeat(range(batches), len(sites))}
+    facts = Provenance(model={"name": name}, data={"name": "book.txt"})
+    return Sounding(tuple(sites), pd.DataFrame({**keys, "n": 64, "d": 8, **columns}), facts)
+
+
 def texts(figure: Figure) -> list[Text]:
     """All that can be read in a figure, once it is laid out."""
     figure.draw_without_rendering()

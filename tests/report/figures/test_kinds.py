@@ -13,7 +13,7 @@ from fathometer import InputError, Provenance, SimilarityMap
 from fathometer.activations import AtlasSettings, activation_atlas, polynomial_scores, range_scores
 from fathometer.report.figures.activations import plot_polynomials, plot_ranges
 from fathometer.report.figures.kinds import KINDS, PlotOptions, default_kind, draw_soundings
-from tests.report.figures.drawn import fits, network, texts, touching
+from tests.report.figures.drawn import fits, network, texts, touching, transformer
 
 EVIL = "_a$x_1$ <script>alert(1)</script>\x07 and a name that does not come to an end at all, not yet"
 FEW = {EVIL: network(EVIL, 30), "b": network("b", 25, seed=1)}
@@ -38,15 +38,18 @@ PATHS = {
     )
     for seed, name in enumerate((EVIL, "b"))
 }
+TRANSFORMERS = {EVIL: transformer(EVIL, 30), "b": transformer("b", 6, seed=1, more=40)}
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_kind_fits_its_columns(kind: str, columns: Any) -> None:
-    for named in (FEW, MANY, PATHS):
+    for named in (FEW, MANY, PATHS, TRANSFORMERS):
         options = PlotOptions(columns=columns, facts=FACTS, strip=True, distribution=True)
         given = dict(list(named.items())[: KINDS[kind].max_count])
         if kind == "path" and named is not PATHS:
+            continue
+        if (kind in ("layers", "gauges")) != (named is TRANSFORMERS):
             continue
         if kind in ("years", "predictors") and named is not MANY:
             continue
@@ -80,6 +83,7 @@ def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None
     assert default_kind(FEW) == "overlay"
     assert default_kind(MANY) == "distances"
     assert default_kind(PATHS) == "path"
+    assert default_kind(TRANSFORMERS) == "layers"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +98,8 @@ def test_one_is_shown_along_depth_few_over_each_other_many_by_distance() -> None
         ("map", 2, "map: expected one sounding, got 2"),
         ("pie", 1, "kind: expected one of signature, strip"),
         ("path", 1, "expected what residual_path returns"),
+        ("layers", 2, r"expected sites with layers, got none; .* on the command line --sites"),
+        ("gauges", 2, "gauges: expected one sounding, got 2"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(kind: str, count: int, words: str) -> None:

@@ -11,14 +11,16 @@ import pandas as pd
 from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
 from fathometer.compare.clustering import Method
 from fathometer.compare.distance import Metric
+from fathometer.compare.soundings import short_name
 from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.leaky import LeakyRun, LeakySweep
 from fathometer.report.figures import leaky, leaky_schemes, networks
+from fathometer.report.figures.layers import plot_gauges, plot_layers
 from fathometer.report.figures.pairs import is_path, plot_alignment, plot_difference, plot_path
 from fathometer.report.figures.similarity import plot_map
 from fathometer.report.figures.soundings import plot_overlay, plot_signature, plot_strip
 from fathometer.report.figures.style import Columns, require_matplotlib
-from fathometer.report.tables import Along, families_of
+from fathometer.report.tables import Along, families_of, has_layers
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class PlotOptions:
 
     Attributes:
         gauge: what to show.
+        layer_gauge: what to show by layer at all kinds of sites; None for what is usual at each.
         columns: 1 or 2, the width in columns of a page.
         along: the axis of an overlay, `depth` or `dtw`.
         metric: of distances.
@@ -45,6 +48,7 @@ class PlotOptions:
     """
 
     gauge: str = "affinity"
+    layer_gauge: str | None = None
     columns: Columns = 2
     along: Along = "depth"
     metric: Metric = "dtw"
@@ -78,9 +82,14 @@ class Kind(NamedTuple):
 
 
 def default_kind(soundings: Named) -> str:
-    """Return what to look at first: one along depth, a few over each other, many by their distances."""
+    """Return what to look at first: one along depth, a few over each other, many by their distances.
+
+    Transformers with parts are shown by layer.
+    """
     if all(is_path(sounding) for sounding in soundings.values()):
         return "path"
+    if all(map(has_layers, soundings.values())) and len(soundings) <= _MAX_OVERLAID:
+        return "layers"
     if len(soundings) == 1:
         return "signature"
     return "overlay" if len(soundings) <= _MAX_OVERLAID else "distances"
@@ -91,13 +100,20 @@ def draw_soundings(soundings: Named, kind: str, options: PlotOptions) -> Figure:
     check_choice("kind", kind, KINDS)
     count = len(soundings)
     if not _fits(KINDS[kind], count):
-        usual = [name for name, each in KINDS.items() if _fits(each, count) and name not in ("path", "map")]
+        usual = [name for name, each in KINDS.items() if _fits(each, count) and name not in _SPECIAL]
         low, high = KINDS[kind].min_count, KINDS[kind].max_count
         expected = f"at least {low}" if high != low else "one sounding" if low == 1 else "two"
         raise InputError(
             f"{kind}: expected {expected}, got {count}, which can be shown as {', '.join(usual)}"
         )
     return KINDS[kind].draw(soundings, options)
+
+
+def draw_sounding(sounding: Sounding, kind: str | None, options: PlotOptions) -> Figure:
+    """Draw one sounding; without a kind, by layer if it has parts, else along depth."""
+    by_layer = has_layers(sounding) and not (options.strip or options.distribution)
+    named = {short_name(sounding): sounding}
+    return draw_soundings(named, kind or ("layers" if by_layer else "signature"), options)
 
 
 def _fits(kind: Kind, count: int) -> bool:
@@ -131,6 +147,7 @@ def _predictors(soundings: Named, o: PlotOptions) -> Figure:
     return networks.plot_predictors(best, numbers, o.facts, o.families, gauge=o.gauge, columns=o.columns)
 
 
+_SPECIAL = ("layers", "gauges", "map", "path")  # need soundings of a certain kind
 _FACTS = ("gauge", "families", "family", "allow_mismatch")
 
 KINDS = {
@@ -144,6 +161,8 @@ KINDS = {
     ),
     "alignment": Kind(lambda named, o: plot_alignment(named, o.gauge, columns=o.columns), 2, 2),
     "difference": Kind(lambda named, o: plot_difference(named, o.gauge, columns=o.columns), 2, 2),
+    "layers": Kind(lambda named, o: plot_layers(named, o.layer_gauge, columns=o.columns)),
+    "gauges": Kind(lambda named, o: plot_gauges(*named.values(), columns=o.columns), max_count=1, options=()),
     "map": Kind(lambda named, o: plot_map(*named.values(), columns=o.columns), max_count=1, options=()),
     "years": Kind(
         lambda named, o: networks.plot_years(named, o.facts, o.gauge, columns=o.columns),

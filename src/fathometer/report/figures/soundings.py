@@ -197,10 +197,11 @@ def draw_error_bars(axes: Axes, x: Any, mean: Any, std: Any, number: int, **sett
 
 
 def extend_to_one(axes: Axes, gauge: str) -> None:
-    """Let an axis of affinity scores end a little above 1."""
+    """Let an axis of affinity scores end a little above 1, with as much room below the lowest."""
     if gauge.startswith("affinity"):
         low = axes.get_ylim()[0]
-        axes.set_ylim(low, 1 + 0.03 * (1 - low))
+        room = 0.03 * (1 - low)
+        axes.set_ylim(low - room, 1 + room)
 
 
 def point_size(count: int) -> float:

@@ -30,9 +30,10 @@ from fathometer.report.numbers import gauge_label
 from fathometer.report.page.charts import atlas_charts, category_colours, overlay_charts
 from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Item, Page, Paragraph, Section, Table, View
+from fathometer.report.page.layers import layer_items
 from fathometer.report.page.network_charts import MAX_MATRIX, predictor_chart, tree_chart, years_chart
 from fathometer.report.page.sounding import PROVENANCE, data_name, provenance_facts, sounding_data
-from fathometer.report.tables import families_of, predictor_table, year_table
+from fathometer.report.tables import families_of, has_layers, predictor_table, year_table
 from fathometer.results.provenance import weights_identity
 from fathometer.results.sounding import Sounding
 
@@ -59,7 +60,12 @@ def comparison_page(
         )
     known = facts_table(named, facts)
     members = families_of(known)
-    sections = [Section("", (*map(Paragraph, mismatch_warnings), overlay_view(named, members)))]
+    overlay, notes = overlay_view(named, members), tuple(map(Paragraph, mismatch_warnings))
+    if all(map(has_layers, named.values())):
+        sections = [Section("By layer", (*notes, *layer_items(named))), Section("Sites", (overlay,))]
+    else:
+        sections = [Section("", (*notes, overlay))]
+    named = {name: _scored(sounding) for name, sounding in named.items()}
     try:
         tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
@@ -180,6 +186,12 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
     for text in mismatch_warnings:
         warnings.warn(text, stacklevel=3)
     return named, [f"{text[0].upper()}{text[1:]}." for text in mismatch_warnings]
+
+
+def _scored(sounding: Sounding) -> Sounding:
+    """Return a transformer without its parts, which have no affinity score; other networks as they are."""
+    activations = [site for site in sounding.sites if site.kind == "activation"]
+    return sounding.at(activations) if activations and has_layers(sounding) else sounding
 
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:

@@ -15,8 +15,9 @@ from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
 from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, View
+from fathometer.report.page.layers import layer_items
 from fathometer.report.page.similarity import map_chart
-from fathometer.report.tables import clear_modes, site_table, step_edges
+from fathometer.report.tables import clear_modes, has_layers, site_table, step_edges
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
@@ -34,7 +35,10 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     facts = sounding.provenance
     name = title or str(facts.model.get("name", "a network"))
     batches = sounding.records["batch"].nunique()
-    what = "residual blocks" if "path" in facts.settings else "activation sites"
+    only_activations = all(site.kind == "activation" for site in sounding.sites)
+    what = (
+        "residual blocks" if "path" in facts.settings else "activation sites" if only_activations else "sites"
+    )
     lead = (
         f"{len(sounding.sites)} {what} on {facts.data.get('name', 'data')}, "
         f"{batches} {'batch' if batches == 1 else 'batches'} of {facts.settings.get('samples', '?')} samples"
@@ -54,7 +58,10 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     view = View("sounding", data, sounding_charts())
     similarity = () if sounding.map is None else (Section("Similarity of sites", (map_chart(sounding),)),)
     origin = Section(PROVENANCE, (provenance_facts(facts),))
-    return Page(name, lead, (Section("", (view,)), *similarity, origin))
+    first: tuple[Section, ...] = (Section("", (view,)),)
+    if has_layers(sounding):
+        first = (Section("By layer", layer_items(sounding)), Section("Sites", (view,)))
+    return Page(name, lead, (*first, *similarity, origin))
 
 
 def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
