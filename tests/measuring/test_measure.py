@@ -401,8 +401,9 @@ def test_a_few_samples_that_decide_r2_are_reported() -> None:
 
 def test_language_gauges_are_those_of_the_kind_of_site() -> None:
     options = MeasureOptions(gauges="language,norm")
-    everywhere = ["carriers", "stable_rank", "intrinsic_dimension", "norm"]
-    assert list(options.gauges_at("activation")) == ["affinity", *everywhere]
-    assert list(options.gauges_at("mlp")) == ["r2_heldout", "r2_trimmed", *everywhere]
+    dimensions = ["stable_rank", "intrinsic_dimension"]
+    assert list(options.gauges_at("activation")) == ["affinity", "carriers", *dimensions, "norm"]
+    assert list(options.gauges_at("mlp")) == ["r2_heldout", "r2_trimmed", "carriers", "norm"]
+    assert list(options.gauges_at("block")) == ["r2_heldout", "r2_trimmed", "carriers", *dimensions, "norm"]
     assert "affinity" in MeasureOptions(gauges="language,affinity").gauges_at("block")
     assert list(MeasureOptions(gauges="affinity,r2").gauges_at("mlp")) == ["affinity", "r2"]

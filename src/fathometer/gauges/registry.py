@@ -103,9 +103,19 @@ SETS = {
 }
 """Names that stand for several gauges."""
 
-NOT_FOR_ACTIVATIONS = frozenset({"r2_heldout", "r2_trimmed"})
-NOT_FOR_PARTS = frozenset({"affinity"})
-"""Gauges of the set `language` that are not read at activations, and at parts that mix features."""
+_DIMENSIONS = frozenset({"stable_rank", "intrinsic_dimension"})
+
+UNFIT_FOR_KIND = {
+    "activation": frozenset({"r2_heldout", "r2_trimmed"}),
+    "mlp": frozenset({"affinity"}) | _DIMENSIONS,
+    "attention": frozenset({"affinity"}) | _DIMENSIONS,
+    "block": frozenset({"affinity"}),
+}
+"""Gauges of the set `language` that are not read at a kind of site.
+
+The affinity score penalises rotation, so that it is for activations, and R² for parts that mix features. The
+dimensions of the residual stream are read once, at blocks.
+"""
 
 _BY_COLUMN = {column: gauge for gauge in GAUGES.values() for column in gauge.ranges}
 

@@ -206,14 +206,11 @@ class MeasureOptions:
         return choose_gauges(self.gauges)
 
     def gauges_at(self, kind: str | None) -> dict[str, Gauge]:
-        """Return the gauges for a kind of site: of the set `language`, those that say something about it.
-
-        The affinity score penalises rotation, so that it is for activations; R² is for parts of blocks.
-        """
-        from fathometer.gauges.registry import NOT_FOR_ACTIVATIONS, NOT_FOR_PARTS
+        """Return the gauges for a kind of site: of the set `language`, those that say something about it."""
+        from fathometer.gauges.registry import UNFIT_FOR_KIND
 
         names = set(filter(lambda name: isinstance(name, str), _listed(self.gauges)))
-        unfit = NOT_FOR_ACTIVATIONS if kind == "activation" else NOT_FOR_PARTS
+        unfit = UNFIT_FOR_KIND.get(kind or "", UNFIT_FOR_KIND["block"])
         left_out = unfit - names if "language" in names else frozenset()
         return {name: gauge for name, gauge in self.chosen_gauges.items() if name not in left_out}
 
@@ -270,7 +267,7 @@ class MeasureOptions:
         if any(isinstance(site, str) and site in PARTS for site in _listed(self.sites)):
             found["residual"] = self.residual
         if "language" in _listed(self.gauges):
-            found["gauges_by_kind"] = "language"  # which reads its gauges at some kinds of sites only
+            found["gauges_by_kind"] = "language 2"  # which reads its gauges at some kinds of sites only
         if self.map is not None:
             found["map"] = self.map
         if self.call is not None:

@@ -1,0 +1,79 @@
+"""Records of what was measured: a program writes them, with commit, machine and date. Nobody edits them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from fathometer.results.provenance import describe_device, now, versions
+
+Row: TypeAlias = "Mapping[str, str | int | float]"
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def write_record(path: Path, found: Mapping[str, Any], device: str = "cpu") -> None:
+    """Write what was found, with how it came about."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**found, **origin(device)}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", "utf-8")
+
+
+def origin(device: str = "cpu") -> dict[str, Any]:
+    """Return command, commit, date, machine and versions of this moment."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    return {
+        "command": " ".join(["python -m", module.name if module else "?", *sys.argv[1:]]),
+        "commit": commit(),
+        "date": now(),
+        "machine": describe_device(torch.device(device)),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions(),
+    }
+
+
+def commit() -> str:
+    """Name the commit, and say whether the code differs from it."""
+    changed = _git("status", "--porcelain", "--", "src", "tests", "papers", "benchmarks/*.py", "examples")
+    return _git("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
+
+
+def footer(record: Mapping[str, Any]) -> str:
+    """Say how a record came about, in a line of a page."""
+    installed = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    return f"{record['machine']}, {record['date']}, commit {record['commit']}; {installed}"
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Return rows as a table, numbers to the right."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    numeric = {c for c in columns if all(isinstance(row.get(c, 0), int | float) for row in rows)}
+    rules = ["---:" if column in numeric else "---" for column in columns]
+    lines: Iterable[list[str]] = [columns, rules, *([_cell(row.get(c, "")) for c in columns] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return a text that may stand in a cell."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _cell(value: str | int | float) -> str:
+    if isinstance(value, str):
+        return escaped(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
