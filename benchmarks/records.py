@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +30,9 @@ def write_record(path: Path, found: Mapping[str, Any], device: str = "cpu") -> N
 def origin(device: str = "cpu") -> dict[str, Any]:
     """Return command, commit, date, machine and versions of this moment."""
     module = getattr(sys.modules["__main__"], "__spec__", None)
+    words = ["python -m", module.name if module else "?", *sys.argv[1:]]
     return {
-        "command": " ".join(["python -m", module.name if module else "?", *sys.argv[1:]]),
+        "command": re.sub(r"/\S*/", "", " ".join(words)),  # without the folders of this machine
         "commit": commit(),
         "date": now(),
         "machine": describe_device(torch.device(device)),
