@@ -1,6 +1,6 @@
 """Compares the speed of the affinity score with a plain dense reference, on the CPU, in one run.
 
-    python -m benchmarks.affinity [--widths 64,256,…] [--samples 512] [--threads 2] [--json FILE]
+    python -m benchmarks.affinity [--widths 64,256,…] [--samples 512] [--threads 2] [--record]
 
 The reference uses scikit-learn's LedoitWolf, SciPy's sqrtm and POT's emd2, all in float64
 (tests/reference.py). Each side runs in a process of its own with the same number of threads, because their
@@ -24,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.records import ROOT, add_record_option, record_benchmark
+
 WIDTHS = (64, 256, 512, 1024, 2048, 4096)
 SIDES = ("fathometer", "reference")
 
@@ -41,8 +42,8 @@ def main() -> None:
     print(f"n = {arguments.samples}; {machine}\n")
     rows = [compare(arguments.samples, d, arguments.threads) for d in arguments.widths]
     fits = [fit_cost(arguments.threads)] if arguments.fit else []
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine, "rows": rows, "fits": fits}, indent=1))
+    if arguments.record:
+        record_benchmark("affinity", {"rows": rows, "fits": fits})
 
 
 def compare(n: int, d: int, threads: int) -> dict[str, object]:
@@ -156,7 +157,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--widths", type=lambda t: [int(d) for d in t.split(",")], default=list(WIDTHS))
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
+    add_record_option(parser)
     parser.add_argument(
         "--no-fit", dest="fit", action="store_false", help="leave out the cost against n and d"
     )

@@ -1,6 +1,6 @@
 """Times the affinity scores of one network's sites on a GPU: 49 ReLU calls of ResNet-50, 512 samples.
 
-    python -m benchmarks.affinity_cuda [--pairs FILE] [--samples 512] [--json FILE]
+    python -m benchmarks.affinity_cuda [--pairs FILE] [--samples 512] [--record]
 
 FILE holds the real pairs, saved by `torch.save` as a list of (x, y). Without it, pairs of the same shapes
 and with a similar spectrum are drawn. Prints the ways of taking a matrix root, the ways of batching, and
@@ -10,7 +10,6 @@ the total against the arithmetic lower bound.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from benchmarks.records import add_record_option, record_benchmark
 from fathometer import affinity_score, affinity_scores
 from fathometer.transport import moments, riccati
 from fathometer.transport.decompositions import _steps, cholesky_factor
@@ -34,13 +34,13 @@ def main() -> None:
     )
     parser.add_argument("--pairs", type=Path)
     parser.add_argument("--samples", type=int, default=512)
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     arguments = parser.parse_args()
     pairs = load(arguments.pairs) if arguments.pairs else draw(arguments.samples)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {len(pairs)} pairs\n")
     found = {"roots": compare_roots(pairs), "batching": compare_batching(pairs), "floor": floor(pairs)}
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
+    if arguments.record:
+        record_benchmark("affinity", found, "cuda")
 
 
 def compare_roots(pairs: Pairs) -> dict[str, dict[str, float]]:

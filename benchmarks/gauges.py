@@ -1,6 +1,6 @@
 """Compares all standard gauges of a pair with the same quantities from other libraries, on a CPU, in one run.
 
-    python -m benchmarks.gauges [--shapes 512x256,512x1024,2048x1536] [--threads 2] [--rounds 3] [--json FILE]
+    python -m benchmarks.gauges [--shapes 512x256,512x1024,2048x1536] [--threads 2] [--rounds 3] [--record]
 
 The other side computes what `standard` contains, as far as a library has it: the affinity score from
 scikit-learn's LedoitWolf, SciPy's sqrtm and POT's emd2 (tests/reference.py); RankMe and alpha by reptrix; the
@@ -21,10 +21,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks.records import add_record_option, record_benchmark
 
 SHAPES = "512x256,512x1024,2048x1536"
 SIDES = ("fathometer", "libraries")
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--shapes", default=SHAPES, help="samples x features, with commas")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -47,8 +48,8 @@ def main() -> None:
         return
     print(f"{platform.processor() or platform.machine()}, {options.threads} threads, seconds (median)")
     found = {shape: compare(shape, options) for shape in options.shapes.split(",")}
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+    if options.record:
+        record_benchmark("gauges", found)
 
 
 def compare(shape: str, options: argparse.Namespace) -> dict[str, float]:

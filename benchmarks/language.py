@@ -9,15 +9,14 @@ Llama 2 7B. Tokens are random. The sides take turns; the median of the ratios is
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.records import add_record_option, record_benchmark
 from fathometer import measure
 from fathometer.models import ensure_torchvision_operators, load_model
 
@@ -56,7 +55,7 @@ def main() -> None:
     parser.add_argument("--sites", default="activations,mlp,attention")
     parser.add_argument("--residual", default="without")
     parser.add_argument("--samples", type=int, default=2048)
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     options = parser.parse_args()
     network, vocabulary = load(options)
     torch.manual_seed(0)
@@ -83,8 +82,8 @@ def main() -> None:
     }
     print(f"{options.model or options.size}, {options.tokens} tokens, {options.device}, {options.dtype}")
     print("bare {bare_s:.3f} s, measure {measure_s:.3f} s, × {ratio:.2f}, {more_mb:+.0f} MB".format(**result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1))
+    if options.record:
+        record_benchmark(f"language-{options.size}", result, options.device)
 
 
 def load(options: argparse.Namespace) -> tuple[nn.Module, int]:

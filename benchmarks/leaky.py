@@ -1,6 +1,6 @@
 """Times the training of Leaky ResNets of the paper's size, in milliseconds per epoch.
 
-    python -m benchmarks.leaky [--device cuda] [--json FILE]
+    python -m benchmarks.leaky [--device cuda] [--record]
 
 On a CPU: one network in one thread against its matrix products alone, and many networks in 1 and 2 threads.
 On a GPU: stacks of 1, 10, 50 and 100 networks against the arithmetic lower bound. The reference is the
@@ -10,15 +10,14 @@ usual code: `torch.optim.Adam`, autograd, and a loop over networks.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.records import add_record_option, record_benchmark
 from fathometer.leaky import Phase, Recipe, Task, grid, preset, sweep
 from fathometer.leaky.adam import Adam, cosine
 from fathometer.leaky.plan import Design
@@ -34,11 +33,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     arguments = parser.parse_args()
     found = on_gpu() if arguments.device == "cuda" else on_cpu()
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
+    if arguments.record:
+        record_benchmark("leaky", found, arguments.device)
 
 
 def flop(networks: int) -> float:

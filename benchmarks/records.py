@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -15,9 +16,22 @@ import torch
 
 from fathometer.results.provenance import describe_device, now, versions
 
-Row: TypeAlias = "Mapping[str, str | int | float]"
+Row: TypeAlias = "dict[str, str | int | float]"
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks" / "records"
+
+
+def add_record_option(parser: argparse.ArgumentParser) -> None:
+    """Let a benchmark write its record."""
+    parser.add_argument(
+        "--record", action="store_true", help="write benchmarks/records; `python -m benchmarks.page` shows it"
+    )
+
+
+def record_benchmark(name: str, found: Any, device: str = "cpu") -> None:
+    """Write the record of a benchmark: what it found, and how that came about."""
+    write_record(FOLDER / f"{name}-{device}.json", {"benchmark": name, "found": found}, device)
 
 
 def write_record(path: Path, found: Mapping[str, Any], device: str = "cpu") -> None:
@@ -53,7 +67,7 @@ def footer(record: Mapping[str, Any]) -> str:
     return f"{record['machine']}, {record['date']}, commit {record['commit']}; {installed}"
 
 
-def markdown_table(rows: Sequence[Row]) -> str:
+def markdown_table(rows: Sequence[Mapping[str, str | int | float]]) -> str:
     """Return rows as a table, numbers to the right."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     numeric = {c for c in columns if all(isinstance(row.get(c, 0), int | float) for row in rows)}

@@ -1,6 +1,6 @@
 """Compares `fathometer.measure` with the bare forward pass over the same data.
 
-    python -m benchmarks.signature [--device cpu] [--models NAME,NAME] [--batches 1] [--json FILE]
+    python -m benchmarks.signature [--device cpu] [--models NAME,NAME] [--batches 1] [--record]
 
 Inputs are noise that is made before the clock starts; weights are random. The sides take turns. Ratios are
 to the bare pass of the same round, and their median is reported. On a CPU every side has a process of its
@@ -16,11 +16,11 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.records import add_record_option, record_benchmark
 from fathometer import measure
 from fathometer.models import load_model
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
@@ -50,8 +50,8 @@ def main() -> None:
     for model in options.models.split(","):
         rounds = in_processes(options, model) if options.device == "cpu" else in_turn(options, model)
         found[model] = summarize(model, rounds)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+    if options.record:
+        record_benchmark("signature-tf32" if options.tf32 else "signature", found, options.device)
 
 
 def in_turn(options: argparse.Namespace, model: str) -> list[dict[str, Reading]]:

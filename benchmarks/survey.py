@@ -1,6 +1,6 @@
 """Measures what a survey adds to forward passes and gauges, and the gain from a second worker.
 
-    python -m benchmarks.survey [--rounds 7] [--only scaling] [--json FILE]
+    python -m benchmarks.survey [--rounds 7] [--only scaling] [--record]
 
 Overhead: a survey of 100 small soundings (4 networks × 5 data sets × 5 settings) in one process. After each,
 its bare work is done again, forward passes with capture and gauges, with network and batches in memory.
@@ -11,7 +11,6 @@ of bare forward passes from a second process.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -20,7 +19,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +26,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from benchmarks.records import add_record_option, record_benchmark
 from fathometer import atlas
 from fathometer.capture import Watch, watch
 from fathometer.data import open_data
@@ -100,7 +99,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=("overhead", "scaling"))
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[str, Any] = {}
@@ -108,8 +107,8 @@ def main() -> None:
         found["overhead"] = overhead(arguments.rounds)
     if arguments.only != "overhead":
         found["scaling"] = scaling(arguments.rounds)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
+    if arguments.record:
+        record_benchmark("survey", found)
 
 
 def overhead(rounds: int) -> dict[str, list[list[float]]]:

@@ -1,7 +1,7 @@
 """Measures what a probe costs: the same training with and without it, in three kinds of loop.
 
     python -m benchmarks.training [--kinds loop,lightning,transformers] [--rounds 3] [--seconds 60]
-                                  [--cifar cifar10_train.npz] [--json FILE]
+                                  [--cifar cifar10_train.npz] [--record]
 
 loop: a small ResNet on scikit-learn's digits; lightning: the same on CIFAR-10 if the file is given,
 otherwise on digits; transformers: a small GPT-2 on the bytes of this repository's documents. The number of
@@ -28,12 +28,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.records import ROOT, add_record_option, record_benchmark
 from fathometer.models import ensure_torchvision_operators
 from fathometer.results.history import History
 from fathometer.results.provenance import weights_hash
 from fathometer.training import Probe
 
-ROOT = Path(__file__).parents[1]
 TRIAL = 20  # steps, to see how long one takes
 Outcome = tuple[nn.Module, History | None]
 
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--max-overhead", type=float, default=0.05)
     parser.add_argument("--cifar", type=Path)
-    parser.add_argument("--json", type=Path)
+    add_record_option(parser)
     parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--bound", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -257,8 +257,8 @@ def main() -> None:
         return
     print(f"a step that measures nothing: {idle_step():.1f} µs\n")
     found = {kind: compare(options, kind) for kind in options.kinds.split(",")}
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+    if options.record:
+        record_benchmark("training", found)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.records import Row
 from tests.robustness.processes import Processes, fork_server
-from tests.robustness.recording import Row
 
 
 @pytest.fixture(

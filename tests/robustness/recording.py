@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
-import torch
 
-from fathometer.results.provenance import describe_device, now, versions
+from benchmarks.records import ROOT, Row, escaped, footer, markdown_table, write_record
 
-Row: TypeAlias = "dict[str, str | int | float]"
 Record: TypeAlias = "dict[str, Any]"
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reliability"
 PAGE = ROOT / "docs" / "reliability.md"
 _HEAD = """\
@@ -72,20 +67,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     """Write what was found."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, record in _records.items():
-        device = torch.device("cuda" if name.endswith("cuda") else "cpu")
-        found = {
-            "name": name,
-            **record,
-            "seconds": round(record["seconds"], 1),
-            "commit": _commit(),
-            "date": now(),
-            "machine": describe_device(device),
-            "versions": versions(),
-        }
-        text = json.dumps(found, indent=1, ensure_ascii=False)
-        (FOLDER / f"{name}.json").write_text(text + "\n", "utf-8")
+        device = "cuda" if name.endswith("cuda") else "cpu"
+        found = {"name": name, **record, "seconds": round(record["seconds"], 1)}
+        write_record(FOLDER / f"{name}.json", found, device)
     write_page()
 
 
@@ -113,54 +98,23 @@ def page(records: Sequence[Record]) -> str:
     ]
     missing = [f"`test_{name}.py`" for name in _ORDER if name not in {record["name"] for record in records}]
     gaps = [f"No full run is on record for {', '.join(missing)}.\n"] if missing else []
-    return "\n".join([_HEAD, *([_table(overview)] if records else []), *gaps, *map(_section, records)])
+    return "\n".join(
+        [_HEAD, *([markdown_table(overview)] if records else []), *gaps, *map(_section, records)]
+    )
 
 
 def _section(record: Record) -> str:
-    failures = [f"- **Failure:** {_escaped(failure)}" for failure in record["failures"]]
-    installed = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    failures = [f"- **Failure:** {escaped(failure)}" for failure in record["failures"]]
     return "\n".join(
         [
             f"## {record['title']}\n",
             f"{record['tried']}\n",
-            _table(record["rows"]),
+            markdown_table(record["rows"]),
             "\n".join(failures) or "No failure.",
             f"\n<small>`tests/robustness/test_{record['name']}.py`, {_duration(record['seconds'])} on "
-            f"{record['machine']}, {record['date']}, commit {record['commit']}; {installed}.</small>\n",
+            f"{footer(record)}.</small>\n",
         ]
     )
-
-
-def _commit() -> str:
-    """Name the commit, and say whether the code differs from it."""
-    changed = _git("status", "--porcelain", "--", "src", "tests", "papers")
-    return _git("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
-
-
-def _table(rows: Sequence[Mapping[str, str | int | float]]) -> str:
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    numeric = {c for c in columns if all(isinstance(row.get(c, 0), int | float) for row in rows)}
-    rules = ["---:" if column in numeric else "---" for column in columns]
-    lines: Iterable[list[str]] = [columns, rules, *([_cell(row.get(c, "")) for c in columns] for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
-def _cell(value: str | int | float) -> str:
-    if isinstance(value, str):
-        return _escaped(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
 def _anchor(title: str) -> str:

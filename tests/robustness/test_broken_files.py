@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.records import Row
 from fathometer.errors import FathometerError
 from tests.robustness.files import INPUTS, RESULTS, Kind
 from tests.robustness.mutations import mutate
-from tests.robustness.recording import Row
 
 
 class _Trial:

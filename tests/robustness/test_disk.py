@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.records import Row
 from tests.robustness.commands import (
     MEASURE,
     PAPERS,
@@ -29,7 +30,6 @@ from tests.robustness.commands import (
     spread,
 )
 from tests.robustness.processes import Ended, Processes
-from tests.robustness.recording import Row
 
 _PAGE = 4096
 _SIZE = 8 * 2**20  # bytes

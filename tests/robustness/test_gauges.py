@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
+from benchmarks.records import Row
 from fathometer.errors import InputError, NumericalError
 from fathometer.gauges import GAUGES
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.registry import choose_gauges, out_of_range
-from tests.robustness.recording import Row
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.records import Row
 from tests.robustness.commands import (
     MEASURE,
     PAPERS,
@@ -28,7 +29,6 @@ from tests.robustness.commands import (
     spread,
 )
 from tests.robustness.processes import Processes
-from tests.robustness.recording import Row
 
 _SWEEP_POINTS = 60  # it has about 240 operations, each of which takes long
 _LAST = 16  # operations of a forced second run: the new result replaces the old one

@@ -18,8 +18,8 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.records import Row
 from fathometer.models.sources import import_optional
-from tests.robustness.recording import Row
 from tests.robustness.watched import Made, try_network
 from tests.zoo import families, tiny
 

@@ -28,6 +28,7 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.records import Row
 from fathometer import History, Site, Sounding, atlas, load, measure
 from fathometer.cli import main
 from fathometer.data import Inputs, open_data
@@ -41,7 +42,6 @@ from fathometer.results.sounding import from_json, to_json
 from fathometer.survey import read_plan, run_survey
 from papers import read_verdict
 from tests.robustness.files import DESIGN, IMAGES, RECIPE, TOKENS, network
-from tests.robustness.recording import Row
 
 # Harmful names of networks, data and files: markup, terminal commands, paths.
 NAMES = (

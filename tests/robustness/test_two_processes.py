@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.records import Row
 from tests.robustness.commands import MEASURE, PAPERS, SURVEY, SWEEP, Command, Undisturbed, sizes
 from tests.robustness.processes import Ended, Processes
-from tests.robustness.recording import Row
 
 _APART = (0.0, 0.0, 0.05, 0.15, 0.3)  # seconds between two starts
 
