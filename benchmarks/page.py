@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
 
 PAGE = ROOT / "benchmarks" / "RESULTS.md"
-RESNET, VIT = "torchvision:resnet50", "torchvision:vit_b_16"
+RESNET, VIT = "resnet50", "vit_b_16"
 H200 = "no record yet; numbers of earlier versions are in the README"
 
 Found = Any
@@ -31,9 +31,14 @@ class Goal(NamedTuple):
     at_least: bool = False
 
 
-def ratio(model: str, side: str) -> Callable[[Found], float]:
+def ratio(side: str) -> Callable[[Found], float]:
     """Return a function that reads the ratio of a side to the bare pass."""
-    return lambda found: float(found[model][side]["ratio"])
+    return lambda found: float(found[side]["ratio"])
+
+
+def more_memory(found: Found) -> float:
+    """Return how much more memory all gauges and a map take than the bare pass, in MB."""
+    return float(found["with map"]["more_mb"])
 
 
 def on_h200(precision: str, name: str, limits: tuple[float, float, float, float]) -> Iterator[Goal]:
@@ -41,12 +46,7 @@ def on_h200(precision: str, name: str, limits: tuple[float, float, float, float]
     cases = [(side, model) for side in ("affinity", "standard") for model in (RESNET, VIT)]
     for (side, model), limit in zip(cases, limits, strict=True):
         words = f"H200, {precision}: `{side}` of `{model}` / bare pass"
-        yield Goal(words, f"{name}-cuda", ratio(model, side), limit)
-
-
-def more_memory(model: str) -> Callable[[Found], float]:
-    """Return a function that reads how much more memory all gauges and a map take than the bare pass."""
-    return lambda found: float(found[model]["with map"]["more_mb"])
+        yield Goal(words, f"{name}-{model}-cuda", ratio(side), limit)
 
 
 def survey_overhead(found: Found) -> float:
@@ -56,10 +56,10 @@ def survey_overhead(found: Found) -> float:
 
 
 GOALS = (
-    Goal("2 cores: `affinity` of ResNet-50 / bare pass", "signature-cpu", ratio(RESNET, "affinity"), 1.04),
-    Goal("2 cores: `standard` of ResNet-50 / bare pass", "signature-cpu", ratio(RESNET, "standard"), 1.12),
-    Goal("all gauges and a map of ResNet-50, MB more", "signature-cpu", more_memory(RESNET), 350),
-    Goal("all gauges and a map of ViT-B/16, MB more", "signature-cpu", more_memory(VIT), 350),
+    Goal("2 cores: `affinity` of ResNet-50 / bare pass", f"signature-{RESNET}-cpu", ratio("affinity"), 1.04),
+    Goal("2 cores: `standard` of ResNet-50 / bare pass", f"signature-{RESNET}-cpu", ratio("standard"), 1.12),
+    Goal("all gauges and a map of ResNet-50, MB more", f"signature-{RESNET}-cpu", more_memory, 350),
+    Goal("all gauges and a map of ViT-B/16, MB more", f"signature-{VIT}-cpu", more_memory, 350),
     Goal(
         "all standard gauges of one pair of 2048 × 1536 on 2 cores, s",
         "gauges-cpu",

@@ -46,12 +46,12 @@ def main() -> None:
     if options.side:
         print(json.dumps(Bench(options, options.models).read(options.side)))
         return
-    found = {}
+    name = "signature-tf32" if options.tf32 else "signature"
     for model in options.models.split(","):
         rounds = in_processes(options, model) if options.device == "cpu" else in_turn(options, model)
-        found[model] = summarize(model, rounds)
-    if options.record:
-        record_benchmark("signature-tf32" if options.tf32 else "signature", found, options.device)
+        found = summarize(model, rounds)
+        if options.record:
+            record_benchmark(f"{name}-{model.partition(':')[2]}", found, options.device)
 
 
 def in_turn(options: argparse.Namespace, model: str) -> list[dict[str, Reading]]:
