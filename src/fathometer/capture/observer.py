@@ -377,7 +377,8 @@ class Observer(TorchFunctionMode):
 
     def _stage(self, site: Site, x: Reduced, y: Reduced) -> None:
         with hidden(gradients=self._record.gradients):
-            self._record.stage(site, Pair(x.matrix, y.matrix, (x.resolution, y.resolution)))
+            given = x.matrix.to(y.matrix.device)  # accelerate moves inputs inside modules
+            self._record.stage(site, Pair(given, y.matrix, (x.resolution, y.resolution)))
 
     def _unwatched(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return the result as it is without a watch."""

@@ -182,6 +182,7 @@ def _matrix(
     mask = given.mask
     if mask is not None and (tensor.ndim != 3 or axis != 2 or tensor.shape[:2] != mask.shape):
         mask = None
+    mask = None if mask is None else mask.to(tensor.device)  # a network may be on several devices
     positions = tuple(i for i in range(1, tensor.ndim) if i != axis)
     match reduction.pooling:
         case "mean" | "sum" if mask is not None:

@@ -347,6 +347,12 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
         if users and there == torch.device(here.type):  # cuda stands for cuda:0, where it is
             there = here
         if there != here:
+            if {tensor.device for tensor in tensors} - {here}:
+                places = ", ".join(sorted({str(tensor.device) for tensor in tensors}))
+                raise InputError(
+                    f"this network is spread over several devices ({places}), and stays there; leave it out",
+                    parameter="device",
+                )
             if users:
                 raise InputError(f"another thread measures this network on {here}", parameter="device")
             try:
