@@ -110,6 +110,14 @@ def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
             f"hf:{name}: {len(missing)} tensors of {type(module).__name__} are not in its files, "
             f"e.g. {missing[0]}; correct `architectures` in its config.json"
         )
+    layers = {path.removesuffix(".weight") for path in module.state_dict()}
+    for unused in sorted(map(str, report["unexpected_keys"])):
+        layer, _, own = unused.rpartition(".")
+        if "scale" in own and layer in layers:  # without it, the numbers of a quantised layer are wrong
+            raise InputError(
+                f"hf:{name}: its weights are quantised in a way that transformers does not know ({unused} was "
+                "not used); give others, or a GGUF file"
+            )
     return module
 
 
@@ -187,6 +195,8 @@ def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
                 "here; load it with transformers, and give the network to fathometer.measure"
             ) from error
         advice = "" if place.is_local else "; give a local folder, or a model type with `weights` none"
+        if isinstance(error, ModuleNotFoundError):
+            advice = "; install it"
         if "quantiz" in reason:
             advice = "; install what its quantised weights need, or give others, or a GGUF file"
         raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from fathometer.errors import InputError
 
@@ -114,6 +115,9 @@ def _dense_parts(tensor: Tensor) -> list[Tensor]:
     tensor = tensor.detach()
     if tensor.is_meta:
         return []
+    if is_traceable_wrapper_subclass(tensor):  # as torchao's quantised weights
+        names, _ = tensor.__tensor_flatten__()
+        return [part for name in names for part in _dense_parts(getattr(tensor, name))]
     if tensor.is_quantized:
         if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             scales = [torch.tensor([tensor.q_scale(), float(tensor.q_zero_point())], dtype=torch.float64)]
