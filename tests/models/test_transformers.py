@@ -160,6 +160,28 @@ def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
         load_model(f"hf:{tmp_path}", "none")
 
 
+def test_code_for_a_network_of_a_known_type_is_not_replaced(tmp_path: Path) -> None:
+    """A class of its own may compute in another way; one that transformers has is used."""
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    settings["auto_map"] = {"AutoModelForCausalLM": "own.Own"}
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert type(load_model(f"hf:{tmp_path}").module).__name__ == "LlamaForCausalLM"
+    (tmp_path / "config.json").write_text(json.dumps(settings | {"architectures": ["Own"]}))
+    with pytest.raises(InputError, match=r"own repository \(trust_remote_code\), which is never run here"):
+        load_model(f"hf:{tmp_path}")
+
+
+def test_a_tokenizer_with_code_of_its_own_is_warned_of(tmp_path: Path) -> None:
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    own = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", None]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(own))
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    with pytest.warns(UserWarning, match=r"its Tokenizer needs code from its own repository"):
+        assert load_model(f"hf:{tmp_path}").inputs.tokenize is None
+
+
 def test_quantised_weights_say_what_they_need(tmp_path: Path) -> None:
     """With bitsandbytes they are loaded and measured, in 8 bit as in 4 bit."""
     model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama"))

@@ -134,7 +134,7 @@ def measure(
 def _in_words(options: MeasureOptions, data: Mapping[str, Any]) -> str:
     """Say what a preset has made of the options, and how the text was cut."""
     unit = "tokens" if options.counts_tokens else "texts"
-    batches = "all batches" if options.batches is None else f"{options.batches} batches"
+    batches = {None: "all batches", 1: "1 batch"}.get(options.batches, f"{options.batches} batches")
     blocks = f", blocks of {data['length']} tokens (stride {data['stride']})" if "stride" in data else ""
     sites, gauges = (", ".join(options.describe()[name]) for name in ("sites", "gauges"))
     return f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {sites}; gauges {gauges}"

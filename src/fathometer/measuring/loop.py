@@ -55,7 +55,7 @@ class _FullBatch(NamedTuple):
         number: which batch it is.
         label: the label that all its samples have, where the data are split by it.
         pairs: the pair of every site.
-        rows: how many samples each site has seen.
+        rows: how many samples each site has seen, apart from those with several for each token.
         routed: sites whose samples are not the inputs.
         labels: those of each pass.
         scores: adds up what the network got right.
@@ -196,7 +196,10 @@ class Loop:
         pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) >= 2}
         if not pairs and not self.finished and self._pending is None:
             raise _nothing_to_measure(self._record, self._network)
-        passes = self._record.rows, frozenset(self._record.routed), self._labels, self._scorer.take()
+        aligned = {
+            site: rows for site, rows in self._record.rows.items() if site not in self._record.gathered
+        }
+        passes = aligned, frozenset(self._record.routed), self._labels, self._scorer.take()
         read = partial(self._read_batch, _FullBatch(number, label, pairs, *passes))
         self._labels = []
         self._keep_pending()

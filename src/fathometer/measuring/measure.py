@@ -264,6 +264,13 @@ def _warn_of_missing_sites(record: Watch, finished: Sequence[FinishedBatch]) -> 
         )
         hint = fused if record.has_fused_attention else "; the network does not call it, or inside a kernel"
         warnings.warn(f"no call of {join_names(record.never_called)} was seen{hint}", stacklevel=4)
+    if record.with_padding:
+        names = join_names(sorted(site.name for site in record.with_padding))
+        warnings.warn(
+            f"padding counts at {names}, since rows there are not those of the texts, as where tokens go to "
+            "experts; join short texts into long ones, so that there is no padding",
+            stacklevel=4,
+        )
     measured = {row.site.name for batch in finished for row in batch.rows} | record.left_out.keys()
     few = [site.name for site in record.sites if finished and site.name not in measured]
     if few:

@@ -69,6 +69,6 @@ def missing_input(network: nn.Module, value: Any) -> str:
     if not getattr(config, "is_encoder_decoder", False) or {"decoder_input_ids", "labels"} & given.keys():
         return ""
     return (
-        "; this is an encoder with a decoder, which needs an input of its own: give batches with "
+        "; this is an encoder with a decoder, which needs an input of its own: in Python, give batches with "
         "decoder_input_ids, or measure the encoder alone, model.get_encoder()"
     )
