@@ -325,15 +325,21 @@ def test_softmax_inside_a_kernel_is_warned_of() -> None:
 def test_unequal_widths_are_measured_by_linear_fits() -> None:
     network, given = build("bert")
     options: dict[str, Any] = {"sites": "module:BertIntermediate", "reduction": "tokens", "samples": 21}
-    found = measure(network, [given], gauges="r2,affinity", **options)
+    reason = r"not measured at encoder\.layer\.0\.intermediate, .*, whose width changes: affinity"
+    with pytest.warns(UserWarning, match=reason):
+        found = measure(network, [given], gauges="r2,affinity", **options)
     assert found.gauges == ["r2"]
     assert found.records["r2"].between(0, 1).all()
-    both = measure(
-        network, [given], gauges="r2,affinity", **options | {"sites": "gelu,module:BertIntermediate"}
-    )
+    with pytest.warns(UserWarning, match=reason):
+        both = measure(
+            network, [given], gauges="r2,affinity", **options | {"sites": "gelu,module:BertIntermediate"}
+        )
+    measure(network, [given], gauges="r2", **options)  # nothing is left out
     missing = both.mean("affinity").isna()
     assert [site.operator for site in both.sites if missing[site.name]] == ["BertIntermediate"] * 3
-    with pytest.raises(InputError, match=r"no site to measure; .*its width changes \(\[21, 32\] in, \[21"):
+    with pytest.raises(
+        InputError, match=r"no site to measure; .*its width changes \(\[21, 32\] .*r2, r2_held"
+    ):
         measure(network, [given], gauges="affinity", **options)
 
 

@@ -299,9 +299,15 @@ class Loop:
         return joined.to(self._device, torch.long) if int(joined.min()) >= 0 else None
 
 
+def with_advice(reason: str) -> str:
+    """Return the reason why a site is left out, with what to do where that is known."""
+    advice = "; r2, r2_heldout and cka can measure it" if reason.startswith("its width changes") else ""
+    return f"{reason}{advice}"
+
+
 def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
     if record.left_out:
-        reasons = [f"{site}: {reason}" for site, reason in record.left_out.items()]
+        reasons = [f"{site}: {with_advice(reason)}" for site, reason in record.left_out.items()]
         return InputError(f"no site to measure; {join_names(reasons, 2, '; ')}", parameter="sites")
     if record.sites:
         names = join_names([site.name for site in record.sites])
