@@ -90,8 +90,9 @@ def main() -> None:
 def load(options: argparse.Namespace) -> tuple[nn.Module, int]:
     dtype = getattr(torch, options.dtype)
     if options.model:
-        loaded = load_model(options.model, dtype=options.dtype)
-        network = loaded.module.to(options.device).eval()
+        loaded = load_model(options.model)
+        loaded.cast(options.dtype)
+        network: nn.Module = loaded.module.to(options.device).eval()
         return network, int(network.get_input_embeddings().num_embeddings)  # type: ignore[operator]
     ensure_torchvision_operators()
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -100,9 +101,9 @@ def load(options: argparse.Namespace) -> tuple[nn.Module, int]:
     torch.manual_seed(0)
     with torch.device(options.device):
         torch.set_default_dtype(dtype)
-        network = LlamaForCausalLM(LlamaConfig(**size)).eval()
+        network = LlamaForCausalLM(LlamaConfig(**size))
         torch.set_default_dtype(torch.float32)
-    return network, int(size["vocab_size"])
+    return network.eval(), int(size["vocab_size"])  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()

@@ -116,6 +116,9 @@ def test_networks_that_texts_do_not_fit(saved: Path, command: Command, tmp_path:
         code, _, err = command(*given)
         assert code
         assert message in " ".join(err.split())
+    code, _, err = command("sites", "hf:./t5")
+    assert code
+    assert cases["t5"] in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

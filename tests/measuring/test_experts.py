@@ -106,7 +106,6 @@ def test_rarely_used_experts_are_named() -> None:
         network.shared.weight.add_(0.1 * torch.randn(64, 16))
     with pytest.warns(UserWarning, match=r"fewer than two samples in each batch: .*expert_2\.act"):
         found = measure(network, ids, **OPTIONS, gauges="norm")
-    assert [(site.module.split(".")[-2], n) for site, n in zip(found.sites, found.records["n"], strict=True)] == [
-        ("expert_0", 502), ("expert_1", 9)
-    ]  # fmt: skip
+    experts = [site.module.split(".")[-2] for site in found.sites]
+    assert list(zip(experts, found.records["n"], strict=True)) == [("expert_0", 502), ("expert_1", 9)]
     assert [name.split(".")[-2] for name in found.undersampled] == ["expert_1"]

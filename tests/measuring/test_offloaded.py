@@ -75,9 +75,10 @@ class Elsewhere(nn.Module):
     def __init__(self, device: str) -> None:
         super().__init__()
         self.mlp = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).to(device)
+        self.device = device
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.to(self.mlp[0].weight.device)
+        x = x.to(self.device)
         return x + self.mlp(x)
 
 

@@ -119,8 +119,8 @@ def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
         layer, _, own = unused.rpartition(".")
         if "scale" in own and layer in layers:  # without it, the numbers of a quantised layer are wrong
             raise InputError(
-                f"hf:{name}: its weights are quantised in a way that transformers does not know ({unused} was "
-                "not used); give others, or a GGUF file"
+                f"hf:{name}: its weights are quantised in a way that transformers does not know ({unused} "
+                "was not used); give others, or a GGUF file"
             )
     return module
 

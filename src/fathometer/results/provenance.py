@@ -115,9 +115,10 @@ def _dense_parts(tensor: Tensor) -> list[Tensor]:
     tensor = tensor.detach()
     if tensor.is_meta:
         return []
-    if is_traceable_wrapper_subclass(tensor):  # as torchao's quantised weights
-        names, _ = tensor.__tensor_flatten__()
-        return [part for name in names for part in _dense_parts(getattr(tensor, name))]
+    composite: Any = tensor
+    if is_traceable_wrapper_subclass(composite):  # as torchao's quantised weights
+        names, _ = composite.__tensor_flatten__()
+        return [part for name in names for part in _dense_parts(getattr(composite, name))]
     if tensor.is_quantized:
         if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             scales = [torch.tensor([tensor.q_scale(), float(tensor.q_zero_point())], dtype=torch.float64)]
