@@ -89,7 +89,9 @@ def main() -> None:
 def load(options: argparse.Namespace) -> tuple[nn.Module, int]:
     dtype = getattr(torch, options.dtype)
     if options.model:
-        network = load_model(options.model).module.to(options.device, dtype)
+        loaded = load_model(options.model)
+        loaded.cast(options.dtype)
+        network: nn.Module = loaded.module.to(options.device).eval()
         return network, int(network.get_input_embeddings().num_embeddings)  # type: ignore[operator]
     ensure_torchvision_operators()
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -100,7 +102,7 @@ def load(options: argparse.Namespace) -> tuple[nn.Module, int]:
         torch.set_default_dtype(dtype)
         network = LlamaForCausalLM(LlamaConfig(**size))
         torch.set_default_dtype(torch.float32)
-    return network.train(False), int(size["vocab_size"])
+    return network.eval(), int(size["vocab_size"])  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()

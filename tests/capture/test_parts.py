@@ -253,6 +253,41 @@ def test_padding_is_left_out_of_parts() -> None:
         assert close(shorter[name], *(side[kept] for side in longer[name]))
 
 
+def test_padding_is_left_out_where_texts_and_tokens_are_one_axis() -> None:
+    """The MLP of OPT, and its residual sum, have the tokens of all texts one after the other."""
+    network, given = build("opt")
+    mask = torch.ones_like(given["input_ids"])
+    mask[0, 4:] = 0
+    with torch.no_grad(), watch(network, sites="mlp", residual="both", reduction="tokens") as record:
+        network(**given, attention_mask=mask)
+    assert not record.left_out
+    assert [len(pair.x) for pair in record.pairs.values()] == [18] * 6
+    assert not record.with_padding
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_the_decoder_has_a_mask_of_its_own(kind: str) -> None:
+    """Also where both texts have the same length."""
+    network, given = build(kind)
+    text = given["input_ids"]
+    mask, decoder_mask = torch.ones_like(text), torch.ones_like(text)
+    mask[0, 4:], decoder_mask[:, 5:] = 0, 0
+
+    def counts(**inputs: Tensor) -> dict[str, set[int]]:
+        with torch.no_grad(), watch(network, sites="mlp", residual="both", reduction="tokens") as record:
+            network(input_ids=text, attention_mask=mask, **inputs)
+        found: dict[str, set[int]] = {}
+        for site, pair in record.pairs.items():
+            found.setdefault(site.module.split(".")[0], set()).add(len(pair.x))
+        return found
+
+    both = {"decoder_input_ids": text, "decoder_attention_mask": decoder_mask}
+    assert counts(**both) == {"encoder": {18}, "decoder": {15}}
+    assert counts(decoder_input_ids=text) == {"encoder": {18}, "decoder": {21}}
+    if kind == "bart":  # which gives the text of the encoder to the decoder, too
+        assert counts() == {"encoder": {18}, "decoder": {18}}
+
+
 def test_a_part_is_not_measured_a_second_time_as_a_module() -> None:
     record = watched("gpt2", "without", sites=["mlp", "module:h.*.mlp", "module:h.0.attn"])
     assert [site.name for site in record.pairs] == ["h.0.attn", "h.0.mlp", "h.1.mlp", "h.2.mlp"]
@@ -290,15 +325,21 @@ def test_softmax_inside_a_kernel_is_warned_of() -> None:
 def test_unequal_widths_are_measured_by_linear_fits() -> None:
     network, given = build("bert")
     options: dict[str, Any] = {"sites": "module:BertIntermediate", "reduction": "tokens", "samples": 21}
-    found = measure(network, [given], gauges="r2,affinity", **options)
+    reason = r"not measured at encoder\.layer\.0\.intermediate, .*, whose width changes: affinity"
+    with pytest.warns(UserWarning, match=reason):
+        found = measure(network, [given], gauges="r2,affinity", **options)
     assert found.gauges == ["r2"]
     assert found.records["r2"].between(0, 1).all()
-    both = measure(
-        network, [given], gauges="r2,affinity", **options | {"sites": "gelu,module:BertIntermediate"}
-    )
+    with pytest.warns(UserWarning, match=reason):
+        both = measure(
+            network, [given], gauges="r2,affinity", **options | {"sites": "gelu,module:BertIntermediate"}
+        )
+    measure(network, [given], gauges="r2", **options)  # nothing is left out
     missing = both.mean("affinity").isna()
     assert [site.operator for site in both.sites if missing[site.name]] == ["BertIntermediate"] * 3
-    with pytest.raises(InputError, match=r"no site to measure; .*its width changes \(\[21, 32\] in, \[21"):
+    with pytest.raises(
+        InputError, match=r"no site to measure; .*its width changes \(\[21, 32\] .*r2, r2_held"
+    ):
         measure(network, [given], gauges="affinity", **options)
 
 

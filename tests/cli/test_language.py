@@ -97,6 +97,30 @@ def test_a_network_without_some_of_the_parts_is_measured_at_the_others(
     assert "perplexity" in out
 
 
+def test_networks_that_texts_do_not_fit(saved: Path, command: Command, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    small = transformers.GPT2Config(
+        vocab_size=9, n_layer=1, n_embd=16, n_head=2, bos_token_id=1, eos_token_id=1
+    )
+    transformers.GPT2LMHeadModel(small).save_pretrained(tmp_path / "small")
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2}
+    t5 = transformers.T5Config(vocab_size=40, **sizes, decoder_start_token_id=0)
+    transformers.T5ForConditionalGeneration(t5).save_pretrained(tmp_path / "t5")
+    cases = {
+        "small": "expected token ids from 0 to 8, got 29; use the tokenizer of this network",
+        "t5": "this is an encoder with a decoder, which needs an input of its own: in Python, give batches",
+    }
+    for name, message in cases.items():
+        letter_tokenizer().save_pretrained(tmp_path / name)
+        given = ["measure", f"hf:./{name}", "--data", str(saved / "book.txt"), "--samples", "64"]
+        code, _, err = command(*given)
+        assert code
+        assert message in " ".join(err.split())
+    code, _, err = command("sites", "hf:./t5")
+    assert code
+    assert cases["t5"] in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

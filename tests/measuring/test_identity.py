@@ -39,6 +39,16 @@ def test_the_checksum_of_weights_depends_on_names_and_every_number() -> None:
     assert weights_checksum({"other" if name == "small" else name: state[name] for name in state}) != known
 
 
+def test_the_checksum_of_a_composite_weight_depends_on_all_its_parts() -> None:
+    """Quantised weights of torchao are such tensors: whole numbers and scales, and cannot be reshaped."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    known = weights_checksum({"weight": TwoTensor(X, X)})
+    assert weights_checksum({"weight": TwoTensor(X.clone(), X.clone())}) == known
+    assert weights_checksum({"weight": TwoTensor(X, X + 1)}) != known
+    assert weights_checksum({"weight": TwoTensor(X + 1, X)}) != known
+
+
 @pytest.mark.gpu
 def test_checksums_are_the_same_on_a_gpu() -> None:
     assert checksum([X.cuda()]) == checksum([X])

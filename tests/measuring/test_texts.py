@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -107,6 +108,8 @@ def test_data_sets_of_hugging_face(net: Any, tokenizer: Any) -> None:
     rows = datasets.Dataset.from_dict({"text": TEXTS, "author": ["?"] * 4})
     streamed = measure(net, rows.to_iterable_dataset(), tokenizer=tokenizer, **one_batch)
     pd.testing.assert_frame_equal(streamed.records, expected.records)
+    column = measure(net, rows["text"], tokenizer=tokenizer, **one_batch)
+    pd.testing.assert_frame_equal(column.records, expected.records)
     shuffled = measure(net, rows, tokenizer=tokenizer, **one_batch)
     assert shuffled.records["norm"].to_list() == pytest.approx(expected.records["norm"].to_list())
     assert shuffled.provenance.data["fingerprint"] == rows._fingerprint
@@ -119,6 +122,7 @@ def test_data_sets_of_hugging_face(net: Any, tokenizer: Any) -> None:
         "expected one split, got a dict of train": datasets.DatasetDict(train=rows),
         "got the columns title, author; select or rename": rows.rename_column("text", "title"),
         "got an empty data set": rows.select([]),
+        "got a column of a stream": rows.to_iterable_dataset()["text"],
         "this network has 48 positions, got inputs of 185 tokens": encoded,
     }
     for message, data in cases.items():
@@ -143,6 +147,9 @@ def test_data_sets_of_hugging_face(net: Any, tokenizer: Any) -> None:
             "data: expected a dict of tensors, got {input_ids: list}; a token",
         ),
         ("ab", {}, "data: expected a DataLoader.*got str; .*a text is given in a list"),
+        ([["ab"], ["cd"]], {"tokenizer": list}, "data: .*got list without a tensor.*texts are given in one"),
+        (pd.Series(["ab"]), {"tokenizer": list}, "data: .*got a Series; .*or texts in a list"),
+        (np.array(["ab"]), {"tokenizer": list}, "data: .*got <U2; texts are given in a list"),
     ],
 )
 def test_what_does_not_fit_is_refused(net: Any, data: Any, options: dict[str, Any], message: str) -> None:

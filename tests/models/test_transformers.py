@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -158,6 +160,28 @@ def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
         load_model(f"hf:{tmp_path}", "none")
 
 
+def test_code_for_a_network_of_a_known_type_is_not_replaced(tmp_path: Path) -> None:
+    """A class of its own may compute in another way; one that transformers has is used."""
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    settings["auto_map"] = {"AutoModelForCausalLM": "own.Own"}
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert type(load_model(f"hf:{tmp_path}").module).__name__ == "LlamaForCausalLM"
+    (tmp_path / "config.json").write_text(json.dumps(settings | {"architectures": ["Own"]}))
+    with pytest.raises(InputError, match=r"own repository \(trust_remote_code\), which is never run here"):
+        load_model(f"hf:{tmp_path}")
+
+
+def test_a_tokenizer_with_code_of_its_own_is_warned_of(tmp_path: Path) -> None:
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    own = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", None]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(own))
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')")
+    with pytest.warns(UserWarning, match=r"its Tokenizer needs code from its own repository"):
+        assert load_model(f"hf:{tmp_path}").inputs.tokenize is None
+
+
 def test_quantised_weights_say_what_they_need(tmp_path: Path) -> None:
     """With bitsandbytes they are loaded and measured, in 8 bit as in 4 bit."""
     model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama"))
@@ -168,13 +192,64 @@ def test_quantised_weights_say_what_they_need(tmp_path: Path) -> None:
             load_model(f"hf:{tmp_path}")
         return
     quantised = transformers.BitsAndBytesConfig(load_in_4bit=True)
-    model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama"))
-    model.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 64}  # its kernels take blocks of 32
+    config = transformers.AutoConfig.for_model("llama", **{**SIZES["llama"], **sizes})
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, quantization_config=quantised)
     model.save_pretrained(tmp_path)
     loaded = load_model(f"hf:{tmp_path}")
     found = measure(loaded, torch.ones(4, 8, dtype=torch.long), samples=4, gauges="norm")
     assert "torch.uint8" in found.provenance.model["dtype"]
+
+
+def test_weights_that_stay_packed_are_refused(tmp_path: Path) -> None:
+    """Without their scales, whole numbers would be taken for weights."""
+    from safetensors.torch import load_file, save_file
+
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    name = "model.layers.1.mlp.up_proj.weight"
+    scale = tensors[name].abs().max() / 127
+    packed = {name: (tensors[name] / scale).round().to(torch.int8), f"{name}_scale": scale}
+    save_file({**tensors, **packed}, file, {"format": "pt"})
+    settings = json.loads((tmp_path / "config.json").read_text())
+    for method in ({}, {"quantization_config": {"quant_method": "modelopt"}}):
+        (tmp_path / "config.json").write_text(json.dumps(settings | method))
+        with pytest.raises(InputError, match=r"transformers does not know \(model.*up_proj.weight_scale was"):
+            load_model(f"hf:{tmp_path}")
+
+
+def test_the_precision_of_quantised_weights_stays(tmp_path: Path) -> None:
+    transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).save_pretrained(tmp_path)
+    model = load_model(f"hf:{tmp_path}")
+    model.cast("bfloat16")
+    assert {weight.dtype for weight in model.module.parameters()} == {torch.bfloat16}
+    model.module.quantization_method = "bitsandbytes"  # type: ignore[assignment]
+    with pytest.raises(
+        InputError, match=r"^dtype: the weights of hf:.* cannot be cast to float32 .*leave it out"
+    ):
+        model.cast("float32")
+
+
+@pytest.mark.filterwarnings("ignore:.*quant")
+def test_quantised_layers_are_seen_as_they_compute() -> None:
+    """In a network of torch, whose quantised layers hide their weights, and of torchao, if that is there."""
+    ids = torch.arange(64).reshape(8, 8) % 40
+    model = transformers.AutoModelForCausalLM.from_config(tiny_config("llama")).eval()
+    options: dict[str, Any] = {"sites": "activations,mlp,attention,block", "reduction": "tokens"}
+    expected = measure(model, ids, samples=64, gauges="r2", **options)
+    quantised = [torch.ao.quantization.quantize_dynamic(model, {nn.Linear})]
+    if find_spec("torchao") is not None:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+        quantised.append(copy.deepcopy(model))
+        quantize_(quantised[-1], Int8WeightOnlyConfig())
+    for network in quantised:
+        found = measure(network, ids, samples=64, gauges="r2", **options)
+        assert found.sites == expected.sites
+        assert found.mean("r2").to_list() == pytest.approx(expected.mean("r2").to_list(), abs=0.02)
+        assert found.provenance.model["checksum"] != expected.provenance.model["checksum"]
 
 
 def test_missing_gguf_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._C import _functorch
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves
@@ -55,16 +55,21 @@ _CONSTANT = Facts(constant=True)
 
 
 class TensorFacts:
-    """Facts about the tensors of a pass over `samples` inputs; `constants` are weights and buffers."""
+    """Facts about the tensors of a pass over `samples` inputs; `constants` are weights and buffers.
+
+    Weights without memory (`meta`) are offloaded: each is another parameter while its module runs.
+    """
 
     def __init__(self, samples: int, constants: Iterable[Tensor] = ()) -> None:
         self._samples = samples
-        self._constants = {id(tensor) for tensor in constants}
+        # Kept alive: were one replaced during the pass, another tensor could get its id.
+        self._constants = {id(tensor): tensor for tensor in constants}
+        self._are_offloaded = any(tensor.is_meta for tensor in self._constants.values())
         self._facts: dict[int, tuple[weakref.ref[Tensor], Facts]] = {}
 
     def facts_of(self, tensor: Tensor) -> Facts:
         """Return what is known of a tensor."""
-        if id(tensor) in self._constants:
+        if id(tensor) in self._constants or (self._are_offloaded and isinstance(tensor, nn.Parameter)):
             return _CONSTANT
         reference, facts = self._facts.get(id(tensor), (None, _NOTHING))
         if reference is not None and reference() is tensor:
@@ -102,7 +107,7 @@ class TensorFacts:
         target, *rest = tensors_in(args)
         facts = self.facts_of(target)
         if facts.constant and not all(self.facts_of(tensor).constant for tensor in rest):
-            self._constants.discard(id(target))
+            self._constants.pop(id(target), None)
             self._facts[id(target)] = weakref.ref(target), facts._replace(constant=False)
 
     def _rows(

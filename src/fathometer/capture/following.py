@@ -103,6 +103,7 @@ class FollowedParts:
                     self._follow(output, [_Added(site)])
                     continue
                 y = self._reduced(output, site)
+                x = x._replace(matrix=x.matrix.to(y.matrix.device))  # accelerate moves inputs inside modules
                 if output.shape[:-1] != self._shapes[part][:-1] and part.start != part.end:
                     self._leave_out(site, "its input and output have their positions in different orders")
                     continue

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,15 @@ from fathometer.capture.intercept import call_on, force_eager
 from fathometer.capture.pairs import Pair, Watch
 from fathometer.capture.parts import Part, Residual, Structure, search_parts
 from fathometer.capture.passes import Frame, Pass, is_running
-from fathometer.capture.reduce import PassInfo, Reduced, Reduction, pooled_resolution, reduce, reduce_relu
+from fathometer.capture.reduce import (
+    PassInfo,
+    Reduced,
+    Reduction,
+    drawn_rows,
+    pooled_resolution,
+    reduce,
+    reduce_relu,
+)
 from fathometer.capture.sites import (
     Kind,
     Site,
@@ -37,6 +46,7 @@ _WITHOUT_ACTIVATIONS = frozenset(
     f"torch.nn.modules.{name}"
     for name in "batchnorm container conv dropout flatten instancenorm linear normalization pooling".split()
 )
+_TEXTS = ("input_ids", "inputs_embeds")  # with what an encoder returned beside them, a decoder starts
 _RELU: frozenset[Callable[..., Any]] = frozenset(
     {torch.relu, torch.relu_, Tensor.relu, Tensor.relu_, nn.functional.relu}
 )
@@ -122,8 +132,13 @@ class Observer(TorchFunctionMode):
             output = self._call(state, operator, function, args, kwargs)
         elif state.parts is not None and state.parts.is_waiting:
             sources = list(tensors_in((args, kwargs)))
-            call = partial(function, *args, **kwargs)
-            output = state.parts.call(operator, sources, state.tensors, call)
+
+            def call() -> Any:
+                output = function(*args, **kwargs)
+                state.tensors.note(operator, args, kwargs, output)  # before a part of it is reduced
+                return output
+
+            return state.parts.call(operator, sources, state.tensors, call)
         else:
             output = function(*args, **kwargs)
         state.tensors.note(operator, args, kwargs, output)
@@ -160,6 +175,8 @@ class Observer(TorchFunctionMode):
             return
         frame = Frame(module, self._paths[module])
         state.frames.append(frame)
+        if kwargs.get("encoder_hidden_states") is not None and not kwargs.keys().isdisjoint(_TEXTS):
+            frame.outside, state.info = state.info, replace(state.info, mask=state.info.decoder_mask)
         if isinstance(module, nn.MultiheadAttention):
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
@@ -183,6 +200,7 @@ class Observer(TorchFunctionMode):
             self._close(state, module, *frame.measured, next(tensors_in(output), None))
         if state.parts is not None:
             state.parts.exit(frame.path, next(tensors_in(output), None))
+        state.info = frame.outside or state.info
         if module is self._model:
             self._end(state)
 
@@ -367,6 +385,9 @@ class Observer(TorchFunctionMode):
             )
         facts = facts or state.tensors.facts_of(tensor)
         with hidden(gradients=self._record.gradients):
+            tokens, of_samples = state.info.tokens, facts.rows_per_sample * state.info.samples
+            if tokens is not None and tensor.ndim and len(tensor) not in (of_samples, tokens):
+                self._record.with_padding.add(site)
             return reduce(tensor, facts, self._reduction, state.info, site.name, memory)
 
     def _pooled_first(self, function: Callable[[Tensor], Any], x: Tensor, dtype: torch.dtype) -> Reduced:
@@ -377,7 +398,16 @@ class Observer(TorchFunctionMode):
 
     def _stage(self, site: Site, x: Reduced, y: Reduced) -> None:
         with hidden(gradients=self._record.gradients):
-            self._record.stage(site, Pair(x.matrix, y.matrix, (x.resolution, y.resolution)))
+            given = x.matrix.to(y.matrix.device)  # accelerate moves inputs inside modules
+            pair, rows = Pair(given, y.matrix, (x.resolution, y.resolution)), len(given)
+            assert self._pass is not None
+            info, room = self._pass.info, self._record.room(site)
+            if rows > info.positions:  # one for each token and expert, sorted by expert
+                self._record.gathered.add(site)
+                if room is not None and room < rows == len(y.matrix):
+                    chosen = drawn_rows(self._reduction.seed, info.first, rows, room).to(given.device)
+                    pair = pair.with_sides(pair.x[chosen], pair.y[chosen])
+            self._record.stage(site, pair, rows)
 
     def _unwatched(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return the result as it is without a watch."""

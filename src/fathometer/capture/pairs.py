@@ -54,6 +54,8 @@ class Watch:
         left_out: sites that were asked for but cannot be measured, with the reason.
         has_fused_attention: whether attention was computed in one kernel, which hides its softmax.
         routed: sites whose rows were not one for each input, such as those of an expert.
+        gathered: sites with more rows than there are tokens, such as those of all experts of a layer.
+        with_padding: sites whose rows do not show which of them are padding.
         within_range: whether outputs are kept within the range of their operator, as sums over positions
             are not.
     """
@@ -71,6 +73,8 @@ class Watch:
         self.left_out: dict[str, str] = {}
         self.has_fused_attention = False
         self.routed: set[Site] = set()
+        self.gathered: set[Site] = set()
+        self.with_padding: set[Site] = set()
         self.gradients, self.within_range = gradients, within_range
         self._choice, self._capacity, self._widths = choice, capacity, widths
         self._passes = 0
@@ -161,8 +165,17 @@ class Watch:
         buffer = self._buffers.get(site)
         return buffer.free_rows(count) if isinstance(buffer, _FixedBuffer) else (None, None)
 
-    def stage(self, site: Site, pair: Pair) -> None:
-        """Keep a pair of the pass under way; it counts if the pass ends well (`commit`)."""
+    def room(self, site: Site) -> int | None:
+        """Return how many more samples of a site can be kept; None if there is no limit."""
+        if self._capacity is None:
+            return None
+        return self._capacity - (len(self._buffers[site]) if site in self._buffers else 0)
+
+    def stage(self, site: Site, pair: Pair, rows: int) -> None:
+        """Keep a pair of the pass under way; it counts if the pass ends well (`commit`).
+
+        `rows` is how many samples there were, of which the pair may have some.
+        """
         given, returned = pair.x.shape, pair.y.shape
         if given[0] != returned[0] or (given != returned and self._widths == "equal"):
             what = "its width changes" if given[0] == returned[0] else "the number of samples changes"
@@ -175,7 +188,7 @@ class Watch:
             self._buffers[site].stage(pair)
         except InputError as error:
             raise InputError(f"{site}: {error}") from error
-        self._buffers[site].staged_rows = len(pair.x)
+        self._buffers[site].staged_rows = rows
         self._staged.append(site)
 
     def leave_out(self, site: Site, reason: str) -> None:

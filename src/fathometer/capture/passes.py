@@ -25,6 +25,7 @@ class Frame:
     guard: Any = None  # hides torch functions inside attention, which would compute in another way
     ignores_calls: bool = False  # calls inside it are not sites
     measured: tuple[Site, Reduced] | None = None  # as a whole: its site and its input
+    outside: PassInfo | None = None  # of a decoder, which has a mask of its own: what holds around it
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -55,26 +55,50 @@ class PassInfo:
         samples: how many inputs.
         first: how many came before, in earlier passes.
         mask: which tokens count, `[samples, tokens]`.
+        decoder_mask: the same for the decoder of an encoder with a decoder.
+        positions: how many tokens the inputs have together; more than that of images.
     """
 
     samples: int
     first: int = 0
     mask: Tensor | None = None
+    decoder_mask: Tensor | None = None
+    positions: float = math.inf
+
+    @cached_property
+    def tokens(self) -> int | None:
+        """How many tokens count, where a mask leaves some out."""
+        count = None if self.mask is None else int(self.mask.sum())
+        return None if self.mask is None or count == self.mask.numel() else count
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], axis: int, first: int) -> PassInfo:
         """Find the samples, on `axis` of the first tensor with axes, and the mask in what was given."""
-        mask = kwargs.get("attention_mask")
-        usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
+        mask = _usable_mask(kwargs.get("attention_mask"))
+        decoder_mask = _usable_mask(kwargs.get("decoder_attention_mask"))
+        if decoder_mask is None and kwargs.keys().isdisjoint(_DECODER_INPUTS):
+            decoder_mask = mask  # the decoder reads the same text
         tensor = next((t for t in tensors_in((args, kwargs)) if t.ndim), None)
         if tensor is None:
-            return cls(0, first, mask if usable else None)
+            return cls(0, first, mask, decoder_mask)
         if not -tensor.ndim <= axis < tensor.ndim:
             raise InputError(
                 f"expected samples on axis {axis}, got an input of shape {list(tensor.shape)}; "
                 "give another sample_axis"
             )
-        return cls(tensor.size(0 if tensor.is_nested else axis), first, mask if usable else None)
+        if tensor.is_nested:
+            return cls(tensor.size(0), first, mask, decoder_mask)
+        is_embedded = tensor.ndim == 3 and tensor.is_floating_point()
+        positions = tensor[..., 0].numel() if is_embedded else tensor.numel()
+        return cls(tensor.size(axis), first, mask, decoder_mask, positions)
+
+
+_DECODER_INPUTS = ("decoder_input_ids", "decoder_inputs_embeds", "labels")
+
+
+def _usable_mask(mask: Any) -> Tensor | None:
+    is_usable = isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point()
+    return mask if is_usable else None
 
 
 class Reduced(NamedTuple):
@@ -182,6 +206,7 @@ def _matrix(
     mask = given.mask
     if mask is not None and (tensor.ndim != 3 or axis != 2 or tensor.shape[:2] != mask.shape):
         mask = None
+    mask = None if mask is None else mask.to(tensor.device)  # a network may be on several devices
     positions = tuple(i for i in range(1, tensor.ndim) if i != axis)
     match reduction.pooling:
         case "mean" | "sum" if mask is not None:
@@ -224,6 +249,12 @@ def _positions_in_mask(mask: Tensor, numbers: npt.NDArray[np.float64]) -> Tensor
     """Turn numbers in [0, 1) into positions that the mask admits; the first where it admits none."""
     rank = (numbers * mask.sum(1).cpu().numpy()).astype(np.int64) + 1
     return (mask.cumsum(1) >= torch.from_numpy(rank).to(mask.device)[:, None]).to(torch.uint8).argmax(1)
+
+
+def drawn_rows(seed: int, first: int, rows: int, count: int) -> Tensor:
+    """Draw so many of the rows of a pass, the same at all sites that have as many; they stay in order."""
+    order = np.argsort(_draws(seed, "", first, rows), kind="stable")
+    return torch.from_numpy(np.sort(order[:count]))
 
 
 def _draws(seed: int, site: str, first: int, count: int) -> npt.NDArray[np.float64]:

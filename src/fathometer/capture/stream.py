@@ -163,6 +163,8 @@ class Flows:
         carries = carried(operator, sources, self._tensors, output) if isinstance(output, Tensor) else []
         if len(carries) > 1:
             flow = self._summed(carries[0], carries[1], within)
+        elif carries and output is carries[0]:
+            return  # `to` the device where it is
         elif carries:
             flow = self._of(carries[0])._replace(taken=())
         else:

@@ -134,7 +134,7 @@ def measure(
 def _in_words(options: MeasureOptions, data: Mapping[str, Any]) -> str:
     """Say what a preset has made of the options, and how the text was cut."""
     unit = "tokens" if options.counts_tokens else "texts"
-    batches = "all batches" if options.batches is None else f"{options.batches} batches"
+    batches = {None: "all batches", 1: "1 batch"}.get(options.batches, f"{options.batches} batches")
     blocks = f", blocks of {data['length']} tokens (stride {data['stride']})" if "stride" in data else ""
     sites, gauges = (", ".join(options.describe()[name]) for name in ("sites", "gauges"))
     return f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {sites}; gauges {gauges}"
@@ -156,8 +156,6 @@ class Loaded(NamedTuple):
 
 def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any]) -> Loaded:
     """Load the network, on the CPU, and open its data; what can be checked quickly is checked first."""
-    import torch
-
     from fathometer.data import open_data
     from fathometer.data.opening import require_data
     from fathometer.errors import check_device
@@ -167,7 +165,7 @@ def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any
     require_data(data)
     loaded = load_model(model, options["weights"], seed=seed)
     if options["dtype"]:
-        loaded.module.to(getattr(torch, options["dtype"]))
+        loaded.cast(options["dtype"])
     reading = {name: options[name] for name in ("batch_size", "workers", "length", "shuffle", "strict")}
     return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
 

@@ -39,6 +39,7 @@ def sites(
     from fathometer.cli.tables import TableView
     from fathometer.data import open_data
     from fathometer.measuring.batches import run
+    from fathometer.measuring.texts import missing_input
     from fathometer.models import load_model
 
     chosen = opt.chosen_options(options)
@@ -61,7 +62,7 @@ def sites(
         except Exception as error:
             raise ForwardError(
                 f"{model}: failed on noise of shape {list(loaded.inputs.shape)} ({type(error).__name__}: "
-                f"{first_line(error)})"
+                f"{first_line(error)}){missing_input(loaded.module, None)}"
             ) from error
     found = [
         {"name": site.name, **msgspec.to_builtins(site), "width": int(pair.x.shape[1])}

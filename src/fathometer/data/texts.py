@@ -95,8 +95,13 @@ def open_texts(texts: Sequence[Any], inputs: Inputs, length: int | None, batch_s
 
 
 def is_dataset(data: Any) -> bool:
-    """Return whether data are a data set of the library `datasets`, or a dict of its splits."""
-    return any(kind.__module__.partition(".")[0] == "datasets" for kind in type(data).__mro__)
+    """Return whether data are a data set of the library `datasets`, or a dict of its splits.
+
+    A column is a sequence of values instead.
+    """
+    return not isinstance(data, Sequence) and any(
+        kind.__module__.partition(".")[0] == "datasets" for kind in type(data).__mro__
+    )
 
 
 def open_dataset(data: Any, inputs: Inputs, length: int | None, batch_size: int, seed: int) -> Texts:
@@ -110,6 +115,8 @@ def open_dataset(data: Any, inputs: Inputs, length: int | None, batch_size: int,
     first = next(iter(data), None)
     if first is None:
         raise InputError("expected texts or token ids, got an empty data set", parameter="data")
+    if not isinstance(first, Mapping):
+        raise InputError("expected a data set, got a column of a stream; give the stream", parameter="data")
     has_ids = _IDS in first
     column = _IDS if has_ids else _text_column(first)
     is_streamed = not hasattr(data, "__len__")

@@ -51,7 +51,7 @@ def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
     if isinstance(data, pd.DataFrame | pd.Series):
         raise InputError(
             f"expected a tensor or batches, got a {type(data).__name__}; "
-            "give torch.tensor(frame.to_numpy(), dtype=torch.float32)",
+            "give torch.tensor(frame.to_numpy(), dtype=torch.float32), or texts in a list",
             parameter="data",
         )
     if isinstance(data, str) or not isinstance(data, Iterable):
@@ -218,7 +218,9 @@ def _as_tensor(value: Any) -> Any:
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             return torch.from_numpy(native)
     except TypeError as error:
-        raise InputError(f"expected an array of numbers, got {value.dtype}", parameter="data") from error
+        raise InputError(
+            f"expected an array of numbers, got {value.dtype}; texts are given in a list", parameter="data"
+        ) from error
 
 
 def map_entries(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -240,7 +242,7 @@ def input_count(value: Any) -> int:
     if first is None:
         raise InputError(
             "expected batches that are tensors [samples, ...], (tensor, label) or dicts of tensors, "
-            f"got {type(value).__name__} without a tensor in it",
+            f"got {type(value).__name__} without a tensor in it; texts are given in one list, not in batches",
             parameter="data",
         )
     return len(first)

@@ -55,7 +55,7 @@ class _FullBatch(NamedTuple):
         number: which batch it is.
         label: the label that all its samples have, where the data are split by it.
         pairs: the pair of every site.
-        rows: how many samples each site has seen.
+        rows: how many samples each site has seen, apart from those with several for each token.
         routed: sites whose samples are not the inputs.
         labels: those of each pass.
         scores: adds up what the network got right.
@@ -196,7 +196,10 @@ class Loop:
         pairs = {site: pair for site, pair in self._record.pairs.items() if len(pair.x) >= 2}
         if not pairs and not self.finished and self._pending is None:
             raise _nothing_to_measure(self._record, self._network)
-        passes = self._record.rows, frozenset(self._record.routed), self._labels, self._scorer.take()
+        aligned = {
+            site: rows for site, rows in self._record.rows.items() if site not in self._record.gathered
+        }
+        passes = aligned, frozenset(self._record.routed), self._labels, self._scorer.take()
         read = partial(self._read_batch, _FullBatch(number, label, pairs, *passes))
         self._labels = []
         self._keep_pending()
@@ -296,9 +299,15 @@ class Loop:
         return joined.to(self._device, torch.long) if int(joined.min()) >= 0 else None
 
 
+def with_advice(reason: str) -> str:
+    """Return the reason why a site is left out, with what to do where that is known."""
+    advice = "; r2, r2_heldout and cka can measure it" if reason.startswith("its width changes") else ""
+    return f"{reason}{advice}"
+
+
 def _nothing_to_measure(record: Watch, network: nn.Module) -> InputError:
     if record.left_out:
-        reasons = [f"{site}: {reason}" for site, reason in record.left_out.items()]
+        reasons = [f"{site}: {with_advice(reason)}" for site, reason in record.left_out.items()]
         return InputError(f"no site to measure; {join_names(reasons, 2, '; ')}", parameter="sites")
     if record.sites:
         names = join_names([site.name for site in record.sites])
@@ -347,6 +356,12 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
         if users and there == torch.device(here.type):  # cuda stands for cuda:0, where it is
             there = here
         if there != here:
+            if {tensor.device for tensor in tensors} - {here}:
+                places = ", ".join(sorted({str(tensor.device) for tensor in tensors}))
+                raise InputError(
+                    f"this network is spread over several devices ({places}), and stays there; leave it out",
+                    parameter="device",
+                )
             if users:
                 raise InputError(f"another thread measures this network on {here}", parameter="device")
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.language_scores import HiddenTokens
-from fathometer.measuring.loop import Loop, Progress, evaluating, placed
+from fathometer.measuring.loop import Loop, Progress, evaluating, placed, with_advice
 from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, classes_of, outcome
 from fathometer.measuring.similarity import map_of_batches
@@ -214,6 +215,8 @@ def measure_by_label(
         identity = _with_hashes(identity, *hashing.result())
     _warn_of_missing_sites(record, loop.finished)
     _warn_of_missing_labels(loop.finished, options)
+    if read is None:
+        _warn_of_unequal_widths(loop.finished, options)
     _warn_of_few_samples_that_decide(loop.finished)
     if split is not None:
         split.check()
@@ -255,15 +258,21 @@ def measure_by_label(
 def _warn_of_missing_sites(record: Watch, finished: Sequence[FinishedBatch]) -> None:
     """Say which sites were asked for and have no values, and why."""
     for site, reason in record.left_out.items():
-        hint = "; r2, r2_heldout and cka can measure it" if reason.startswith("its width changes") else ""
-        warnings.warn(f"{site} is not measured: {reason}{hint}", stacklevel=4)
+        warnings.warn(f"{site} is not measured: {with_advice(reason)}", stacklevel=4)
     if record.never_called:
         fused = (
-            ": attention is computed in one kernel (scaled_dot_product_attention), which hides it; load the "
-            'model with attn_implementation="eager"'
+            ": attention is computed in one kernel (scaled_dot_product_attention), which hides it; in "
+            'Python, load the model with attn_implementation="eager"'
         )
         hint = fused if record.has_fused_attention else "; the network does not call it, or inside a kernel"
         warnings.warn(f"no call of {join_names(record.never_called)} was seen{hint}", stacklevel=4)
+    if record.with_padding:
+        names = join_names(sorted(site.name for site in record.with_padding))
+        warnings.warn(
+            f"padding counts at {names}, since rows there are not those of the texts, as where tokens go to "
+            "experts; join short texts into long ones, so that there is no padding",
+            stacklevel=4,
+        )
     measured = {row.site.name for batch in finished for row in batch.rows} | record.left_out.keys()
     few = [site.name for site in record.sites if finished and site.name not in measured]
     if few:
@@ -335,6 +344,25 @@ def _warn_of_missing_labels(finished: Sequence[FinishedBatch], options: MeasureO
     if missing and read and not chosen.keys() >= set(SETS["standard"]):
         warnings.warn(
             f"not measured, since the data have no label for each sample: {', '.join(missing)}", stacklevel=4
+        )
+
+
+def _warn_of_unequal_widths(finished: Sequence[FinishedBatch], options: MeasureOptions) -> None:
+    """Name gauges that could not be read where the width changes, and these sites."""
+    sites: dict[str, None] = {}
+    gauges: dict[str, None] = {}
+    for row in (row for batch in finished[:1] for row in batch.rows):
+        chosen = [options.chosen_gauges[name] for name in options.gauges_at(row.site.kind)]
+        always = [gauge for gauge in chosen if not gauge.missing and LABELS not in gauge.needs]
+        equal = [gauge.name for gauge in always if not gauge.unequal]
+        read = [column for column, value in row.values.items() if not math.isnan(value)]
+        if equal and not any(column.startswith(name) for column in read for name in equal):
+            sites[row.site.name] = None
+            gauges |= dict.fromkeys(equal)
+    if sites:
+        warnings.warn(
+            f"not measured at {join_names(list(sites))}, whose width changes: {join_names(list(gauges))}",
+            stacklevel=4,
         )
 
 

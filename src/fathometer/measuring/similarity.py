@@ -19,15 +19,16 @@ def hsic_of_batch(pairs: Mapping[Site, Pair], rows: Mapping[Site, int]) -> bytes
     """Return Σ n HSIC₁ of the outputs of every two sites, as the bytes of a matrix; none if n < 4.
 
     `rows` says how many samples each site has seen. Sites that saw another number than most, as experts that
-    get some of the tokens, cannot be compared row by row with the others: they are NaN.
+    get some of the tokens, cannot be compared row by row with the others: they are NaN. So are those that
+    `rows` does not have.
     """
-    counts = Counter((rows[site], len(pair.y)) for site, pair in pairs.items())
+    counts = Counter((rows[site], len(pair.y)) for site, pair in pairs.items() if site in rows)
     if not counts:
-        return b""
+        return np.full((len(pairs), len(pairs)), np.nan).tobytes()
     usual = max(counts, key=lambda count: (counts[count], count))
     if usual[1] < MIN_SAMPLES:
         return b""
-    chosen = {site: pair for site, pair in pairs.items() if (rows[site], len(pair.y)) == usual}
+    chosen = {site: pair for site, pair in pairs.items() if (rows.get(site), len(pair.y)) == usual}
     sums = hsic_sums(
         {site.name: pair.y for site, pair in chosen.items()},
         {site.name: pair.resolution[1] for site, pair in chosen.items()},

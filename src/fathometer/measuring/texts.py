@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,8 @@ def tokenised(
 ) -> Any:
     """Return texts and Hugging Face data sets as batches of tokens, and other data as they are."""
     length = None if length is None else check_whole("length", length, 2)
-    are_texts = isinstance(data, list | tuple) and bool(data) and isinstance(data[0], str)
+    is_sequence = isinstance(data, Sequence) and not isinstance(data, str)
+    are_texts = is_sequence and bool(data) and isinstance(data[0], str)
     if not are_texts and not is_dataset(data):
         if length is not None:
             raise InputError(
@@ -69,6 +70,6 @@ def missing_input(network: nn.Module, value: Any) -> str:
     if not getattr(config, "is_encoder_decoder", False) or {"decoder_input_ids", "labels"} & given.keys():
         return ""
     return (
-        "; this is an encoder with a decoder, which needs an input of its own: give batches with "
+        "; this is an encoder with a decoder, which needs an input of its own: in Python, give batches with "
         "decoder_input_ids, or measure the encoder alone, model.get_encoder()"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def load(name: str, weights: str | Path) -> SourceResult:
             config = transformers.AutoConfig.for_model(name)
         else:
             config = place.read(transformers.AutoConfig)
-        kind = _model_class(transformers, config)
+        kind = _model_class(transformers, name, config)
         if weights == "default":
             module = _pretrained(name, kind, config, place)
             commit = getattr(config, "_commit_hash", None)
@@ -86,12 +87,15 @@ def _place(name: str, weights: str | Path) -> _Place:
     return _Place(None if weights != "default" and name in names() else name, {})
 
 
-def _model_class(transformers: Any, config: Any) -> Any:
+def _model_class(transformers: Any, name: str, config: Any) -> Any:
     """Return the class that the configuration names, or the head for its type."""
-    for name in getattr(config, "architectures", None) or ():
-        found = getattr(transformers, name, None)
+    architectures = getattr(config, "architectures", None) or ()
+    for architecture in architectures:
+        found = getattr(transformers, architecture, None)
         if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
             return found
+    if architectures and getattr(config, "auto_map", None):  # of a known type, but it computes in its own way
+        raise _own_code_error(name)
     auto = transformers.models.auto.modeling_auto
     for task in _TASKS:
         mapping = getattr(auto, f"MODEL_FOR_{task}_MAPPING")
@@ -110,6 +114,14 @@ def _pretrained(name: str, kind: Any, config: Any, place: _Place) -> Any:
             f"hf:{name}: {len(missing)} tensors of {type(module).__name__} are not in its files, "
             f"e.g. {missing[0]}; correct `architectures` in its config.json"
         )
+    layers = {path.removesuffix(".weight") for path in module.state_dict()}
+    for unused in sorted(map(str, report["unexpected_keys"])):
+        layer, _, own = unused.rpartition(".")
+        if "scale" in own and layer in layers:  # without it, the numbers of a quantised layer are wrong
+            raise InputError(
+                f"hf:{name}: its weights are quantised in a way that transformers does not know ({unused} "
+                "was not used); give others, or a GGUF file"
+            )
     return module
 
 
@@ -153,7 +165,13 @@ def _if_available(kind: Any, place: _Place) -> Any:
         return None
     try:
         return place.read(kind)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if "trust_remote_code" in str(error):
+            warnings.warn(
+                f"{place.path}: its {kind.__name__.removeprefix('Auto')} needs code from its own repository "
+                "(trust_remote_code), which is never run here; in Python, texts can have another `tokenizer`",
+                stacklevel=2,
+            )
         return None  # each is how some version of transformers says that there are no files
 
 
@@ -171,6 +189,13 @@ class _Preprocess:
         return repr(self._processor)
 
 
+def _own_code_error(name: str) -> InputError:
+    return InputError(
+        f"hf:{name}: it needs code from its own repository (trust_remote_code), which is never run here; "
+        "load it with transformers, and give the network to fathometer.measure"
+    )
+
+
 @contextmanager
 def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
     try:
@@ -182,11 +207,10 @@ def _one_line_errors(name: str, place: _Place) -> Iterator[None]:
         if not place.is_local and "/" not in name and name not in names():
             raise InputError(f"{unknown_model_error('hf', name, names())} ({reason})") from error
         if "trust_remote_code" in str(error):
-            raise InputError(
-                f"hf:{name}: it needs code from its own repository (trust_remote_code), which is never run "
-                "here; load it with transformers, and give the network to fathometer.measure"
-            ) from error
+            raise _own_code_error(name) from error
         advice = "" if place.is_local else "; give a local folder, or a model type with `weights` none"
+        if isinstance(error, ModuleNotFoundError):
+            advice = "; install it"
         if "quantiz" in reason:
             advice = "; install what its quantised weights need, or give others, or a GGUF file"
         raise InputError(f"hf:{name}: could not be loaded ({reason}){advice}") from error

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from fathometer.data import Inputs
-from fathometer.errors import InputError, MissingExtraError, did_you_mean
+from fathometer.errors import InputError, MissingExtraError, did_you_mean, first_line
 from fathometer.models import from_factory, from_onnx, from_timm, from_torchvision, from_transformers
 from fathometer.models.sources import SourceResult, ready
 from fathometer.models.user_code import import_by_name, is_module
@@ -58,6 +58,16 @@ class LoadedModel:
     name: str
     weights: str
     inputs: Inputs
+
+    def cast(self, dtype: str) -> None:
+        """Cast the weights to the precision of that name, unless they are quantised to one of their own."""
+        try:
+            self.module.to(getattr(torch, dtype))
+        except ValueError as error:
+            raise InputError(
+                f"the weights of {self.name} cannot be cast to {dtype} ({first_line(error)}); leave it out",
+                parameter="dtype",
+            ) from error
 
 
 def load_model(name: str, weights: str | Path = "default", *, seed: int | None = None) -> LoadedModel:

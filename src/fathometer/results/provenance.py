@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from fathometer.errors import InputError
 
@@ -83,14 +84,17 @@ def weights_hash(state: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def names_and_parts(state: Mapping[str, Any]) -> tuple[bytes, list[Tensor]]:
+def names_and_parts(state: Mapping[str, Any]) -> tuple[bytes, Iterator[Tensor]]:
     """Return names, dtypes and shapes as text, and dense tensors with all numbers.
 
     Of sparse and quantised tensors these are the parts; of tensors without memory (`meta`) there are none.
     """
     named = [(name, tensor) for name, value in state.items() for tensor in tensors_of(value)]
     head = "".join(f"{name} {tensor.dtype} {list(tensor.shape)}\n" for name, tensor in named)
-    return head.encode(), [part for _, tensor in named for part in _dense_parts(tensor)]
+    read = (value.read() if isinstance(value, _Offloaded) else value for value in state.values())
+    return head.encode(), (
+        part for value in read for tensor in tensors_of(value) for part in _dense_parts(tensor)
+    )
 
 
 def tensor_hash(tensor: Tensor) -> str:
@@ -111,6 +115,10 @@ def _dense_parts(tensor: Tensor) -> list[Tensor]:
     tensor = tensor.detach()
     if tensor.is_meta:
         return []
+    composite: Any = tensor
+    if is_traceable_wrapper_subclass(composite):  # as torchao's quantised weights
+        names, _ = composite.__tensor_flatten__()
+        return [part for name in names for part in _dense_parts(getattr(composite, name))]
     if tensor.is_quantized:
         if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             scales = [torch.tensor([tensor.q_scale(), float(tensor.q_zero_point())], dtype=torch.float64)]
@@ -134,14 +142,43 @@ def weights_identity(model: Mapping[str, Any]) -> str:
     return str(model.get("checksum") or model.get("sha256") or "")
 
 
+class _Offloaded(NamedTuple):
+    """A weight that accelerate keeps in main memory or on a disk until its module runs.
+
+    Attributes:
+        tensor: its dtype and shape, without memory (`meta`).
+        read: returns its numbers.
+    """
+
+    tensor: Tensor
+    read: Callable[[], Tensor]
+
+
 def frozen_state(model: nn.Module) -> dict[str, Any]:
     """Return parameters, and copies of the buffers on a CPU, which a forward pass may change."""
     buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
-    return {
+    state = {
         name: value.to("cpu", copy=True) if name in buffers and value.device.type == "cpu" else value
         for name, value in model.state_dict().items()
         if next(tensors_of(value), None) is not None
     }
+    offloaded = dict(_offloaded(model))
+    return {name: offloaded.get(name, value) for name, value in state.items()}
+
+
+def _offloaded(model: nn.Module) -> Iterator[tuple[str, _Offloaded]]:
+    """Yield the weights for which accelerate has left tensors without memory, by name."""
+    for path, module in model.named_modules(remove_duplicate=False):
+        hook: Any = getattr(module, "_hf_hook", None)
+        for each in getattr(hook, "hooks", [hook]):
+            weights: Mapping[str, Tensor] | None = getattr(each, "weights_map", None)
+            if weights is None:
+                continue
+            options = {"recurse": each.place_submodules, "remove_duplicate": False}
+            for name, tensor in (*module.named_parameters(**options), *module.named_buffers(**options)):
+                if tensor.is_meta:
+                    full = f"{path}.{name}" if path else name
+                    yield full, _Offloaded(tensor, partial(weights.__getitem__, name))
 
 
 def describe_model(model: nn.Module, name: str | None = None) -> dict[str, Any]:

@@ -188,7 +188,7 @@ class Networks:
             self._model = self._source = None  # two networks may not fit into memory
             model = load_model(task.member.model_source, task.member.weights_source, seed=task.seed)
             if task.settings.dtype:
-                model.module.to(getattr(torch, task.settings.dtype))
+                model.cast(task.settings.dtype)
             model.module.to(device)
             self._model, self._network, self._random_state = model, task.network, torch.get_rng_state()
         if device != "cpu":
