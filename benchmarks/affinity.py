@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.records import ROOT, add_record_option, record_benchmark
+from benchmarks.records import ROOT, add_record_option, processor, record_benchmark
 
 WIDTHS = (64, 256, 512, 1024, 2048, 4096)
 SIDES = ("fathometer", "reference")
@@ -36,10 +35,7 @@ def main() -> None:
         side, n, d = arguments.worker.split(",")
         print(json.dumps(measure(side, int(n), int(d))))
         return
-    machine = (
-        f"{platform.machine()}, {_cpu()}, {arguments.threads} threads, Python {platform.python_version()}"
-    )
-    print(f"n = {arguments.samples}; {machine}\n")
+    print(f"n = {arguments.samples}; {processor()}, {arguments.threads} threads\n")
     rows = [compare(arguments.samples, d, arguments.threads) for d in arguments.widths]
     fits = [fit_cost(arguments.threads)] if arguments.fit else []
     if arguments.record:
@@ -140,14 +136,6 @@ def _peak() -> float:
         return 1024 * float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
     except OSError:
         return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown CPU"
 
 
 def _parse() -> argparse.Namespace:

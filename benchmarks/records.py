@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -49,10 +50,20 @@ def origin(device: str = "cpu") -> dict[str, Any]:
         "command": re.sub(r"/\S*/", "", " ".join(words)),  # without the folders of this machine
         "commit": commit(),
         "date": now(),
-        "machine": describe_device(torch.device(device)),
+        "machine": processor() if device == "cpu" else describe_device(torch.device(device)),
         "load": round(os.getloadavg()[0], 1),
         "versions": versions(),
     }
+
+
+def processor() -> str:
+    """Return the name of the processor, and how many cores there are."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor()
+    return f"{os.cpu_count()} cores of {name}"
 
 
 def commit() -> str:
