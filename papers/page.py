@@ -88,6 +88,13 @@ def _lines(found: Found, results: Path) -> Iterator[str]:
     yield _HEAD
     outcomes = Counter(_outcome(found[name]) for name in ITEMS)
     yield (f"**{len(ITEMS)} items**: " + ", ".join(f"{o}: {outcomes[o]}" for o in _OUTCOMES) + ".\n")
+    every = [verdict for verdicts in found.values() for verdict in verdicts.values()]
+    if unsealed := [verdict for verdict in every if not verdict.commit]:
+        yield (
+            f"{len(unsealed)} of {len(every)} verdicts were recorded before a verdict named its commit and "
+            "had a digest that tells whether it was edited. Words in some of them were changed by hand; their "
+            "notes say so. They are to be run again.\n"
+        )
     for paper, title in _PAPERS.items():
         yield f"## {title}\n"
         items = [item for item in ITEMS.values() if item.paper == paper]
@@ -138,6 +145,7 @@ def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> It
 
 def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
     where = f"{time_in_words(shown.seconds)} on {shown.device}, {shown.date[:10]}"
+    where += f", commit {shown.commit}" if shown.commit else ""
     file = verdict_file(item, shown.scale, results)
     setting = (
         item.small if shown.scale == "small" else _PLANNED if "--plan" in shown.command else item.published
@@ -145,6 +153,8 @@ def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
     head = f"**{shown.summary.capitalize()}**: {_cell(setting)}."
     command = shown.command.replace("fathometer reproduce", "python -m papers run")  # its name until 2026-11
     yield f"{head} `{command}`, {where} ([verdict]({file.as_posix()})).\n"
+    if shown.claims != item.claims:
+        yield "*Stale:* the claims or tests of this item have changed since; run it again.\n"
     yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
     for name, claim in shown.claims.items():
         answer = shown.answers[name]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.records import commit
 from fathometer.errors import FathometerError, InputError
 from fathometer.results import locked
 from papers.item import SCALES, Answer, Answers, Item, RunContext, Scale, Source
@@ -77,6 +78,7 @@ def reproduce(
             notes=tuple(context.notes),
             command=_command(item, scale, device, given),
             device=_machine(device),
+            commit=commit(),
             date=_now(),
             seconds=time.perf_counter() - started,
             versions=_versions(),
@@ -97,7 +99,7 @@ def recover(item: Item, scale: Scale, out: Path) -> None:
 
 def record_not_run(item: Item, scale: Scale, why: str, *, out: str | Path = "reproduction") -> Verdict:
     """Write a verdict that says why the item could not run; an earlier result stays."""
-    verdict = Verdict(item.name, item.title, scale, item.claims, date=_now(), why=why)
+    verdict = Verdict(item.name, item.title, scale, item.claims, commit=commit(), date=_now(), why=why)
     file = verdict_file(item, scale, Path(out))
     if not file.exists() or read_verdict(file).why:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -35,6 +36,7 @@ class Verdict:
     notes: Sequence[str] = ()  # what a reader should know besides
     command: str = ""  # the command that repeats it, with words instead of the user's paths
     device: str = ""  # where it ran
+    commit: str = ""  # of the code; empty in records before 2026-11-18
     date: str = ""  # when it was finished, UTC
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -69,10 +71,12 @@ class Verdict:
         found: dict[str, Any] = {"schema": SCHEMA, "version": VERSION}
         found |= {name: getattr(self, name) for name in ("item", "title", "scale", "outcome")}
         found["claims"] = {name: self._claim(name) for name in self.claims}
-        found |= {name: getattr(self, name) for name in ("notes", "figures", "command", "device", "date")}
+        facts = ("notes", "figures", "command", "device", "commit", "date")
+        found |= {name: getattr(self, name) for name in facts}
         found |= {"seconds": round(self.seconds, 1), "versions": self.versions}
         if self.why:
             found["why"] = self.why
+        found["digest"] = _digest(found)
         with complete_file(path) as part:
             part.write_text(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
@@ -82,6 +86,12 @@ class Verdict:
         if answer is not None:
             found |= {"measured": answer.measured, "holds": answer.holds, "numbers": _rounded(answer.numbers)}
         return found
+
+
+def _digest(found: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a record, which tells whether it was edited."""
+    rest = {name: value for name, value in found.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
@@ -110,6 +120,7 @@ class _File(msgspec.Struct):
     date: str
     seconds: Annotated[float, msgspec.Meta(ge=0)]
     versions: dict[str, str]
+    commit: str = ""
     why: str = ""
 
 
@@ -130,6 +141,8 @@ def read_verdict(path: str | Path) -> Verdict:
         file = msgspec.convert(head, _File)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: damaged; expected a whole verdict ({error})") from error
+    if "digest" in head and head["digest"] != _digest(head):
+        raise InputError(f"{path}: it was edited after it was written; run the item again")
     claims = {name: Claim(each.claim, each.test, each.ours) for name, each in file.claims.items()}
     answers = {
         name: Answer(each.holds, each.measured, _rounded(each.numbers))

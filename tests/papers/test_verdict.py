@@ -36,7 +36,9 @@ def test_the_outcome_follows_from_what_could_be_decided(
 
 def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:
     claims = CLAIMS | {"down": replace(CLAIMS["down"], ours=True)}
-    whole = replace(verdict(True, False), claims=claims, command="a", device="b", seconds=1.5, date="2026")
+    whole = replace(
+        verdict(True, False), claims=claims, command="a", device="b", seconds=1.5, commit="c", date="2026"
+    )
     whole.save(tmp_path / "verdict.json")
     assert read_verdict(tmp_path / "verdict.json") == whole
     assert json.loads((tmp_path / "verdict.json").read_text("utf-8"))["outcome"] == "holds"
@@ -60,6 +62,7 @@ def test_infinite_numbers_are_left_out() -> None:
         ({"schema": "another"}, "not a verdict"),
         ({"version": 2}, "unknown format version 2"),
         ({"scale": "huge"}, "damaged.*scale"),
+        ({"notes": ["another"]}, "was edited"),
         ({"item": "\ud800"}, "cannot be read"),  # half a character
         (None, "cannot be read"),
     ],
