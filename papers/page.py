@@ -92,8 +92,8 @@ def _lines(found: Found, results: Path) -> Iterator[str]:
     if unsealed := [verdict for verdict in every if not verdict.commit]:
         yield (
             f"{len(unsealed)} of {len(every)} verdicts were recorded before a verdict named its commit and "
-            "had a digest that tells whether it was edited. Words in some of them were changed by hand; their "
-            "notes say so. They are to be run again.\n"
+            "had a digest that tells whether it was edited. Words in some of them were changed by hand; "
+            "their notes say so. They are to be run again.\n"
         )
     for paper, title in _PAPERS.items():
         yield f"## {title}\n"
