@@ -15,7 +15,7 @@ from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
 
 PAGE = ROOT / "benchmarks" / "RESULTS.md"
 RESNET, VIT = "resnet50", "vit_b_16"
-H200 = "no record yet; numbers of earlier versions are in the README"
+NO_RECORD = "no record; see the README for earlier values"
 
 Found = Any
 """What a benchmark found, as its record has it."""
@@ -124,7 +124,7 @@ def row(goal: Goal, records: Mapping[str, Any]) -> Row:
     """Return a line of the table of goals."""
     limit = f"{'≥' if goal.at_least else '≤'} {goal.limit:g}"
     if goal.record not in records:
-        return {"goal": goal.words, "limit": limit, "value": H200, "": ""}
+        return {"goal": goal.words, "limit": limit, "value": NO_RECORD, "": ""}
     value = goal.value(records[goal.record]["found"])
     met = value >= goal.limit if goal.at_least else value <= goal.limit
     return {"goal": goal.words, "limit": limit, "value": f"{value:.4g}", "": "met" if met else "**missed**"}

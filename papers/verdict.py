@@ -36,12 +36,12 @@ class Verdict:
     notes: Sequence[str] = ()  # what a reader should know besides
     command: str = ""  # the command that repeats it, with words instead of the user's paths
     device: str = ""  # where it ran
-    commit: str = ""  # of the code; empty in records before 2026-11-18
     date: str = ""  # when it was finished, UTC
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[str] = ()  # names of the pictures in the same folder
     why: str = ""  # the reason, if nothing ran
+    commit: str = ""  # of the code; empty in records before 2026-11-18
 
     @property
     def outcome(self) -> Outcome:

@@ -397,6 +397,8 @@ def test_a_few_samples_that_decide_r2_are_reported() -> None:
     row = sounding.records.iloc[0]
     assert row["r2_heldout"] > row["r2_trimmed"] + 0.1
     assert row["carriers_y"] > 0.9
+    with pytest.warns(UserWarning, match="1 % of them carry more than half.*add the gauge r2_trimmed"):
+        measure(net, x, samples=2000, sites="module:1", gauges="r2_heldout,carriers")
 
 
 def test_language_gauges_are_those_of_the_kind_of_site() -> None:

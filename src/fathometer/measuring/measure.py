@@ -44,6 +44,7 @@ from fathometer.results.provenance import Provenance, describe_device, now, vers
 from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
 
+_MAX_CARRIED = 0.5  # of the variance, by 1 % of the samples
 _MAX_GAP = 0.1  # of R² with and without the largest samples
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
@@ -367,10 +368,22 @@ def _warn_of_unequal_widths(finished: Sequence[FinishedBatch], options: MeasureO
 
 
 def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
-    """Name sites where R² changes much without the largest samples."""
+    """Name sites where R² changes much without the largest samples, or where these carry most of it."""
+    rows = [row for batch in finished for row in batch.rows if "r2_heldout" in row.values]
+    carried = {
+        row.site.name: row.values["carriers_y"]
+        for row in rows
+        if "r2_trimmed" not in row.values and row.values.get("carriers_y", 0.0) > _MAX_CARRIED
+    }
+    if carried:
+        warnings.warn(
+            f"a few samples decide R² at {join_names(list(carried), 3)}, where 1 % of them carry more than "
+            "half of the variance of the outputs; add the gauge r2_trimmed",
+            stacklevel=4,
+        )
     gaps: dict[str, list[float]] = {}
-    for row in (row for batch in finished for row in batch.rows if "r2_trimmed" in row.values):
-        if "r2_heldout" in row.values:
+    for row in rows:
+        if "r2_trimmed" in row.values:
             gap = row.values["r2_heldout"] - row.values["r2_trimmed"]
             gaps.setdefault(row.site.name, []).append(gap)
     wide = [name for name, values in gaps.items() if abs(fmean(values)) > _MAX_GAP]
