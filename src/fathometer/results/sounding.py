@@ -58,10 +58,12 @@ class Sounding:
     map: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        """Add the kind and the layer of each site to the records."""
+        """Add the kind and the layer of each site to the records, unless they come from another sounding."""
+        if {"kind", "layer"} <= set(self.records.columns):
+            return
         facts = {site.name: (site.kind, site.layer) for site in self.sites}
         found = [facts.get(name, (None, None)) for name in self.records["site"]]
-        records = self.records.drop(columns=["kind", "layer"], errors="ignore")
+        records = self.records.copy()
         records.insert(1, "kind", [kind for kind, _ in found])
         layers = pd.Series([layer for _, layer in found], records.index, dtype="Int64")
         records.insert(2, "layer", layers)
