@@ -43,7 +43,7 @@ def signature_table(
     is one batch). With `along="dtw"`, `depth` is the mean depth of the sites of the first network that a site
     is aligned with.
     """
-    named = by_name([soundings] if isinstance(soundings, Sounding) else soundings)
+    named = by_name([soundings] if isinstance(soundings, Sounding) else soundings, gauge)
     reference = next(iter(named.values()))
     parts = []
     for name, sounding in named.items():
@@ -190,7 +190,7 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
     second minus first, and its standard deviation `std`. `attrs` hold `names`, `how` they were aligned (`dtw`
     or `sites`) and their `distance`.
     """
-    named = by_name(soundings)
+    named = by_name(soundings, gauge)
     if len(named) != 2:
         raise InputError(f"expected two soundings to compare, got {len(named)}")
     one, other = named.values()

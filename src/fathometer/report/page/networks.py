@@ -65,7 +65,6 @@ def comparison_page(
         sections = [Section("By layer", (*notes, *layer_items(named))), Section("Sites", (overlay,))]
     else:
         sections = [Section("", (*notes, overlay))]
-    named = {name: _scored(sounding) for name, sounding in named.items()}
     try:
         tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
@@ -186,12 +185,6 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
     for text in mismatch_warnings:
         warnings.warn(text, stacklevel=3)
     return named, [f"{text[0].upper()}{text[1:]}." for text in mismatch_warnings]
-
-
-def _scored(sounding: Sounding) -> Sounding:
-    """Return a transformer without its parts, which have no affinity score; other networks as they are."""
-    activations = [site for site in sounding.sites if site.kind == "activation"]
-    return sounding.at(activations) if activations and has_layers(sounding) else sounding
 
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
