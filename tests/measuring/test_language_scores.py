@@ -78,3 +78,16 @@ def test_masked_accuracy_counts_the_hidden_tokens_alone() -> None:
     assert outcomes[1]["masked_accuracy"] == pytest.approx(0.5, abs=0.1)
     assert outcomes[0]["hidden_tokens"] / 2000 == pytest.approx(0.15, abs=0.03)
     assert found[0].outcome == f"masked accuracy 1.000 on {outcomes[0]['hidden_tokens']} hidden tokens"
+
+
+def test_a_masked_language_model_without_logits_or_mask_is_measured_all_the_same() -> None:
+    model, tokenizer = network("bert", "AutoModelForMaskedLM"), letter_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "?"})
+    labelled = measure(model, TEXTS, tokenizer=tokenizer, by=lambda batch: ["a"] * len(batch), **OPTIONS)
+    assert labelled["a"].outcome == ""
+    model.config.return_dict = False
+    assert measure(model, TEXTS, tokenizer=tokenizer, **OPTIONS).outcome == ""
+    model.config.return_dict = True
+    tokenizer.add_tokens([f"<{number}>" for number in range(model.config.vocab_size)])
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})  # which the network does not know
+    assert measure(model, TEXTS, tokenizer=tokenizer, **OPTIONS).outcome == ""

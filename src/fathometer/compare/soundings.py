@@ -55,7 +55,8 @@ def measured_gauges(soundings: Iterable[Sounding]) -> list[str]:
 def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array]:
     """Return a gauge along the sites of each sounding, the mean over batches, by name.
 
-    Kinds of sites that have no value are left out. Another site without a finite value is refused: no distance can be computed through it.
+    Kinds of sites that have no value are left out. Another site without a finite value is refused: no
+    distance can be computed through it.
     """
     found: dict[str, Array] = {}
     for name, sounding in by_name(soundings, gauge).items():
