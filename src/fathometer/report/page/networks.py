@@ -183,7 +183,7 @@ def _score_sections(named: Mapping[str, Sounding], known: pd.DataFrame) -> list[
     try:
         tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
-        return [Section("Distances", (Paragraph(f"No distances: {error}"),))]
+        return [Section("Distances", (Paragraph(f"No distances: {error.reason}"),))]
     members, numbers = families_of(known), statistics(named, _GAUGE)
     sections = [
         Section("Distances", _distances(tree, members)),
