@@ -83,8 +83,16 @@ def test_masked_accuracy_counts_the_hidden_tokens_alone() -> None:
 def test_a_masked_language_model_without_logits_or_mask_is_measured_all_the_same() -> None:
     model, tokenizer = network("bert", "AutoModelForMaskedLM"), letter_tokenizer()
     tokenizer.add_special_tokens({"mask_token": "?"})
-    labelled = measure(model, TEXTS, tokenizer=tokenizer, by=lambda batch: ["a"] * len(batch), **OPTIONS)
-    assert labelled["a"].outcome == ""
+    ids = letter_tokenizer()([text[:30] for text in TEXTS], return_tensors="pt", padding=True)
+    hides: list[bool] = []
+    watching = model.register_forward_pre_hook(
+        lambda _, __, entries: hides.append(tokenizer.mask_token_id in entries["input_ids"]),
+        with_kwargs=True,
+    )
+    by_label = {"by": lambda batch: ["a"] * len(batch["input_ids"])}
+    assert measure(model, ids, tokenizer=tokenizer, **by_label, **OPTIONS)["a"].outcome == ""
+    assert not any(hides)  # outcomes by label are not of hidden tokens
+    watching.remove()
     model.config.return_dict = False
     assert measure(model, TEXTS, tokenizer=tokenizer, **OPTIONS).outcome == ""
     model.config.return_dict = True
