@@ -14,6 +14,7 @@ from fathometer.compare.distance import Align, aligned
 from fathometer.compare.soundings import Array, Soundings, measured_gauges, short_name
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError, join_names
+from fathometer.gauges.registry import MAX_TRIMMED_GAP
 from fathometer.report.blocks import blocks_of
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding, column_of
@@ -29,8 +30,6 @@ RESIDUAL_GAUGES = {
 
 LAYER_KINDS = ("activation", "attention", "mlp", "block")
 """Kinds of sites that are shown by layer."""
-MAX_TRIMMED_GAP = 0.1
-"""Up to which R² is shown without that of the trimmed samples."""
 
 
 def signature_table(
