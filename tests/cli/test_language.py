@@ -43,7 +43,7 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
     text = " ".join(out.split())
     assert "preset language: tokens as samples, 2 batches of 256, blocks of 32 tokens (stride 32);" in text
     assert "sites activations, mlp, attention, block; gauges affinity, " in text
-    assert "--preset none for the general one" in text
+    assert "`--preset none` uses the general defaults" in text
     found = load("preset.json")
     assert found.outcome in text
     assert found.perplexity is not None

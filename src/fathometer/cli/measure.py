@@ -120,7 +120,7 @@ def measure(
         console.say(reason)
     if preset == "language":
         words = _in_words(chosen, loaded.data.description)
-        console.say(f"preset language: {words}; --preset none for the general one")
+        console.say(f"preset language: {words}; `--preset none` uses the general defaults")
     elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:

@@ -360,7 +360,8 @@ def _warn_of_unequal_widths(finished: Sequence[FinishedBatch], options: MeasureO
             gauges |= dict.fromkeys(equal)
     if sites:
         warnings.warn(
-            f"not measured at {join_names(list(sites))}, whose width changes: {join_names(list(gauges))}",
+            f"not measured at {join_names(list(sites))}, whose width changes: {join_names(list(gauges))}; "
+            "use r2, r2_heldout or cka there",
             stacklevel=4,
         )
 
