@@ -89,8 +89,10 @@ def test_a_masked_language_model_without_logits_or_mask_is_measured_all_the_same
         lambda _, __, entries: hides.append(tokenizer.mask_token_id in entries["input_ids"]),
         with_kwargs=True,
     )
-    by_label = {"by": lambda batch: ["a"] * len(batch["input_ids"])}
-    assert measure(model, ids, tokenizer=tokenizer, **by_label, **OPTIONS)["a"].outcome == ""
+    labelled = measure(
+        model, ids, by=lambda batch: ["a"] * len(batch["input_ids"]), tokenizer=tokenizer, **OPTIONS
+    )
+    assert labelled["a"].outcome == ""
     assert not any(hides)  # outcomes by label are not of hidden tokens
     watching.remove()
     model.config.return_dict = False
