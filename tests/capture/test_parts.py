@@ -325,7 +325,7 @@ def test_softmax_inside_a_kernel_is_warned_of() -> None:
 def test_unequal_widths_are_measured_by_linear_fits() -> None:
     network, given = build("bert")
     options: dict[str, Any] = {"sites": "module:BertIntermediate", "reduction": "tokens", "samples": 21}
-    reason = r"not measured at encoder\.layer\.0\.intermediate, .*, whose width changes: affinity"
+    reason = r"not measured at encoder\.layer\.0\.intermediate, .*, whose width changes: affinity; use r2, "
     with pytest.warns(UserWarning, match=reason):
         found = measure(network, [given], gauges="r2,affinity", **options)
     assert found.gauges == ["r2"]

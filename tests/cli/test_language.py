@@ -11,6 +11,7 @@ import torch
 
 from fathometer import load, measure
 from fathometer.models import ensure_torchvision_operators, load_model
+from fathometer.report import alignment_table
 from tests.cli.conftest import Command
 from tests.measuring.test_texts import LETTERS, letter_tokenizer
 
@@ -20,14 +21,15 @@ transformers: Any = pytest.importorskip("transformers")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a GPT-2 and its tokenizer of letters, and a text."""
+    """A folder with two GPT-2 and their tokenizer of letters, and a text."""
     folder = tmp_path_factory.mktemp("language")
     torch.manual_seed(0)
     config = transformers.GPT2Config(
         vocab_size=40, n_layer=2, n_embd=16, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=1
     )
-    transformers.GPT2LMHeadModel(config).save_pretrained(folder / "net")
-    letter_tokenizer().save_pretrained(folder / "net")
+    for name in ("net", "other"):
+        transformers.GPT2LMHeadModel(config).save_pretrained(folder / name)
+        letter_tokenizer().save_pretrained(folder / name)
     letters = torch.randint(len(LETTERS), (3000,), generator=torch.Generator().manual_seed(0))
     (folder / "book.txt").write_text("".join(LETTERS[i] for i in letters.tolist()))
     return folder
@@ -41,7 +43,7 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
     text = " ".join(out.split())
     assert "preset language: tokens as samples, 2 batches of 256, blocks of 32 tokens (stride 32);" in text
     assert "sites activations, mlp, attention, block; gauges affinity, " in text
-    assert "--preset none for the general one" in text
+    assert "`--preset none` uses the general defaults" in text
     found = load("preset.json")
     assert found.outcome in text
     assert found.perplexity is not None
@@ -80,6 +82,23 @@ def test_options_that_are_given_win_over_the_preset(saved: Path, command: Comman
     assert code == 0, err
     assert load("none.json").provenance.settings["reduction"]["pooling"] == "mean"
     assert "each sample is the mean over a text" in out
+
+
+def test_language_models_are_compared_where_they_have_a_score(saved: Path, command: Command) -> None:
+    files = ["net.json", "other.json"]
+    for file in files:
+        given = ["measure", f"hf:{saved / Path(file).stem}", "--data", str(saved / "book.txt")]
+        code, _, err = command(*given, "--length", "32", "--samples", "256", "--out", file)
+        assert code == 0, err
+    code, out, err = command("compare", "networks", *files, "--draws", "5")
+    assert code == 0, err
+    assert "batches resampled 5 times" in out
+    for kind in ("distances", "alignment", "difference", "overlay", "strip"):
+        code, _, err = command("plot", *files, "--kind", kind, "--out", f"{kind}.pdf")
+        assert code == 0, err
+    both = [load(file) for file in files]
+    assert alignment_table(both)["first_mean"].tolist() == both[0].mean("affinity").dropna().tolist()
+    assert both[0].plot(kind="signature").axes[0].get_xlim() == (-0.6, 1.6)
 
 
 @pytest.mark.filterwarnings("default")

@@ -142,3 +142,11 @@ def test_a_site_missing_from_some_batches_is_resampled() -> None:
     holed[1, :3] = np.nan
     found = stability_of([sounding("a", holed), sounding("b", RNG.random((3, 4)))], draws=20)
     assert found.merges["returns"].to_list() == [1.0]
+
+
+def test_stability_of_a_gauge_with_several_values() -> None:
+    values = np.random.default_rng(0).random((3, 4, 2))
+    found = {name: sounding(name, one, stable_rank_x=one) for name, one in zip("abc", values, strict=True)}
+    trees = [cluster(distances(found, gauge)) for gauge in ("stable_rank", "stable_rank_x")]
+    merges, same = (stability(tree, found, draws=5).merges for tree in trees)
+    assert merges.equals(same)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from fathometer.compare import (
 )
 from fathometer.models.from_torchvision import torchvision_year
 from tests.compare.soundings import sounding
+from tests.report.figures.drawn import transformer
 
 
 def test_deviation_from_the_reference_data() -> None:
@@ -231,3 +233,12 @@ def test_a_wrong_file_of_facts_is_refused(content: str, words: str, tmp_path: Pa
     path.write_text(content)
     with pytest.raises(InputError, match=words):
         read_facts(path)
+
+
+def test_only_the_kinds_of_sites_with_a_value_are_compared() -> None:
+    both = [transformer("a", 2, seed=seed) for seed in (0, 1)]
+    facts = [replace(one.provenance, settings={"seed": seed}) for seed, one in enumerate(both)]
+    both = [replace(one, provenance=known) for one, known in zip(both, facts, strict=True)]
+    table = signatures_over(both, "seed")
+    assert table.index.to_list() == ["h.0.act", "h.1.act"]
+    assert table.iloc[:, 0].to_list() == both[0].mean("affinity").dropna().to_list()

@@ -13,7 +13,7 @@ import torch
 
 from fathometer import InputError, cka
 from fathometer.capture import Pair
-from fathometer.gauges import Gauge, reading, scoring
+from fathometer.gauges import Gauge, reading, scoring, together
 from fathometer.gauges.reading import read_gauges, read_one_by_one
 from fathometer.gauges.registry import GAUGES, choose_gauges
 from fathometer.gauges.samples import Samples
@@ -94,6 +94,22 @@ def test_pieces_of_joined_widths_keep_their_number_of_features(monkeypatch: pyte
     alone = [pytest.approx(row, rel=1e-9) for row in read_one_by_one(chosen, every)]
     monkeypatch.setattr(scoring, "_CHUNK", {"cpu": 1})
     assert read_together(chosen, every) == alone
+
+
+def test_one_large_pair_of_unequal_widths_has_the_gauges_that_can_be_read() -> None:
+    x = torch.randn(512, 512, generator=torch.Generator().manual_seed(0))
+    (found,) = read_gauges(choose_gauges("affinity,r2"), {"site": (x, x[:, :8].relu())})
+    assert list(found) == ["r2"]
+
+
+def test_pairs_that_are_read_together_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "_MAX_ENTRIES", 100)
+    small, large = torch.ones(2, 5), torch.ones(10, 30)
+    every = [(small, small)] * 12 + [(large, large[:, :1])] * 2
+    found = list(together._within_memory([list(range(12)), [12, 13]], every))
+    assert found == [[[0, 1, 2, 3, 4]], [[5, 6, 7, 8, 9]], [[10, 11]], [[12]], [[13]]]
+    found = list(together._within_memory([[0, 1], [12], [2], [3]], every))
+    assert found == [[[0, 1]], [[12]], [[2], [3]]]
 
 
 def test_a_gauge_that_gives_too_many_values_does_not_shift_those_of_others() -> None:

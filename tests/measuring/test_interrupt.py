@@ -28,14 +28,24 @@ def sleeps_in_the_second_batch(x, y):
     return 0.0
 
 class Stuck(nn.Module):
-    def forward(self, x):  # waits in C, where Python handles no signal
+    def __init__(self, passes):
+        super().__init__()
+        self.passes = passes
+
+    def forward(self, x):  # after some passes it waits in C, where Python handles no signal
+        self.passes -= 1
+        if self.passes >= 0:
+            return x
         lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
         lock(mutex)
         print("sleeping", flush=True)
         lock(mutex)
 
 def stuck():
-    return Stuck(), Inputs("array", (4,))
+    return Stuck(0), Inputs("array", (4,))
+
+def stuck_later():
+    return nn.Sequential(nn.Tanh(), Stuck(1)), Inputs("array", (4,))
 
 def build():
     layers = (module for _ in range(SITES) for module in (nn.Linear(4, 4), nn.Tanh()))
@@ -119,3 +129,7 @@ def test_an_interrupt_does_not_wait_for_a_layer(tmp_path: Path) -> None:
     assert (code, said.strip()) == (130, "Interrupted.")
     code, said = interrupted(tmp_path, *arguments)  # no lock is left behind
     assert (code, said.strip()) == (130, "Interrupted.")
+    arguments = [word.replace("slow:build", "slow:stuck_later") for word in _ARGUMENTS]
+    code, said = interrupted(tmp_path, *arguments)
+    assert code == 130
+    assert said.endswith("Interrupted. Run the same command again to resume.\n")

@@ -78,3 +78,26 @@ def test_masked_accuracy_counts_the_hidden_tokens_alone() -> None:
     assert outcomes[1]["masked_accuracy"] == pytest.approx(0.5, abs=0.1)
     assert outcomes[0]["hidden_tokens"] / 2000 == pytest.approx(0.15, abs=0.03)
     assert found[0].outcome == f"masked accuracy 1.000 on {outcomes[0]['hidden_tokens']} hidden tokens"
+
+
+def test_a_masked_language_model_without_logits_or_mask_is_measured_all_the_same() -> None:
+    model, tokenizer = network("bert", "AutoModelForMaskedLM"), letter_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "?"})
+    ids = letter_tokenizer()([text[:30] for text in TEXTS], return_tensors="pt", padding=True)
+    hides: list[bool] = []
+    watching = model.register_forward_pre_hook(
+        lambda _, __, entries: hides.append(tokenizer.mask_token_id in entries["input_ids"]),
+        with_kwargs=True,
+    )
+    labelled = measure(
+        model, ids, by=lambda batch: ["a"] * len(batch["input_ids"]), tokenizer=tokenizer, **OPTIONS
+    )
+    assert labelled["a"].outcome == ""
+    assert not any(hides)  # outcomes by label are not of hidden tokens
+    watching.remove()
+    model.config.return_dict = False
+    assert measure(model, TEXTS, tokenizer=tokenizer, **OPTIONS).outcome == ""
+    model.config.return_dict = True
+    tokenizer.add_tokens([f"<{number}>" for number in range(model.config.vocab_size)])
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})  # which the network does not know
+    assert measure(model, TEXTS, tokenizer=tokenizer, **OPTIONS).outcome == ""

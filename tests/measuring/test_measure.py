@@ -369,6 +369,8 @@ def test_the_tokens_of_one_text_can_be_kept() -> None:
     assert found.records["n"].to_list() == [30]
     with pytest.raises(InputError, match="expected at least 512 tokens to fill a batch, got 30 in 1 inputs"):
         measure(model, ids, samples=512, reduction="tokens")
+    with pytest.raises(InputError, match=r"data: expected at least 2 tokens, got 1 in 1 inputs$"):
+        measure(model, ids[:, :1], samples=512, reduction="tokens", leftover="keep")
     with pytest.raises(InputError, match=r"data: expected at least 2 samples, got 1$"):
         measure(nn.ReLU(), torch.randn(1, 3), samples=8, leftover="keep")
 

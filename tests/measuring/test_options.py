@@ -96,7 +96,7 @@ def test_a_preset_stands_for_options_that_are_not_given() -> None:
         InputError, match="preset: expected one of language, none, got 'langage'; did you mean"
     ):
         with_changes(None, {"preset": "langage"})
-    with pytest.raises(InputError, match="preset: has no effect on complete options"):
+    with pytest.raises(InputError, match="preset: cannot be combined with `options`; give single"):
         measure(nn.ReLU(), torch.randn(8, 2), MeasureOptions(), preset="language")
 
 

@@ -68,6 +68,6 @@ def test_where_kernels_fail_torch_computes_the_spectra(monkeypatch: pytest.Monke
     with pytest.warns(UserWarning, match="slower; Triton needs a C compiler"):
         found = spectra([(rows, mean, gram)])
     check(found[0], rows, mean)
-    kernels.do_without(RuntimeError("once more"))  # without another warning
+    kernels.disable_kernels(RuntimeError("once more"))  # without another warning
     with pytest.raises(MemoryError):
-        kernels.do_without(MemoryError())
+        kernels.disable_kernels(MemoryError())

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fathometer.transport.kernels import can_run, do_without
+from fathometer.transport.kernels import can_run, disable_kernels
 
 try:
     import triton
@@ -54,7 +54,7 @@ def relu_means(x: Tensor, axis: int, of_x: Tensor, of_relu: Tensor, *, mean: boo
             grid = samples, triton.cdiv(channels, group)
             _sums[grid](x, of_x, of_relu, channels, positions, *strides, factor, group, block)
     except Exception as error:
-        do_without(error)
+        disable_kernels(error)
         return False
     return True
 

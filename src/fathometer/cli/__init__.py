@@ -26,13 +26,27 @@ FLAGS: dict[str, str] = {}
 """The flags of the running command by parameter: `allow_mismatch` → `--allow-mismatch`."""
 
 _MAX_SECONDS_TO_HANDLE = 1.5  # Ctrl-C
+_HOW_TO_RESUME: list[Callable[[], str]] = []  # of the running command; empty text if it cannot resume
 
 
-class ResumableInterruptError(FathometerError):
+class _ResumableInterruptError(FathometerError):
     """The command was interrupted, and can resume; the message says how."""
 
-    def __init__(self, how: str = "Run the same command again to resume.") -> None:
-        super().__init__(how)
+
+@contextmanager
+def resumable(
+    how: str = "Run the same command again to resume.", can_resume: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
+    """Let Ctrl-C say how to resume, if that is possible when it comes."""
+    _HOW_TO_RESUME.append(lambda: how if can_resume() else "")
+    try:
+        yield
+    except KeyboardInterrupt:
+        if can_resume():
+            raise _ResumableInterruptError(how) from None
+        raise
+    finally:
+        _HOW_TO_RESUME.pop()
 
 
 def main() -> None:
@@ -62,7 +76,7 @@ def run_app(app: Callable[[], Any]) -> None:
         with _exit_if_ignored(interrupts) if in_main_thread else nullcontext():
             app()
     except BaseException as error:
-        if isinstance(error, ResumableInterruptError):
+        if isinstance(error, _ResumableInterruptError):
             _end_interrupted(f"Interrupted. {error}")
         if interrupts or isinstance(error, KeyboardInterrupt):  # a library may raise an error of its own then
             _end_interrupted("Interrupted.")
@@ -93,7 +107,8 @@ def _exit_if_ignored(interrupts: list[int]) -> Iterator[None]:
             from fathometer.progress import Terminal
 
             Terminal(stderr=True).show_cursor()  # which a progress bar has hidden
-            _print_error("\nInterrupted.")
+            how = _HOW_TO_RESUME[-1]() if _HOW_TO_RESUME else ""
+            _print_error(f"\nInterrupted. {how}".rstrip(" "))
             os._exit(130)
 
     is_over, watcher = threading.Event(), threading.Thread(target=watch, daemon=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from fathometer.cli import ResumableInterruptError
 from fathometer.cli import options as opt
+from fathometer.cli import resumable
 from fathometer.cli.outputs import check_folder, check_writable, file_stems, print_result, slug
 from fathometer.errors import InputError
 from fathometer.measuring.options import Preset
@@ -120,7 +120,7 @@ def measure(
         console.say(reason)
     if preset == "language":
         words = _in_words(chosen, loaded.data.description)
-        console.say(f"preset language: {words}; --preset none for the general one")
+        console.say(f"preset language: {words}; `--preset none` uses the general defaults")
     elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
@@ -180,7 +180,7 @@ def _measured(
     if force:
         journal.unlink(missing_ok=True)
     log.info("measuring on %s%s", loaded.device, ", resuming" if journal.exists() else "")
-    try:
+    with resumable(can_resume=journal.exists):
         found = measure_by_label(
             loaded.model,
             loaded.data,
@@ -191,10 +191,6 @@ def _measured(
             journal=journal,
             progress=True,
         )
-    except KeyboardInterrupt:
-        if journal.exists():
-            raise ResumableInterruptError from None
-        raise
     if by is None:
         found[""].save(out)
     else:

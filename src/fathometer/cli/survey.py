@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fathometer.cli import ResumableInterruptError
 from fathometer.cli import options as opt
+from fathometer.cli import resumable
 from fathometer.cli.outputs import check_writable, print_json
 from fathometer.errors import InputError
 
@@ -113,18 +113,11 @@ def run(
         )
     screen = Terminal(stderr=True)
     view = SurveyProgress(tasks, screen)
-    with Live(get_renderable=view.table, console=screen, refresh_per_second=2, transient=True):
-        try:
-            outcome = run_survey(
-                tasks,
-                out,
-                backend=backend,
-                address=address,
-                retry_failed=retry_failed,
-                on_event=view.on_event,
-            )
-        except KeyboardInterrupt:
-            raise ResumableInterruptError from None
+    live = Live(get_renderable=view.table, console=screen, refresh_per_second=2, transient=True)
+    with live, resumable():
+        outcome = run_survey(
+            tasks, out, backend=backend, address=address, retry_failed=retry_failed, on_event=view.on_event
+        )
     print_outcome(outcome, out, Terminal())
     if outcome.failed:
         raise typer.Exit(1)

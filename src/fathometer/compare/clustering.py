@@ -14,7 +14,7 @@ from fathometer.compare.distance import Distances, signature_distances, varies
 from fathometer.compare.soundings import Array, Soundings, aspects_of, by_name
 from fathometer.errors import InputError, check_choice, import_extra
 from fathometer.gauges.gauge import indices_of_equal
-from fathometer.results.sounding import Sounding
+from fathometer.results.sounding import Sounding, column_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,11 +208,11 @@ def stability(
     """
     if draws < 1:
         raise InputError(f"expected at least 1, got {draws}", parameter="draws")
-    named = by_name(soundings)
+    gauge, metric = tree.distances.gauge, tree.distances.metric
+    named = by_name(soundings, gauge)
     names = list(tree.distances.names)
     if set(named) != set(names):
         raise InputError(f"expected the soundings of the tree, {', '.join(names)}; got {', '.join(named)}")
-    gauge, metric = tree.distances.gauge, tree.distances.metric
     batches = {name: _by_batch(named[name], gauge) for name in names}
     single_batch = tuple(name for name, values in batches.items() if values.shape[1] < 2)
     if len(single_batch) == len(named):
@@ -260,7 +260,7 @@ def _same_batches(named: dict[str, Sounding], batches: dict[str, Array]) -> list
 
 def _by_batch(sounding: Sounding, gauge: str) -> Array:
     """Return a gauge as `[sites, batches]`, NaN where a site has no value in a batch."""
-    table = sounding.records.pivot(index="site", columns="batch", values=gauge)
+    table = sounding.records.pivot(index="site", columns="batch", values=column_of(gauge, sounding.gauges))
     return table.loc[[site.name for site in sounding.sites]].to_numpy(float)
 
 

@@ -201,7 +201,7 @@ def _by_condition(
 ) -> dict[str, dict[str, Sounding]]:
     """Return the soundings of each network by the value of what was changed."""
     check_choice("over", over, ASPECTS)
-    named = by_name(soundings)
+    named = by_name(soundings, gauge)
     words = dict(zip(named, aspects_of(list(named.values()), over), strict=True))
     alike = [aspect for aspect in MUST_AGREE if aspect != over]
     found: dict[str, dict[str, Sounding]] = {}

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.soundings import Array, Numbers, Soundings, comparable, signatures
+from fathometer.compare.soundings import Array, Numbers, Soundings, by_name, comparable, signatures
 from fathometer.errors import InputError, check_choice
 from fathometer.results.sounding import Sounding
 
@@ -165,7 +165,9 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
         ('sites', [[0, 0], [1, 1]], 0.0)
     """
     check_choice("align", by, Align)
-    x, y = signatures({"first": first, "second": second}, gauge).values()
+    named = by_name({"first": first, "second": second}, gauge)
+    first, second = named.values()
+    x, y = signatures(named, gauge).values()
     same = [site.name for site in first.sites] == [site.name for site in second.sites]
     if by == "sites" and not same:
         raise InputError(

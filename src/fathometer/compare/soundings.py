@@ -25,11 +25,12 @@ MUST_AGREE = ("data", "pooling", "samples")
 _CONTAINERS = ("list", "tuple", "ndarray", "generator", "map", "zip")
 
 
-def by_name(soundings: Soundings) -> dict[str, Sounding]:
+def by_name(soundings: Soundings, gauge: str | None = None) -> dict[str, Sounding]:
     """Return soundings under unique names: the given ones, or those of the networks.
 
     Several soundings of one network also get what differs between them: weights, data, settings, or a number.
-    Sites with fewer samples than others are left out, with a warning.
+    Sites with fewer samples than others are left out, with a warning. With `gauge`, kinds of sites that have
+    no value of it are left out, too: affinity, for example, is not measured at parts of a transformer.
     """
     if not soundings:
         raise InputError("expected at least one sounding, got none")
@@ -41,6 +42,8 @@ def by_name(soundings: Soundings) -> dict[str, Sounding]:
             )
     enough = [sounding.with_enough_samples() for sounding in named.values()]
     names = [*map(str, soundings)] if isinstance(soundings, Mapping) else _unique_names(enough)
+    if gauge is not None:
+        enough = [_with_values(sounding, gauge) for sounding in enough]
     return dict(zip(names, enough, strict=True))
 
 
@@ -52,10 +55,11 @@ def measured_gauges(soundings: Iterable[Sounding]) -> list[str]:
 def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array]:
     """Return a gauge along the sites of each sounding, the mean over batches, by name.
 
-    A site without a finite value is refused: no distance can be computed through it.
+    Kinds of sites that have no value are left out. Another site without a finite value is refused: no
+    distance can be computed through it.
     """
     found: dict[str, Array] = {}
-    for name, sounding in by_name(soundings).items():
+    for name, sounding in by_name(soundings, gauge).items():
         values = sounding.mean(column_of(gauge, sounding.gauges, f"{name}: "))
         bad = [str(site) for site in values.index[~np.isfinite(values.to_numpy())]]
         if bad:
@@ -163,6 +167,16 @@ def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
         for number, index in enumerate(group[1:], 2):
             names[index] += f" #{number}"
     return names
+
+
+def _with_values(sounding: Sounding, gauge: str) -> Sounding:
+    """Return the sounding of the kinds of sites that have a value of the gauge; of all sites if none has."""
+    try:
+        values = sounding.records[column_of(gauge, sounding.gauges)]
+    except InputError:  # which is for the caller to say
+        return sounding
+    kinds = set(sounding.records.loc[values.notna(), "kind"])
+    return sounding.at(site for site in sounding.sites if site.kind in kinds) if kinds else sounding
 
 
 def _plan_labels(soundings: Sequence[Sounding], what: str) -> list[str]:

@@ -82,13 +82,14 @@ def _read_pair(
     alone: bool,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
+    chosen = readable(gauges, *pair, labels)
     prepared = cache(partial(prepare, *pair, *resolution_and_bounds(pair), unequal=True))
     with torch.no_grad():  # which threads do not inherit
         early: dict[str, GaugeValue] = {}
         if alone and min(pair[0].shape) >= _MIN_SIZE_TO_SPLIT:
             with suppress(FathometerError):  # it comes again, from its gauge
-                early = _compute_side_by_side(gauges.values(), *pair, prepared)
-        for gauge in readable(gauges, *pair, labels):
+                early = _compute_side_by_side(chosen, *pair, prepared)
+        for gauge in chosen:
             check_abandoned()
             try:
                 value = early[gauge.name] if gauge.name in early else _compute(gauge, *pair, prepared, labels)

@@ -103,6 +103,9 @@ SETS = {
 }
 """Names that stand for several gauges."""
 
+MAX_TRIMMED_GAP = 0.1
+"""Up to which r2_heldout and r2_trimmed may differ; beyond it, a few samples decide R²."""
+
 _DIMENSIONS = frozenset({"stable_rank", "intrinsic_dimension"})
 
 UNFIT_FOR_KIND = {

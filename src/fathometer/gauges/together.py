@@ -17,7 +17,7 @@ from fathometer.gauges.samples import Pair, check_together, compute_spectra, pre
 Pairs: TypeAlias = "Mapping[str, tuple[Tensor, Tensor]]"
 """Pairs by the names of their sites."""
 
-_MAX_ENTRIES = 2**27  # of the pairs that are read together: 2 GB in float64, and as much centred
+_MAX_ENTRIES = 2**28  # of the pairs that are read together: 2 GB in float64, and as much centred
 
 
 @torch.no_grad()
@@ -148,16 +148,22 @@ def _rows(found: Sequence[tuple[str, Sequence[int], Tensor]], count: int) -> lis
 def _within_memory(
     groups: Iterable[list[int]], pairs: Sequence[tuple[Tensor, Tensor]]
 ) -> Iterator[list[list[int]]]:
-    """Yield groups of pairs that are read together: as many as fit into memory with what they share."""
+    """Yield groups of pairs that are read together: as many as fit into memory with what they share.
+
+    The pairs of a group have one shape. A group that is too large is split.
+    """
     chosen: list[list[int]] = []
     entries = 0
     for indices in groups:
-        own = sum(pairs[index][1].numel() for index in indices)
-        if chosen and entries + own > _MAX_ENTRIES:
-            yield chosen
-            chosen, entries = [], 0
-        chosen.append(indices)
-        entries += own
+        of_pair = sum(side.numel() for side in pairs[indices[0]])
+        size = max(1, _MAX_ENTRIES // of_pair)
+        for run in (indices[start : start + size] for start in range(0, len(indices), size)):
+            own = of_pair * len(run)
+            if chosen and entries + own > _MAX_ENTRIES:
+                yield chosen
+                chosen, entries = [], 0
+            chosen.append(run)
+            entries += own
     yield chosen
 
 

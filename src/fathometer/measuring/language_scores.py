@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from fathometer.data.texts import Tokenize
 from fathometer.measuring.batches import Piece, map_entries, run
 from fathometer.models import LoadedModel
-from fathometer.models.language import head_of, ids_of
+from fathometer.models.language import head_of, ids_of, token_limits
 
 _AT_ONCE = 2**24  # logits whose loss is computed at once: the copy that it needs stays small
 _HIDDEN_SHARE = 0.15  # Devlin et al. (2019), BERT, section 3.1
@@ -58,7 +59,9 @@ class HiddenTokens:
             tokenizer = model.inputs.tokenize.tokenizer
         self._mask_id = getattr(tokenizer, "mask_token_id", None)
         self._special = list(getattr(tokenizer, "all_special_ids", ()))
-        self._is_wanted = self._mask_id is not None and head_of(network) == "masked"
+        vocabulary = token_limits(network).vocabulary or math.inf
+        is_known = self._mask_id is not None and self._mask_id < vocabulary
+        self._is_wanted = is_known and head_of(network) == "masked"
         self._network, self._seed = network, seed
         self._kept: list[Any] = []
         self._count = 0
@@ -82,7 +85,10 @@ class HiddenTokens:
 
     @torch.no_grad()
     def outcome(self, device: torch.device) -> dict[str, Any]:
-        """Return the share of hidden tokens that the network finds, and their number; nothing without any."""
+        """Return the share of hidden tokens that the network finds, and their number.
+
+        Nothing if no token is hidden, or if the output has no logits.
+        """
         generator = torch.Generator().manual_seed(self._seed)
         found = hidden = 0
         for value in self._kept:
@@ -94,6 +100,8 @@ class HiddenTokens:
             output = run(
                 self._network, {**value, "input_ids": ids.masked_fill(draw, self._mask_id)}, device, None
             )
+            if getattr(output, "logits", None) is None:
+                return {}
             best = output.logits.argmax(-1).to(ids.device)
             found += int((best[draw] == ids[draw]).sum())
             hidden += int(draw.sum())

@@ -359,7 +359,8 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
             if {tensor.device for tensor in tensors} - {here}:
                 places = ", ".join(sorted({str(tensor.device) for tensor in tensors}))
                 raise InputError(
-                    f"this network is spread over several devices ({places}), and stays there; leave it out",
+                    f"this network is spread over several devices ({places}), and stays there; leave out "
+                    "`device`",
                     parameter="device",
                 )
             if users:

@@ -232,7 +232,7 @@ def measure_by_label(
         seconds=round(time.perf_counter() - started, 3),
     )
     hidden_outcome = {}
-    if hidden.is_any:
+    if hidden.is_any and by is None:
         with placed(network, device) as where, evaluating(network):
             hidden_outcome = hidden.outcome(where)
     doubt = scorer.doubt([batch.scores for batch in loop.finished if batch.scores])
@@ -240,8 +240,7 @@ def measure_by_label(
     found = {}
     for label, (measured, left_over) in counts.items():
         batches = [batch for batch in loop.finished if batch.label == label]
-        scored = outcome([batch.scores for batch in batches], measured, doubt)
-        scored = scored if by is not None else scored | hidden_outcome
+        scored = outcome([batch.scores for batch in batches], measured, doubt) | hidden_outcome
         known = {
             "samples_measured": measured,
             "samples_left_over": left_over,
@@ -328,7 +327,7 @@ def _too_few(options: MeasureOptions, inputs: int, rows: int) -> TooFewSamplesEr
         ("tokens", f"{rows} in {inputs} inputs") if options.counts_tokens else ("samples", f"{inputs}")
     )
     if options.leftover == "keep":
-        return TooFewSamplesError(f"expected at least 2 {unit}, got {inputs}", parameter="data")
+        return TooFewSamplesError(f"expected at least 2 {unit}, got {got}", parameter="data")
     return TooFewSamplesError(
         f"expected at least {options.samples} {unit} to fill a batch, got {got}; "
         "use fewer `samples`, or `leftover` keep",
@@ -362,7 +361,8 @@ def _warn_of_unequal_widths(finished: Sequence[FinishedBatch], options: MeasureO
             gauges |= dict.fromkeys(equal)
     if sites:
         warnings.warn(
-            f"not measured at {join_names(list(sites))}, whose width changes: {join_names(list(gauges))}",
+            f"not measured at {join_names(list(sites))}, whose width changes: {join_names(list(gauges))}; "
+            "use r2, r2_heldout or cka there",
             stacklevel=4,
         )
 

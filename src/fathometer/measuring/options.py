@@ -343,7 +343,7 @@ def with_changes(
     A `preset` among the changes stands for those of its options that are not changed by name.
     """
     if options is not None and changes.get("preset") is not None:
-        raise InputError("has no effect on complete options; give single ones by name", parameter="preset")
+        raise InputError("cannot be combined with `options`; give single options by name", parameter="preset")
     changes = with_preset(changes)
     known = [*(each.name for each in fields(MeasureOptions)), "preset"]
     if unknown := [name for name in changes if name not in known]:

@@ -77,7 +77,6 @@ class Scorer:
 
         That of a causal language model is compared with the tokens themselves.
 
-
         `unfit` says why the labels cannot be used, if so.
         """
         if self._is_causal:

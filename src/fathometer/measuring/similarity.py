@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fathometer.capture import Pair, Site
-from fathometer.errors import TooFewSamplesError
+from fathometer.errors import TooFewSamplesError, join_names
 from fathometer.gauges.similarity import MIN_SAMPLES, cka_from_sums, hsic_sums
 from fathometer.measuring.journal import FinishedBatch
 
@@ -58,8 +58,5 @@ def map_of_batches(sites: Sequence[Site], finished: Sequence[FinishedBatch]) -> 
     reasons = {"see other samples than most sites": np.isnan(own), "do not vary": own == 0}
     for reason, is_missing in reasons.items():
         if missing := [names[place] for place in np.flatnonzero(is_missing)]:
-            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            warnings.warn(
-                f"not in the map, since they {reason}: {', '.join(missing[:3])}{more}", stacklevel=4
-            )
+            warnings.warn(f"not in the map, since they {reason}: {join_names(missing, 3)}", stacklevel=4)
     return pd.DataFrame(cka_from_sums(total), index=names, columns=names)

@@ -14,6 +14,7 @@ from fathometer.compare.distance import Align, aligned
 from fathometer.compare.soundings import Array, Soundings, measured_gauges, short_name
 from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError, join_names
+from fathometer.gauges.registry import MAX_TRIMMED_GAP
 from fathometer.report.blocks import blocks_of
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding, column_of
@@ -29,8 +30,6 @@ RESIDUAL_GAUGES = {
 
 LAYER_KINDS = ("activation", "attention", "mlp", "block")
 """Kinds of sites that are shown by layer."""
-MAX_TRIMMED_GAP = 0.1
-"""Up to which R² is shown without that of the trimmed samples."""
 
 
 def signature_table(
@@ -43,7 +42,7 @@ def signature_table(
     is one batch). With `along="dtw"`, `depth` is the mean depth of the sites of the first network that a site
     is aligned with.
     """
-    named = by_name([soundings] if isinstance(soundings, Sounding) else soundings)
+    named = by_name([soundings] if isinstance(soundings, Sounding) else soundings, gauge)
     reference = next(iter(named.values()))
     parts = []
     for name, sounding in named.items():
@@ -190,7 +189,7 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
     second minus first, and its standard deviation `std`. `attrs` hold `names`, `how` they were aligned (`dtw`
     or `sites`) and their `distance`.
     """
-    named = by_name(soundings)
+    named = by_name(soundings, gauge)
     if len(named) != 2:
         raise InputError(f"expected two soundings to compare, got {len(named)}")
     one, other = named.values()

@@ -27,7 +27,7 @@ def _is_supported(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= _MIN_CAPABILITY
 
 
-def do_without(error: Exception) -> None:
+def disable_kernels(error: Exception) -> None:
     """Use no kernels from here on, and say why; an error for lack of memory is raised again."""
     if is_out_of_memory(error):
         raise error

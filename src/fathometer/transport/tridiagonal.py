@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fathometer.transport.decompositions import eigvalsh
-from fathometer.transport.kernels import can_run, do_without
+from fathometer.transport.kernels import can_run, disable_kernels
 
 MAX_SIZE = 1024
 """Rows of the largest matrix that the kernels take."""
@@ -46,7 +46,7 @@ def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tens
         pairs = [_centred_and_raw(*form, added) for form, (_, added) in zip(forms, reflected, strict=True)]
         values = iter(tridiagonal_eigenvalues([form for pair in pairs for form in pair]))
     except Exception as error:
-        do_without(error)
+        disable_kernels(error)
         return spectra(samples)
     return [
         (next(values), next(values))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -49,3 +51,15 @@ def test_several_transformers_have_a_chart_for_each_kind_and_distances_of_their_
     assert [chart.spec["title"]["text"] for chart in found] == ["activation", "attention", "mlp", "block"]
     for chart in found:
         assert chart.data["layers"].groupby("network")["layer"].max().to_dict() == {"a": 3, "b": 5}
+
+
+def test_transformers_without_affinity_are_shown_by_layer() -> None:
+    both = [transformer("a"), transformer("b", 6, seed=1)]
+    parts = [one.at(site for site in one.sites if site.kind != "activation") for one in both]
+    without = [replace(one, records=one.records.drop(columns="affinity")) for one in parts]
+    page = comparison_page(without)
+    assert [section.title for section in page.sections] == ["By layer", "Sites", "Provenance"]
+    assert [chart.spec["title"]["text"] for chart in charts(page)] == ["attention", "mlp", "block"]
+    page = comparison_page([both[0], without[1]])
+    assert "Distances" in [section.title for section in page.sections]
+    assert "No distances: b: 'affinity' was not measured" in str(page.sections[2])

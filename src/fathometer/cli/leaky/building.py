@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fathometer.cli import FLAGS, ResumableInterruptError
+from fathometer.cli import FLAGS, resumable
 from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
 from fathometer.cli.leaky.training import TrainingOptions
 from fathometer.cli.outputs import print_result
@@ -64,13 +64,10 @@ def train_and_print(designs: list[Design], options: TrainingOptions, out: Path) 
             for design in designs
         ]
     recipe, device = _build_recipe(options), check_device(options.device)
-    try:
-        with progress_bar("training") as progress:
-            found = train_networks(
-                designs, recipe, task=task, device=device, out=out, resume=options.resume, progress=progress
-            )
-    except KeyboardInterrupt:
-        raise ResumableInterruptError("Run the same command with --resume to continue.") from None
+    with resumable("Run the same command with --resume to continue."), progress_bar("training") as progress:
+        found = train_networks(
+            designs, recipe, task=task, device=device, out=out, resume=options.resume, progress=progress
+        )
     count = len(found.runs)
     view = network_view(found.runs[0]) if count == 1 else sweep_view(found)
     console = print_result(found.table, view, options.as_json)

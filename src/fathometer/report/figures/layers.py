@@ -102,7 +102,7 @@ def plot_gauges(sounding: Sounding, *, columns: Columns = 2) -> Figure:
 
     Each row has colours of its own, from the lowest to the highest value, which are written beside it.
     """
-    table = gauge_table(sounding.with_enough_samples())
+    table = gauge_table(sounding)
     layers = int(table["layer"].max()) + 1
     count, rows_of = table["series"].nunique(), table.groupby("gauge")["row"].nunique()
     beside = count * _TITLE + _MARGIN

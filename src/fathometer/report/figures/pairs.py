@@ -90,7 +90,7 @@ def plot_difference(
     those of the first network. `by` is as in `plot_alignment`.
     """
     finite_signatures(soundings, gauge)
-    pairs, named = alignment_table(soundings, gauge, by), by_name(soundings)
+    pairs, named = alignment_table(soundings, gauge, by), by_name(soundings, gauge)
     first, second = named
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))

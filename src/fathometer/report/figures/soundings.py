@@ -72,7 +72,7 @@ def plot_signature(
         strip: draw the sites below as a strip, coloured by value.
         distribution: draw a histogram beside, with its two modes if it has two.
     """
-    sounding = sounding.with_enough_samples()
+    (sounding,) = by_name([sounding], gauge).values()
     table, blocks = finite_signatures(sounding, gauge), blocks_of(sounding.sites)
     figure = column_figure(columns, (2.5 if columns == 1 else 2.9) + 0.3 * strip)
     grid = figure.subplots(
@@ -132,7 +132,7 @@ def plot_strip(soundings: Soundings, gauge: str = "affinity", *, columns: Column
     One network has its blocks under it and, where it has several operators, a line of their colours. Several
     networks have a row each, of equal width.
     """
-    named = by_name(soundings)
+    named = by_name(soundings, gauge)
     table = signature_table(named, gauge)
     low, high = (table["mean"].min(), table["mean"].max()) if table["mean"].notna().any() else (0.0, 1.0)
     scale: dict[str, Any] = {"vmin": low, "vmax": high if high > low else low + 1e-6, "cmap": COLOUR_MAP}

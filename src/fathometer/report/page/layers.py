@@ -8,10 +8,11 @@ import altair as alt
 import pandas as pd
 
 from fathometer.compare.soundings import Soundings
+from fathometer.gauges.registry import MAX_TRIMMED_GAP
 from fathometer.report.numbers import gauge_label, number
 from fathometer.report.page.charts import TEXT, WHOLE_LABELS, as_spec, category_colours, data
 from fathometer.report.page.items import Chart, Item, Paragraph
-from fathometer.report.tables import MAX_TRIMMED_GAP, gauge_table, layer_panels, layer_table
+from fathometer.report.tables import gauge_table, layer_panels, layer_table
 from fathometer.results.sounding import Sounding
 
 _SUM = {False: "alone", True: "with residual"}

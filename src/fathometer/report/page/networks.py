@@ -50,14 +50,13 @@ def comparison_page(
 ) -> Page:
     """Return the report of at least two soundings that can be compared.
 
-    Distances and statistics are of affinity scores; the overlay shows every gauge that all have. With
-    `allow_mismatch` data, reduction or samples may differ; the page says so.
+    Distances and statistics are of affinity scores, which only transformers that are shown by layer may lack;
+    the overlay shows every gauge that all have. With `allow_mismatch` data, reduction or samples may differ;
+    the page says so.
     """
     named, mismatch_warnings = _comparable(soundings, allow_mismatch)
     if len(named) < 2:
-        raise InputError(
-            f"expected at least two soundings with {_GAUGE!r}, got {', '.join(named)}; give more"
-        )
+        raise InputError(f"expected at least two soundings to compare, got {', '.join(named)}; give more")
     known = facts_table(named, facts)
     members = families_of(known)
     overlay, notes = overlay_view(named, members), tuple(map(Paragraph, mismatch_warnings))
@@ -65,19 +64,8 @@ def comparison_page(
         sections = [Section("By layer", (*notes, *layer_items(named))), Section("Sites", (overlay,))]
     else:
         sections = [Section("", (*notes, overlay))]
-    named = {name: _scored(sounding) for name, sounding in named.items()}
-    try:
-        tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
-    except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
-        sections.append(Section("Distances", (Paragraph(f"No distances: {error}"),)))
-    else:
-        numbers = statistics(named, _GAUGE)
-        sections.append(Section("Distances", _distances(tree, members)))
-        sections.append(Section("Statistics", (_statistics(numbers.loc[list(tree.names)], known),)))
-        if "year" in known.columns:
-            years = year_table(named, known, _GAUGE)
-            sections.append(Section("Over the years", (years_chart(years, _GAUGE),)))
-        sections += _predictors(numbers, known, members)
+    if any(_GAUGE in sounding.gauges for sounding in named.values()):
+        sections += _score_sections(named, known)
     origins = _origins(named)
     sections.append(Section(PROVENANCE, (Table(origins),)))
     data = origins["data"].unique()
@@ -181,17 +169,30 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
     """Return the soundings by name, and the warnings about comparing them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        named = comparable(soundings, _GAUGE, allow_mismatch=allow_mismatch)
+        named = by_name(soundings)
+        gauge = "r2_heldout" if all(map(has_layers, named.values())) else _GAUGE
+        named = comparable(named, gauge, allow_mismatch=allow_mismatch)
     mismatch_warnings = [str(warning.message) for warning in caught]
     for text in mismatch_warnings:
         warnings.warn(text, stacklevel=3)
     return named, [f"{text[0].upper()}{text[1:]}." for text in mismatch_warnings]
 
 
-def _scored(sounding: Sounding) -> Sounding:
-    """Return a transformer without its parts, which have no affinity score; other networks as they are."""
-    activations = [site for site in sounding.sites if site.kind == "activation"]
-    return sounding.at(activations) if activations and has_layers(sounding) else sounding
+def _score_sections(named: Mapping[str, Sounding], known: pd.DataFrame) -> list[Section]:
+    """Return what is computed from the affinity scores."""
+    try:
+        tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
+    except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
+        return [Section("Distances", (Paragraph(f"No distances: {error.reason}"),))]
+    members, numbers = families_of(known), statistics(named, _GAUGE)
+    sections = [
+        Section("Distances", _distances(tree, members)),
+        Section("Statistics", (_statistics(numbers.loc[list(tree.names)], known),)),
+    ]
+    if "year" in known.columns:
+        years = year_table(named, known, _GAUGE)
+        sections.append(Section("Over the years", (years_chart(years, _GAUGE),)))
+    return [*sections, *_predictors(numbers, known, members)]
 
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
