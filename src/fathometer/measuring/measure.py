@@ -19,7 +19,7 @@ from torch import nn
 from fathometer.capture import Site, Watch, watch
 from fathometer.errors import TooFewSamplesError, check_whole, join_names
 from fathometer.gauges.gauge import LABELS
-from fathometer.gauges.registry import SETS
+from fathometer.gauges.registry import MAX_TRIMMED_GAP, SETS
 from fathometer.gauges.together import Pairs
 from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
@@ -45,7 +45,6 @@ from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
 
 _MAX_CARRIED = 0.5  # of the variance, by 1 % of the samples
-_MAX_GAP = 0.1  # of R² with and without the largest samples
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
 
@@ -386,12 +385,11 @@ def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
         if "r2_trimmed" in row.values:
             gap = row.values["r2_heldout"] - row.values["r2_trimmed"]
             gaps.setdefault(row.site.name, []).append(gap)
-    wide = [name for name, values in gaps.items() if abs(fmean(values)) > _MAX_GAP]
+    wide = [name for name, values in gaps.items() if abs(fmean(values)) > MAX_TRIMMED_GAP]
     if wide:
-        more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         warnings.warn(
-            f"a few samples decide R² at {', '.join(wide[:3])}{more}: r2_heldout and r2_trimmed differ by "
-            f"more than {_MAX_GAP}; read r2_trimmed there, and carriers",
+            f"a few samples decide R² at {join_names(wide, 3)}: r2_heldout and r2_trimmed differ by more than "
+            f"{MAX_TRIMMED_GAP}; read r2_trimmed there, and carriers",
             stacklevel=4,
         )
 
