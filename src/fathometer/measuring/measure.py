@@ -388,8 +388,8 @@ def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
     wide = [name for name, values in gaps.items() if abs(fmean(values)) > MAX_TRIMMED_GAP]
     if wide:
         warnings.warn(
-            f"a few samples decide R² at {join_names(wide, 3)}: r2_heldout and r2_trimmed differ by more than "
-            f"{MAX_TRIMMED_GAP}; read r2_trimmed there, and carriers",
+            f"a few samples decide R² at {join_names(wide, 3)}: r2_heldout and r2_trimmed differ by more "
+            f"than {MAX_TRIMMED_GAP}; read r2_trimmed there, and carriers",
             stacklevel=4,
         )
 
