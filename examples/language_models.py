@@ -302,7 +302,7 @@ def page(record: Mapping[str, Any]) -> str:
     parts = [
         "# How linear are language models?\n",
         *(in_words(name, conditions) for name in record["models"]),
-        f"![R² and affinity by layer](images/{PICTURE.name})\n",
+        f"![R² of every part by layer](images/{PICTURE.name})\n",
         f"*{conditions[0]['model']} on prose, blocks of {LENGTHS[-1]} tokens.*\n",
         INTRODUCTION,
         markdown_table([{"model": name, **facts} for name, facts in record["models"].items()]),
