@@ -188,7 +188,7 @@ def condition(name: str, model: LoadedModel, text: tuple[str, Path], length: int
         "batches": 1,
     }
     gauges = "r2,r2_heldout,r2_trimmed,carriers"
-    sounding = measure(model, blocks, gauges=gauges, progress=True, **options)
+    sounding = measure(model, blocks, name=name, gauges=gauges, progress=True, **options)
     if (text[0], length) == ("prose", LENGTHS[-1]) and sounding.outcome:
         save_figure(sounding.plot(), PICTURE)
     values = {gauge: by_layer(sounding, gauge) for gauge in GAUGES}
