@@ -45,6 +45,7 @@ from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
 
 _MAX_CARRIED = 0.5  # of the variance, by 1 % of the samples
+_MIN_SAMPLES_TO_CARRY = 100  # with fewer, a single sample is more than 1 %
 _MIN_CAPACITY = 2**16  # rows; only a larger `samples` is limited to the size of the data
 
 
@@ -372,7 +373,9 @@ def _warn_of_few_samples_that_decide(finished: Sequence[FinishedBatch]) -> None:
     carried = {
         row.site.name: row.values["carriers_y"]
         for row in rows
-        if "r2_trimmed" not in row.values and row.values.get("carriers_y", 0.0) > _MAX_CARRIED
+        if "r2_trimmed" not in row.values
+        and row.n >= _MIN_SAMPLES_TO_CARRY
+        and row.values.get("carriers_y", 0.0) > _MAX_CARRIED
     }
     if carried:
         warnings.warn(
