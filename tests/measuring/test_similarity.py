@@ -117,6 +117,12 @@ def test_padding_is_left_out_for_both_networks(reduction: Pooling) -> None:
         similarity_map(one, other, texts, second_data=padded, samples=64, reduction=reduction)
 
 
+def test_other_tokens_are_not_the_same_samples() -> None:
+    one, other, ids = Reader(12), Reader(7), torch.randint(0, 30, (64, 9))
+    with pytest.raises(InputError, match="compare networks that share a tokenizer"):
+        similarity_map(one, other, [{"input_ids": ids}], second_data=[{"input_ids": ids + 1}], samples=64)
+
+
 def test_a_resumed_map_is_the_same(tmp_path: Path) -> None:
     net, x, journal = network(16, 40, 8), inputs(), tmp_path / "run.journal"
     whole = measure(net, x, samples=256, map="cka", gauges="affinity")

@@ -22,6 +22,7 @@ from fathometer.measuring.measure import measure_by_label
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, outcome
 from fathometer.models import LoadedModel
+from fathometer.models.language import ids_of
 from fathometer.results.similarity import SimilarityMap, different_names
 
 
@@ -185,9 +186,11 @@ class _SameSamples:
                 )
             masks = [v.get("attention_mask") if isinstance(v, Mapping) else None for v in (one, other)]
             given = [mask for mask in masks if mask is not None]
-            if len(given) == 1 or (given and not torch.equal(*given)):
+            read = zip(map(ids_of, (one, other)), masks, strict=True)
+            ids = [each if mask is None else each * mask for each, mask in read if each is not None]
+            if len(given) == 1 or any(len(each) == 2 and not torch.equal(*each) for each in (given, ids)):
                 raise InputError(
-                    "expected the same tokens for both networks, got other attention masks; compare networks "
+                    "expected the same tokens for both networks, got others for the second; compare networks "
                     "that share a tokenizer",
                     parameter="data",
                 )
