@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 
 from benchmarks import page as benchmarks_page
-
-language_models = importlib.import_module("examples.language_models")
+from examples import language_models, language_page
 
 
 def test_the_results_of_the_benchmarks_are_written_from_the_records() -> None:
@@ -17,5 +15,6 @@ def test_the_results_of_the_benchmarks_are_written_from_the_records() -> None:
 
 
 def test_the_findings_about_language_models_are_written_from_the_record() -> None:
-    record = json.loads(language_models.RECORD.read_text("utf-8"))
-    assert language_models.PAGE.read_text("utf-8") == language_models.page(record)
+    assert language_models.page is language_page.page
+    record = json.loads(language_page.RECORD.read_text("utf-8"))
+    assert language_page.PAGE.read_text("utf-8") == language_page.page(record)

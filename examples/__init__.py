@@ -1,0 +1,1 @@
+"""Programs that make the pictures, tables and pages of the documents."""
