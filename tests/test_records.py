@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from benchmarks import page as benchmarks_page
-from examples import language_models, language_page
+from examples.language_models import main
+from examples.language_page import PAGE, RECORD
 
 
 def test_the_results_of_the_benchmarks_are_written_from_the_records() -> None:
@@ -14,7 +18,10 @@ def test_the_results_of_the_benchmarks_are_written_from_the_records() -> None:
     assert benchmarks_page.PAGE.read_text("utf-8") == benchmarks_page.page(records)
 
 
-def test_the_findings_about_language_models_are_written_from_the_record() -> None:
-    assert language_models.page is language_page.page
-    record = json.loads(language_page.RECORD.read_text("utf-8"))
-    assert language_page.PAGE.read_text("utf-8") == language_page.page(record)
+def test_the_findings_about_language_models_are_written_from_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("examples.language_models.PAGE", tmp_path / "page.md")
+    main(["--page"])
+    assert json.loads(RECORD.read_text("utf-8"))["commit"]
+    assert (tmp_path / "page.md").read_text("utf-8") == PAGE.read_text("utf-8")
