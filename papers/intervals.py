@@ -1,4 +1,4 @@
-"""Error bars: intervals of means over seeds, and of paired differences."""
+"""Error bars: intervals of means over seeds, and how a test by such an interval is simulated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
+
+from papers.item import Numbers, Simulation
 
 
 class Interval(NamedTuple):
@@ -35,6 +37,33 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
         return Interval(mean, -np.inf, np.inf, count)
     half = float(stdtrit(count - 1, 0.975) * array.std(ddof=1) / np.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
+
+
+def interval_numbers(values: npt.ArrayLike) -> dict[str, float]:
+    """Return `mean`, `low`, `high` and `seeds` for the numbers of a claim.
+
+    Example:
+        >>> interval_numbers([1.0, 2.0, 3.0])["mean"]
+        2.0
+    """
+    found = mean_interval(values)
+    return {"mean": found.mean, "low": found.low, "high": found.high, "seeds": found.number}
+
+
+def interval_simulation(words: str, effect: float, spread: float, null: float = 0.0) -> Simulation:
+    """Simulate a test by `interval_numbers`: normal values, one for each seed.
+
+    Args:
+        words: the effect that the paper shows, in words.
+        effect: mean over seeds at the paper's effect.
+        spread: standard deviation between seeds.
+        null: mean over seeds where the claim is just false.
+    """
+
+    def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
+        return interval_numbers(generator.normal(effect if present else null, spread, int(numbers["seeds"])))  # type: ignore[arg-type]
+
+    return Simulation(words, draw)
 
 
 def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:

@@ -130,20 +130,17 @@ def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def note_accuracy(
+def accuracies(
     context: RunContext, seeds_of: Mapping[str, Sequence[int]], methods: Sequence[Method] = ("sgd",)
-) -> None:
-    """Note the accuracy of the networks: kind → seeds."""
+) -> str:
+    """Say the accuracy of networks on held-out images, in per cent: kind → seeds."""
     words = []
     for kind, seeds in seeds_of.items():
         for method in methods:
             found = [trained(context, kind, seed, method).accuracy for seed in seeds]
             way = f" ({way_of(method)})" if len(methods) > 1 else ""
-            words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)})")
-    data = context.pick(smoke="held-out digits", small="held-out digits", paper="the test set of CIFAR-10")
-    context.note(
-        f"Networks trained here, with their accuracy on {data} in per cent (and seeds): {', '.join(words)}."
-    )
+            words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)} seeds)")
+    return ", ".join(words)
 
 
 def _per_cent(values: Sequence[float]) -> str:
