@@ -24,7 +24,7 @@ ensure_torchvision_operators()  # transformers needs them, also where torch and 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-COMMANDS_RUN = [DOCS / "tour.md", *sorted((DOCS / "how-to").glob("*.md"))]
+COMMANDS_RUN = [DOCS / "tour.md", DOCS / "survey.md", *sorted((DOCS / "how-to").glob("*.md"))]
 """Pages whose `console` blocks are run. Commands that need a download or a cluster are in `bash` blocks."""
 TOLERANCE = 0.05  # training gives slightly different numbers on another processor
 NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
