@@ -1,11 +1,12 @@
 """What `mkdocs build` does besides: files of the repository become pages, and nothing is fetched.
 
 A link that leads out of `docs/` (`../examples/digits.py`) works on disk; on the site it leads to a page that
-shows that file. The commands have a page as well, from the help of each.
+shows that file. The commands have a page as well, from the help of each, and the public names a list.
 """
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import re
 import subprocess
@@ -19,15 +20,19 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
+import fathometer
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "benchmarks/RESULTS.md": "benchmark-results.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 """Markdown of the repository that is a page of the site."""
 COMMANDS = "reference/commands.md"
+PUBLIC_NAMES = "<!-- public names -->"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
 _SOURCE = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
@@ -51,8 +56,10 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links out of `docs/` into links to those pages."""
+    """Turn links out of `docs/` into links to those pages, and fill in the list of public names."""
     uri = page.file.src_uri
+    if PUBLIC_NAMES in markdown:
+        markdown = markdown.replace(PUBLIC_NAMES, _public_names())
     return _LINK.sub(lambda link: f"{link[1]}{_target(link[2], uri)}{link[3]}", markdown)
 
 
@@ -127,3 +134,26 @@ def _commands() -> str:
         raise PluginError(f"the help of the commands: {told.stderr[-500:]}")
     text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", told.stdout)  # whose lines end in dots
     return text.replace("# `fathometer`", "# Commands", 1)
+
+
+def _public_names() -> str:
+    """List the names of `__init__.pyi`, each with its signature and the first sentence of its docstring."""
+    stub = (ROOT / "src/fathometer/__init__.pyi").read_text("utf-8")
+    rows = []
+    for name in re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE):
+        thing = getattr(fathometer, name)
+        first = (inspect.getdoc(thing) or "").partition("\n")[0]
+        rows.append(f"- `{name}{_signature(thing)}`<br>{first}")
+    return "\n".join(rows)
+
+
+def _signature(thing: Any) -> str:
+    """Write a signature with its annotations as in the source; modules and errors have none."""
+    if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
+        return ""
+    signature = inspect.signature(thing)
+    text = str(signature)
+    for annotation in (signature.return_annotation, *(p.annotation for p in signature.parameters.values())):
+        if isinstance(annotation, str):
+            text = text.replace(repr(annotation), annotation)
+    return text
