@@ -137,14 +137,13 @@ def _commands() -> str:
 
 
 def _public_names() -> str:
-    """List the names of `__init__.pyi`, each with its signature and the first sentence of its docstring."""
+    """List the names of `__init__.pyi`, functions first, with signature and first line of the docstring."""
     stub = (ROOT / "src/fathometer/__init__.pyi").read_text("utf-8")
-    rows = []
-    for name in re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE):
-        thing = getattr(fathometer, name)
-        first = (inspect.getdoc(thing) or "").partition("\n")[0]
-        rows.append(f"- `{name}{_signature(thing)}`<br>{first}")
-    return "\n".join(rows)
+    names = re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE)
+    things = {name: getattr(fathometer, name) for name in names}
+    order = sorted(names, key=lambda name: (inspect.ismodule(things[name]), inspect.isclass(things[name])))
+    first = {name: (inspect.getdoc(thing) or "").partition("\n")[0] for name, thing in things.items()}
+    return "\n".join(f"- `{name}{_signature(things[name])}`<br>{first[name]}" for name in order)
 
 
 def _signature(thing: Any) -> str:
@@ -152,7 +151,7 @@ def _signature(thing: Any) -> str:
     if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
         return ""
     signature = inspect.signature(thing)
-    text = str(signature)
+    text = str(signature).removesuffix(" -> None")
     for annotation in (signature.return_annotation, *(p.annotation for p in signature.parameters.values())):
         if isinstance(annotation, str):
             text = text.replace(repr(annotation), annotation)
