@@ -89,26 +89,23 @@ def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
 
 
 @for_print
-def plot_training(before: Scores, after: Scores) -> Figure:
-    """Draw signatures at initialisation and after training, and the change at each site (Figure 9)."""
+def plot_training(initial: Scores, before: Scores, after: Scores) -> Figure:
+    """Draw torchvision's network at initialisation, and a smaller one before and after training (Figure 9)."""
     figure = column_figure(2, 2.5)
-    left, right = figure.subplots(1, 2)
-    for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
-        left.errorbar(
-            _sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **series_style(number)
-        )
-    left.set_ylabel("affinity score")
-    extend_to_one(left, "affinity")
-    change = after - before
-    for row in change:
-        right.plot(_sites(change), row, color=GREY, linewidth=0.5)
-    right.errorbar(_sites(change), change.mean(0), _std(change), color=DARK, marker="o", capsize=1.5)
-    right.axhline(0, color=DARK, linewidth=0.6, linestyle="--")
-    right.set_title("change by training")
-    for axes in (left, right):
+    left, right = figure.subplots(1, 2, sharey=True)
+    panels = {left: [("at initialisation", initial)], right: [("before training", before), ("after", after)]}
+    number = 0
+    for axes, lines in panels.items():
+        for label, scores in lines:
+            style = series_style(number) | {"label": label, "capsize": 1.5}
+            axes.errorbar(_sites(scores), scores.mean(0), _std(scores), **style)
+            number += 1
         axes.set_xlabel("site, in order of depth")
-    legend_above(figure, left.get_legend_handles_labels()[0])
-    note_below(figure, [f"mean ± std over {len(before)} seeds", "grey: each of them"], "; ")
+    left.set(ylabel="affinity score", title="torchvision's VGG-16")
+    right.set_title("VGG-16 for small images")
+    extend_to_one(left, "affinity")
+    legend_above(figure, [artist for axes in panels for artist in axes.get_legend_handles_labels()[0]])
+    note_below(figure, [f"mean ± std over {len(before)} seeds"])
     return figure
 
 
@@ -156,41 +153,25 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
 
 
 @for_print
-def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
-    """Draw how far signatures on other data are from those on the reference (Figure 15).
-
-    `zoo` has networks of ImageNet, and may be empty.
-    """
-    figure = column_figure(2, 2.7 if zoo.empty else 4.9)
-    grid = figure.subplots(1 if zoo.empty else 2, 2, squeeze=False)
-    for axes, (metric, part) in zip(grid[0], table.groupby("metric", sort=False), strict=True):
+def plot_deviation(table: pd.DataFrame) -> Figure:
+    """Draw how far signatures on other data are from those on the reference (Figure 15)."""
+    figure = column_figure(2, 2.7)
+    grid = figure.subplots(1, 2)
+    titles = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
+    for axes, (metric, part) in zip(grid, table.groupby("metric", sort=False), strict=True):
         data = list(dict.fromkeys(part["data"]))
         networks = list(dict.fromkeys(part["network"]))
         for number, network in enumerate(networks):
             own = part[part["network"] == network].pivot(index="seed", columns="data", values="distance")
             places = np.arange(len(data)) + 0.2 * (number - (len(networks) - 1) / 2)
-            style = series_style(number) | {"linestyle": ""}
-            axes.errorbar(
-                places, own[data].mean(), _std(own[data].to_numpy()), capsize=2, label=network, **style
-            )
+            style = series_style(number) | {"linestyle": "", "capsize": 2, "label": network}
+            axes.errorbar(places, own[data].mean(), _std(own[data].to_numpy()), **style)
         axes.set_xticks(range(len(data)), [plain_text(name, 18).replace(" ", "\n", 1) for name in data])
-        axes.set(title=_METRICS[str(metric)])
+        axes.set(title=titles[str(metric)])
         axes.set_ylim(bottom=0)
-    grid[0, 0].set_ylabel("distance from\nheld-out images")
-    for axes, (metric, part) in zip(
-        grid[1] if not zoo.empty else (), zoo.groupby("metric", sort=False), strict=True
-    ):
-        networks = list(dict.fromkeys(part["network"]))
-        for number, (data_name, own) in enumerate(part.groupby("data", sort=False)):
-            style = series_style(number + 2) | {"linestyle": ""}
-            order = [networks.index(name) for name in own["network"]]
-            axes.plot(order, own["distance"], label=data_name, **style)
-        axes.set_xticks(range(len(networks)), [plain_text(name, 14) for name in networks], rotation=90)
-        axes.set(title=f"networks of ImageNet, {_METRICS[str(metric)]}", xlim=(-0.5, len(networks) - 0.5))
-        axes.set_ylim(bottom=0)
-        axes.legend(loc="lower right")
-    legend_above(figure, grid[0, 0].get_legend_handles_labels()[0])
-    note_below(figure, [f"networks trained here: mean ± std over {table['seed'].nunique()} seeds"])
+    grid[0].set_ylabel("distance from\nheld-out images")
+    legend_above(figure, grid[0].get_legend_handles_labels()[0])
+    note_below(figure, [f"mean ± std over {table['seed'].nunique()} seeds"])
     return figure
 
 
@@ -216,9 +197,6 @@ def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> 
     legend_above(figure, figure.axes[0].get_legend_handles_labels()[0])
     note_below(figure, [f"mean ± std over {values['seed'].nunique()} seeds of each way of training"])
     return figure
-
-
-_METRICS = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
 
 
 def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
