@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
@@ -65,13 +66,19 @@ def groups(of: Labelled) -> Numbers:
     labels = np.unique(of.labels, return_inverse=True)[1]
     tree = linkage(squareform(of.matrix, checks=False), "average")
     cut = fcluster(tree, labels.max() + 1, "maxclust")
-    generator = np.random.default_rng(0)
-    orders = np.array([np.arange(len(labels)), *(generator.permutation(len(labels)) for _ in range(ORDERS - 1))])
-    found = adjusted_rand(labels[orders], cut)
+    found = adjusted_rand(labels[_orders(len(labels))], cut)
     return {"rand": float(found[0]), "p": float((found >= found[0] - 1e-12).mean()), **_size(of)}
 
 
-def adjusted_rand(labels: np.ndarray, cut: np.ndarray) -> Scores:
+@cache
+def _orders(count: int) -> NDArray[np.intp]:
+    """Return the given order, and others at random."""
+    places = np.tile(np.arange(count), (ORDERS, 1))
+    places[1:] = np.random.default_rng(0).permuted(places[1:], axis=1)
+    return places
+
+
+def adjusted_rand(labels: NDArray[np.intp], cut: NDArray[np.intp]) -> Scores:
     """Compute the adjusted Rand index of each row of labels, `[orders, n]`, with one partition.
 
     Example:
@@ -80,7 +87,7 @@ def adjusted_rand(labels: np.ndarray, cut: np.ndarray) -> Scores:
     """
     first = labels[..., None] == np.unique(labels)
     second = cut[:, None] == np.unique(cut)
-    both = np.einsum("onl,nc->olc", first.astype(float), second.astype(float))
+    both = np.tensordot(first.astype(float), second.astype(float), (1, 0))  # [orders, labels, clusters]
 
     def pairs(counts: Scores) -> Scores:
         return counts * (counts - 1) / 2

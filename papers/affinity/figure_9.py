@@ -52,7 +52,7 @@ def run(context: RunContext) -> Evidence:
 
 def initialised(context: RunContext, seeds: range) -> Ensemble:
     """Measure torchvision's VGG-16 with random weights, on images enlarged to 64 pixels."""
-    size, count = context.pick(smoke=(32, 60), small=(64, 250), paper=(64, 500))
+    size, count = context.pick(smoke=(32, 60), small=(64, 200), paper=(64, 500))
     images = pictures(context, "test").normalised()[:count]
     enlarged = Pixels(f"test at {size} pixels", F.interpolate(images, size=(size, size), mode="bilinear"))
 
@@ -133,7 +133,7 @@ FIGURE_9 = trained_item(
     },
     seconds={"smoke": 5, "small": 60, "paper": 90},
     settings={
-        "small": "initialisation: torchvision's, 250 digits enlarged to 64 pixels. Training: digits of 16 pixels, "
+        "small": "initialisation: torchvision's, 200 digits enlarged to 64 pixels. Training: digits of 16 pixels, "
         "an eighth of the width, with batch norm; the paper's was trained on ImageNet and measured on CIFAR-10",
         "paper": "initialisation: torchvision's, 500 images of CIFAR-10 enlarged to 64 pixels. Training: a VGG-16 "
         "with batch norm, trained here on CIFAR-10 for 24 epochs; the paper's was trained on ImageNet",
