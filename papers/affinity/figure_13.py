@@ -10,7 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from papers.affinity.trained_figures import plot_depth
-from papers.images.ensembles import Ensemble, accuracies, ensemble, scores_table, train_ensembles, trained_item
+from papers.images.ensembles import (
+    Ensemble,
+    accuracies,
+    ensemble,
+    scores_table,
+    train_ensembles,
+    trained_item,
+)
 from papers.images.networks import published_files, published_network
 from papers.images.trained import measured
 from papers.intervals import interval_numbers, interval_simulation
@@ -34,7 +41,9 @@ def run(context: RunContext) -> Evidence:
     seeds = context.seeds(smoke=2, small=3, paper=3)
     kinds = [f"resnet{depth}" for depth in depths]
     train_ensembles(context, kinds, seeds)
-    found = Evidence({depth: ensemble(context, f"resnet{depth}", seeds) for depth in depths}, published(context))
+    found = Evidence(
+        {depth: ensemble(context, f"resnet{depth}", seeds) for depth in depths}, published(context)
+    )
     named = {group.title: group for group in found.groups.values()}
     named |= {f"{group.title}, published": group for group in found.published.values()}
     context.table("signatures", scores_table(named))
@@ -47,7 +56,9 @@ def published(context: RunContext) -> dict[int, Ensemble]:
     """Measure the networks of `--resnets` on CIFAR-10, by depth; none below the scale `paper`."""
     if context.scale != "paper" or "resnets" not in context.sources:
         return {}
-    networks = {depth: partial(published_network, depth, file) for depth, file in published_files(context).items()}
+    networks = {
+        depth: partial(published_network, depth, file) for depth, file in published_files(context).items()
+    }
     return {
         depth: Ensemble(f"resnet{depth}", {0: measured(context, f"resnet{depth}", "published", network)})
         for depth, network in networks.items()
@@ -73,8 +84,8 @@ def strictly(found: Evidence) -> Numbers:
 
 
 _SLOPE = (
-    "{values:.3f} at {depths:.0f} layers: {mean:.3f} ({low:.3f} to {high:.3f}) for each doubling of the depth, "
-    "over {seeds:.0f} seeds"
+    "{values:.3f} at {depths:.0f} layers: {mean:.3f} ({low:.3f} to {high:.3f}) for each doubling of the "
+    "depth, over {seeds:.0f} seeds"
 )
 FIGURE_13 = trained_item(
     name="affinity-figure-13",
@@ -82,11 +93,11 @@ FIGURE_13 = trained_item(
     run=run,
     claims={
         "separation": Claim(
-            words="The separation between more linear post-residual activations becomes more distinct for deeper "
-            "networks.",
-            test="The mean score of the ReLUs after the sum less that of those inside blocks, fitted by a line in "
-            "the logarithm of the depth (20 to 110 layers) for each seed: the 95 % interval of the slope over "
-            "seeds lies above 0.",
+            words="The separation between more linear post-residual activations becomes more distinct for "
+            "deeper networks.",
+            test="The mean score of the ReLUs after the sum less that of those inside blocks, fitted by a "
+            "line in the logarithm of the depth (20 to 110 layers) for each seed: the 95 % interval of the "
+            "slope over seeds lies above 0.",
             measure=partial(growth, what="gaps"),
             holds=lambda n: n["low"] > 0,
             says=f"difference of the means {_SLOPE}",
@@ -94,7 +105,8 @@ FIGURE_13 = trained_item(
         ),
         "post": Claim(
             words="Post-residual activations become more linear for deeper networks.",
-            test="The same for the mean score after the sum alone: the 95 % interval of its slope lies above 0.",
+            test="The same for the mean score after the sum alone: the 95 % interval of its slope lies above "
+            "0.",
             measure=partial(growth, what="ends"),
             holds=lambda n: n["low"] > 0,
             says=f"mean score after the sum {_SLOPE}",
@@ -107,12 +119,14 @@ FIGURE_13 = trained_item(
             measure=lambda found: interval_numbers(found.groups[max(found.groups)].ends),
             holds=lambda n: n["low"] > NEAR_ONE,
             says="{mean:.3f} ({low:.3f} to {high:.3f}) over {seeds:.0f} seeds",
-            simulation=interval_simulation("0.98 (assumed; the paper says near 1)", effect=0.98, null=NEAR_ONE),
+            simulation=interval_simulation(
+                "0.98 (assumed; the paper says near 1)", effect=0.98, null=NEAR_ONE
+            ),
         ),
         "published": Claim(
             words="The first two, in networks that others have trained.",
-            test="In the published ResNets for CIFAR-10 (--resnets), at least three, the difference and the mean "
-            "score after the sum grow from each depth to the next.",
+            test="In the published ResNets for CIFAR-10 (--resnets), at least three, the difference and the "
+            "mean score after the sum grow from each depth to the next.",
             measure=strictly,
             holds=lambda n: all(a < b for of in (n["gaps"], n["ends"]) for a, b in pairwise(of)),
             says="{depths:.0f} layers: difference {gaps:.3f}; mean score after the sum {ends:.3f}",
@@ -120,10 +134,10 @@ FIGURE_13 = trained_item(
         ),
     },
     settings={
-        "small": "He et al.'s ResNets for small images with 20 to 56 layers, half as wide, trained here on digits "
-        "of 16 pixels; the paper's are ResNet-18 to 152, of ImageNet",
-        "paper": "He et al.'s ResNets for small images with 20 to 110 layers, trained here on CIFAR-10 for 24 "
-        "epochs, three seeds each; the paper's are ResNet-18 to 152, of ImageNet",
+        "small": "He et al.'s ResNets for small images with 20 to 56 layers, half as wide, trained here on "
+        "digits of 16 pixels; the paper's are ResNet-18 to 152, of ImageNet",
+        "paper": "He et al.'s ResNets for small images with 20 to 110 layers, trained here on CIFAR-10 for "
+        "24 epochs, three seeds each; the paper's are ResNet-18 to 152, of ImageNet",
     },
     seconds={"smoke": 3, "small": 100, "paper": 330},
     notes=("Accuracy in per cent: {accuracy}.",),

@@ -60,8 +60,10 @@ def deviations(context: RunContext, kinds: Sequence[str], seeds: Sequence[int]) 
 
 
 def nearness(table: pd.DataFrame, metric: Metric) -> Numbers:
-    """Measure mean distances, and for each training the distance of other images to that of the nearer noise."""
-    wide = table[table["metric"] == metric].pivot(index=["network", "seed"], columns="data", values="distance")
+    """Measure mean distances, and for each training that of other images by that of the nearer noise."""
+    wide = table[table["metric"] == metric].pivot(
+        index=["network", "seed"], columns="data", values="distance"
+    )
     ratios = wide[OTHER] / wide[list(NOISES)].min(axis=1)
     means = wide.groupby(level="network", sort=False).mean()
     return {"ratios": ratios.to_list()} | {
@@ -74,8 +76,10 @@ def nearness(table: pd.DataFrame, metric: Metric) -> Numbers:
 def _says(numbers: dict[str, list[float]]) -> str:
     ratios = numbers["ratios"]
     distances = ", ".join(f"{name} {value:.3f}" for name, value in numbers.items() if name != "ratios")
-    nearer = f"nearer than both noises in {sum(ratio < 1 for ratio in ratios)} of {len(ratios)} trainings"
-    return f"{nearer}, at {', '.join(f'{ratio:.2f}' for ratio in ratios)} of the distance of the nearer; {distances}"
+    return (
+        f"nearer than both noises in {sum(ratio < 1 for ratio in ratios)} of {len(ratios)} trainings, at "
+        f"{', '.join(f'{ratio:.2f}' for ratio in ratios)} of the distance of the nearer; {distances}"
+    )
 
 
 def _draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
@@ -84,7 +88,8 @@ def _draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Nu
 
 
 _HALF = Simulation(
-    "assumed: half the distance of the nearer noise, by a factor of 1.2 (one standard deviation) between trainings",
+    "assumed: half the distance of the nearer noise, by a factor of 1.2 (one standard deviation) between "
+    "trainings",
     _draw,
 )
 FIGURE_15 = trained_item(
@@ -93,10 +98,12 @@ FIGURE_15 = trained_item(
     run=run,
     claims={
         "images": Claim(
-            words="The overall deviation of the signature for other images remains lower than for random data.",
-            test="In networks trained here, VGG-16 and ResNet-20: the Euclidean distance from the signature on "
-            "held-out images to that on other real images of the same kind is less than to that on Gaussian noise "
-            "(mean and std of each channel those of the images) and on uniform noise, in every training.",
+            words="The overall deviation of the signature for other images remains lower than for random "
+            "data.",
+            test="In networks trained here, VGG-16 and ResNet-20: the Euclidean distance from the signature "
+            "on held-out images to that on other real images of the same kind is less than to that on "
+            "Gaussian noise (mean and std of each channel those of the images) and on uniform noise, in "
+            "every training.",
             measure=partial(nearness, metric="euclidean"),
             holds=lambda n: max(n["ratios"]) < 1,
             says=_says,
@@ -114,17 +121,19 @@ FIGURE_15 = trained_item(
     settings={
         "small": "narrow networks of written digits, 16 pixels; other images: printed digits in the fonts of "
         "matplotlib. The paper has 33 networks of ImageNet, measured on CIFAR-10 and CIFAR-100",
-        "paper": "networks trained here on CIFAR-10 for 24 epochs; other images: pieces of the two photographs that "
-        "come with scikit-learn. The paper has 33 networks of ImageNet, measured on CIFAR-10 and CIFAR-100",
+        "paper": "networks trained here on CIFAR-10 for 24 epochs; other images: pieces of the two "
+        "photographs that come with scikit-learn. The paper has 33 networks of ImageNet, measured on "
+        "CIFAR-10 and CIFAR-100",
     },
     seconds={"smoke": 3, "small": 6, "paper": 90},
     notes=(
         "Accuracy in per cent: {accuracy}.",
-        "There are as many images of each kind of noise as other images, and as many training images as a control.",
+        "There are as many images of each kind of noise as other images, and as many training images as a "
+        "control.",
     ),
     changes=(
-        "At scale small the other images were pieces of photographs at first, which are nothing like digits, and "
-        "which were not nearer than noise; printed digits took their place. In the paper both kinds of images are "
-        "photographs.",
+        "At scale small the other images were pieces of photographs at first, which are nothing like digits, "
+        "and which were not nearer than noise; printed digits took their place. In the paper both kinds of "
+        "images are photographs.",
     ),
 )

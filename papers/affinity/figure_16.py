@@ -57,7 +57,8 @@ def run(context: RunContext) -> Evidence:
     context.figure(plot_dendrogram(tree, methods, stable.merges["returns"].to_list()))
     architectures = [*["ResNet"] * len(ways), *(name.split()[0] for name in others)]
     return Evidence(
-        Labelled(near.frame.to_numpy(), list(methods.values())), Labelled(every.frame.to_numpy(), architectures)
+        Labelled(near.frame.to_numpy(), list(methods.values())),
+        Labelled(every.frame.to_numpy(), architectures),
     )
 
 
@@ -103,7 +104,11 @@ def neighbours(of: Labelled) -> Numbers:
     labels = np.array(of.labels)
     nearest = labels[(of.matrix + np.diag(np.full(len(labels), np.inf))).argmin(1)]
     same = {name: float((nearest == name)[labels == name].sum()) for name in dict.fromkeys(of.labels)}
-    return {"same": sum(same.values()), **_size(of), "by_group": ", ".join(f"{k} {v:.0f}" for k, v in same.items())}
+    return {
+        "same": sum(same.values()),
+        **_size(of),
+        "by_group": ", ".join(f"{k} {v:.0f}" for k, v in same.items()),
+    }
 
 
 def smallness(of: Labelled) -> Numbers:
@@ -130,7 +135,9 @@ def made(generator: np.random.Generator, labels: Sequence[str], apart: float) ->
     return Labelled(squareform(pdist(signatures)), labels)
 
 
-def _simulation(words: str, measure: object, labels: Sequence[str], apart: float, null: float = 0.0) -> Simulation:
+def _simulation(
+    words: str, measure: object, labels: Sequence[str], apart: float, null: float = 0.0
+) -> Simulation:
     def draw(generator: np.random.Generator, present: bool, _: Numbers) -> Numbers:
         return measure(made(generator, labels, apart if present else null))  # type: ignore[operator, no-any-return]
 
@@ -147,9 +154,10 @@ FIGURE_16 = way_item(
     run=run,
     claims={
         "groups": Claim(
-            words="DTW distances between signatures cluster the learning methodologies into meaningful groups.",
-            test="Six ways of training ResNet-20, three seeds each: the tree (average linkage), cut into six, "
-            f"has an adjusted Rand index above 0 with the methods, with p < {LEVEL} over 1000 orders of "
+            words="DTW distances between signatures cluster the learning methodologies into meaningful "
+            "groups.",
+            test="Six ways of training ResNet-20, three seeds each: the tree (average linkage), cut into "
+            f"six, has an adjusted Rand index above 0 with the methods, with p < {LEVEL} over 1000 orders of "
             "these.",
             measure=lambda found: groups(found.ways),
             holds=lambda n: n["rand"] > 0 and n["p"] < LEVEL,
@@ -167,27 +175,36 @@ FIGURE_16 = way_item(
         "small": Claim(
             words="The DTW distances between the different instances of one architecture are rather small in "
             "magnitude.",
-            test="Their mean over all pairs of ResNet-20 is less than half of the mean distance to the nearest "
-            "other architecture (the same without residual connections, VGG-16; trained by SGD).",
+            test="Their mean over all pairs of ResNet-20 is less than half of the mean distance to the "
+            "nearest other architecture (the same without residual connections, VGG-16; trained by SGD).",
             measure=lambda found: smallness(found.kinds),
             holds=lambda n: n["within"] < SMALL_SHARE * n["nearest"],
-            says="mean distance {within:.3f} between ResNets, {nearest:.3f} to the nearest other architecture",
+            says="mean distance {within:.3f} between ResNets, {nearest:.3f} to the nearest other "
+            "architecture",
             simulation=_simulation(
-                "assumed: a quarter of that distance; where it is just false, half", smallness, KINDS, 2.9, 1.2
+                "assumed: a quarter of that distance; where it is just false, half",
+                smallness,
+                KINDS,
+                2.9,
+                1.2,
             ),
         ),
         "architecture": Claim(
-            words="The scores retain the fact that it is the same model being trained in many different ways.",
+            words="The scores retain the fact that it is the same model being trained in many different "
+            "ways.",
             test="The nearest neighbour of every network, of all architectures, is of its own architecture.",
             measure=lambda found: neighbours(found.kinds),
             holds=_all_same,
             says="{same:.0f} of {networks:.0f} have ({by_group})",
-            simulation=_simulation("assumed: architectures differ twice as much as seeds do", neighbours, KINDS, 2.0),
+            simulation=_simulation(
+                "assumed: architectures differ twice as much as seeds do", neighbours, KINDS, 2.0
+            ),
         ),
     },
     seconds={"smoke": 4, "small": 150, "paper": 400},
     notes=(
         "Accuracy in per cent: {accuracy}.",
-        "The numbers at the merges of the figure say how often a cluster comes back when the batches are drawn again.",
+        "The numbers at the merges of the figure say how often a cluster comes back when the batches are "
+        "drawn again.",
     ),
 )

@@ -101,11 +101,13 @@ def run_c(context: RunContext) -> dict[str, float]:
 
 
 _NOISE = (
-    "With 1000 uniform draws in place of even points, the standard deviation of a score over seeds is at most "
-    "{std:.2g}."
+    "With 1000 uniform draws in place of even points, the standard deviation of a score over seeds is at "
+    "most {std:.2g}."
 )
 _item = partial(
-    Item, settings={"small": "the published setting: 1000 even points, no data"}, seconds={"smoke": 1, "small": 1}
+    Item,
+    settings={"small": "the published setting: 1000 even points, no data"},
+    seconds={"smoke": 1, "small": 1},
 )
 FIGURE_2A = _item(
     name="affinity-figure-2a",
@@ -121,8 +123,8 @@ FIGURE_2A = _item(
         ),
         "only": Claim(
             words="This degree depends only on the range of the input values.",
-            test=f"On [−2, 2] three laws score the same to {SAME}: uniform, triangular with its top at 0, and the "
-            "arcsine law with most of its mass at both ends, 1000 quantiles of each.",
+            test=f"On [−2, 2] three laws score the same to {SAME}: uniform, triangular with its top at 0, "
+            "and the arcsine law with most of its mass at both ends, 1000 quantiles of each.",
             measure=lambda found: found.laws,
             holds=lambda n: max(n.values()) - min(n.values()) < SAME,
             says=by_name,
@@ -130,8 +132,8 @@ FIGURE_2A = _item(
     },
     notes=(_NOISE,),
     changes=(
-        "That only the range counts was first tested by ranges of the same shape, which cannot fail; three laws "
-        "on one range took their place.",
+        "That only the range counts was first tested by ranges of the same shape, which cannot fail; three "
+        "laws on one range took their place.",
     ),
 )
 FIGURE_2B = _item(
@@ -163,7 +165,8 @@ FIGURE_2C = _item(
     run=run_c,
     claims={
         "degree": Claim(
-            words="The affinity score captures the increasing non-linearity of polynomials of different degrees.",
+            words="The affinity score captures the increasing non-linearity of polynomials of different "
+            "degrees.",
             test="Scores of xᵏ on [−1, 1] fall strictly over k = 1, 3, 5, 11, 21, 41.",
             measure=lambda scores: {f"k = {k}": scores[f"k = {k}"] for k in DEGREES},
             holds=falls,
@@ -180,7 +183,7 @@ FIGURE_2C = _item(
     },
     notes=(
         _NOISE,
-        "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on [−1, 1]; "
-        "1000 even points agree to {worst:.0e}.",
+        "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on [−1, "
+        "1]; 1000 even points agree to {worst:.0e}.",
     ),
 )

@@ -48,7 +48,9 @@ def run(context: RunContext) -> Evidence:
     context.figure(plot_residual(groups))
     context.facts |= {
         "accuracy": accuracies(context, {residual_kind: seeds, plain_kind: seeds, deep_kind: seeds[:3]}),
-        **{f"dip_{name}": [dip_test(row)[1] for row in each.scores] for name, each in found._asdict().items()},
+        **{
+            f"dip_{name}": [dip_test(row)[1] for row in each.scores] for name, each in found._asdict().items()
+        },
     }
     return found
 
@@ -85,8 +87,8 @@ def _draw_heaps(generator: np.random.Generator, present: bool, numbers: Numbers)
 
 
 _HEAPS = Simulation(
-    "assumed: heaps four standard deviations apart with residual connections, one heap without; where it is just "
-    "false, two standard deviations",
+    "assumed: heaps four standard deviations apart with residual connections, one heap without; where it is "
+    "just false, two standard deviations",
     _draw_heaps,
 )
 _INTERVAL = "{mean:.3g} ({low:.3g} to {high:.3g}) over {seeds:.0f} seeds"
@@ -96,21 +98,24 @@ FIGURE_5D = trained_item(
     run=run,
     claims={
         "trend": Claim(
-            words="Residual connections introduce a clear trend toward a bimodal distribution of affinity scores.",
-            test="Read as two kinds of sites that drift apart: the mean score of the ReLUs at the end of a block "
-            "less that of those inside, in ResNet-20 less in the plain network of the same seed. The 95 % "
-            "interval over seeds lies above 0.",
+            words="Residual connections introduce a clear trend toward a bimodal distribution of affinity "
+            "scores.",
+            test="Read as two kinds of sites that drift apart: the mean score of the ReLUs at the end of a "
+            "block less that of those inside, in ResNet-20 less in the plain network of the same seed. The "
+            "95 % interval over seeds lies above 0.",
             measure=trend,
             holds=lambda n: n["low"] > 0,
-            says="the ends of blocks score higher by {residual:.3f} with residual connections and {plain:.3f} "
+            says="the ends of blocks score higher by {residual:.3f} with residual connections and "
+            "{plain:.3f} "
             f"without; paired difference {_INTERVAL}",
             simulation=interval_simulation("a difference of 0.1 (assumed)", effect=0.1),
         ),
         "bimodal": Claim(
             words="Residual connections make the distribution of the affinity scores bimodal.",
-            test="The scores at the ends of blocks and those inside are two heaps: the distance of their means, in "
-            "standard deviations (Ashman's D), is above 2, where two normal distributions of one width have two "
-            "modes. Its 95 % interval over seeds lies above 2 in ResNet-20, its mean below 2 in the plain network.",
+            test="The scores at the ends of blocks and those inside are two heaps: the distance of their "
+            "means, in standard deviations (Ashman's D), is above 2, where two normal distributions of one "
+            "width have two modes. Its 95 % interval over seeds lies above 2 in ResNet-20, its mean below 2 "
+            "in the plain network.",
             measure=bimodal,
             holds=lambda n: n["low"] > TWO_HEAPS > n["plain"],
             says=f"D = {_INTERVAL} with residual connections, {{plain:.2f}} without",
@@ -120,39 +125,45 @@ FIGURE_5D = trained_item(
             words="One such mode is centred around highly linear activation functions.",
             test="The upper of two normal distributions fitted to the scores of each ResNet-20: the 95 % "
             f"interval of its mean over seeds lies above {LINEAR}.",
-            measure=lambda found: interval_numbers([two_modes(row).high for row in found.residual.scores])
-            | {"ends": float(found.residual.ends.mean()), "deep": float(found.deep.ends.mean())},
+            measure=lambda found: (
+                interval_numbers([two_modes(row).high for row in found.residual.scores])
+                | {"ends": float(found.residual.ends.mean()), "deep": float(found.deep.ends.mean())}
+            ),
             holds=lambda n: n["low"] > LINEAR,
-            says=f"upper mode at {_INTERVAL}; mean score at the ends of blocks {{ends:.3f}}, in the deeper network "
-            "{deep:.3f}",
+            says=f"upper mode at {_INTERVAL}; mean score at the ends of blocks {{ends:.3f}}, in the deeper "
+            "network {deep:.3f}",
             simulation=interval_simulation("a mode at 0.95 (assumed)", effect=0.95, null=LINEAR),
         ),
         "deeper": Claim(
-            words="The same effect is observed in deeper networks (the paper: ResNet-18 and 34; here: ResNet-56).",
+            words="The same effect is observed in deeper networks (the paper: ResNet-18 and 34; here: "
+            "ResNet-56).",
             test="The test of two heaps for ResNet-56: the 95 % interval of D over seeds lies above 2.",
             measure=lambda found: interval_numbers(heaps(found.deep)),
             holds=lambda n: n["low"] > TWO_HEAPS,
             says=f"D = {_INTERVAL}",
             kind="ours",
-            simulation=interval_simulation("heaps four standard deviations apart (assumed)", 4.0, null=TWO_HEAPS),
+            simulation=interval_simulation(
+                "heaps four standard deviations apart (assumed)", 4.0, null=TWO_HEAPS
+            ),
         ),
     },
     settings={
-        "small": "networks of half the width on digits of 16 pixels, five seeds of ResNet-20, three of ResNet-56; "
-        "the paper's are trained on CIFAR-10 (20 layers) and on ImageNet (ResNet-18 and 34)",
-        "paper": "networks trained here on CIFAR-10 for 24 epochs, five seeds of ResNet-20, three of ResNet-56; "
-        "ResNet-18 and 34 of ImageNet are left out",
+        "small": "networks of half the width on digits of 16 pixels, five seeds of ResNet-20, three of "
+        "ResNet-56; the paper's are trained on CIFAR-10 (20 layers) and on ImageNet (ResNet-18 and 34)",
+        "paper": "networks trained here on CIFAR-10 for 24 epochs, five seeds of ResNet-20, three of "
+        "ResNet-56; ResNet-18 and 34 of ImageNet are left out",
     },
     seconds={"smoke": 4, "small": 170, "paper": 320},
     notes=(
         "Accuracy in per cent: {accuracy}.",
         "Hartigan's dip, which knows no kinds of sites: p = {dip_residual:.2g} with residual connections, "
-        "{dip_plain:.2g} without, {dip_deep:.2g} in the deeper network. It finds two heaps of equal size four "
-        "standard deviations apart in 24 % of samples of 19 values, and in 59 % of 55.",
+        "{dip_plain:.2g} without, {dip_deep:.2g} in the deeper network. It finds two heaps of equal size "
+        "four standard deviations apart in 24 % of samples of 19 values, and in 59 % of 55.",
     ),
     changes=(
-        "Two modes were first tested by Hartigan's dip over the sites of each network, which had to succeed for "
-        "every seed and has 24 % power for 19 sites. The test by Ashman's D of the two kinds of sites took its "
-        "place after the dips and the differences of the means had been seen; D had not been computed.",
+        "Two modes were first tested by Hartigan's dip over the sites of each network, which had to succeed "
+        "for every seed and has 24 % power for 19 sites. The test by Ashman's D of the two kinds of sites "
+        "took its place after the dips and the differences of the means had been seen; D had not been "
+        "computed.",
     ),
 )

@@ -44,7 +44,9 @@ def run(context: RunContext) -> pd.DataFrame:
         turned.append(turned_scores(settings, context.device).assign(seed=seed))
     scores = either_way(pd.concat(tables, ignore_index=True), pd.concat(turned, ignore_index=True))
     context.table("scores", scores)
-    left = [medians(scores, column).query("mean < -2").mean()[list(FALLING)] for column in ("score", "either")]
+    left = [
+        medians(scores, column).query("mean < -2").mean()[list(FALLING)] for column in ("score", "either")
+    ]
     context.facts |= {"left": left[0].to_list(), "turned": left[1].to_list()}
     return scores
 
@@ -67,7 +69,7 @@ def turned_scores(settings: AtlasSettings, device: str = "cpu") -> pd.DataFrame:
 
 
 def either_way(scores: pd.DataFrame, turned: pd.DataFrame) -> pd.DataFrame:
-    """Add `either`, the higher of `score` and `turned`: a decreasing straight line then counts as straight."""
+    """Add `either`, the higher of `score` and `turned`: a falling straight line then counts as straight."""
     both = scores.merge(turned, on=KEYS, how="left")
     return both.assign(either=both[["score", "turned"]].max(axis=1))
 
@@ -125,8 +127,8 @@ _MODERN = seeds_simulation(
     dict.fromkeys((*MODERN, "GELU", "ReLU"), 0.9) | dict.fromkeys(_WIDTHS, 2.0),
 )
 _MODERN_TEST = (
-    "For either, in every seed: the mean score over all means and stds is below ReLU's, and the range of means "
-    f"with a median score below {CURVED} is at least twice as wide as ReLU's."
+    "For either, in every seed: the mean score over all means and stds is below ReLU's, and the range of "
+    f"means with a median score below {CURVED} is at least twice as wide as ReLU's."
 )
 FIGURE_6 = Item(
     name="affinity-figure-6",
@@ -134,8 +136,8 @@ FIGURE_6 = Item(
     run=run,
     claims={
         "zero": Claim(
-            words="Both GELU and ReLU may attain affinity scores that are close to 0, which is not the case for "
-            "Sigmoid.",
+            words="Both GELU and ReLU may attain affinity scores that are close to 0, which is not the case "
+            "for Sigmoid.",
             test="Over all means and stds, in every seed: the lowest scores of GELU and ReLU are below "
             f"{NEAR_ZERO}, that of Sigmoid is not.",
             measure=over_seeds("min", "GELU", "ReLU", "Sigmoid"),
@@ -150,8 +152,8 @@ FIGURE_6 = Item(
         "wide": Claim(
             words="The non-linearity of Sigmoid and GELU is maintained in a wide range, while for ReLU it is "
             "rather narrow.",
-            test=f"The range of means with a median score (over stds) below {CURVED} is at least twice as wide "
-            "for either as for ReLU, in every seed.",
+            test=f"The range of means with a median score (over stds) below {CURVED} is at least twice as "
+            "wide for either as for ReLU, in every seed.",
             measure=wide,
             holds=lambda n: wider(n["Sigmoid"], n["ReLU"]) and wider(n["GELU"], n["ReLU"]),
             says=lambda n: f"width of the range of means with a median below {CURVED}, of 40: {by_name(n)}",
@@ -170,8 +172,8 @@ FIGURE_6 = Item(
             simulation=_MODERN,
         ),
         "bent": Claim(
-            words="The same, read as: they are bent there. (A falling straight line scores low too, since only "
-            "increasing affine maps are optimal transport maps.)",
+            words="The same, read as: they are bent there. (A falling straight line scores low too, since "
+            "only increasing affine maps are optimal transport maps.)",
             test=f"{_MODERN_TEST} With the score of −f in place of that of f wherever it is higher.",
             measure=partial(modern, column="either"),
             holds=lower_and_wider,
@@ -193,8 +195,8 @@ FIGURE_6 = Item(
         ),
         "alike": Claim(
             words="The variations of ReLU have a very similar shape.",
-            test=f"The medians by mean of ReLU, ReLU6 and LeakyReLU have correlations of {ALIKE} or more, each "
-            "pair, in every seed.",
+            test=f"The medians by mean of ReLU, ReLU6 and LeakyReLU have correlations of {ALIKE} or more, "
+            "each pair, in every seed.",
             measure=alike,
             holds=lambda n: min(min(of) for of in n.values()) >= ALIKE,
             says=lambda n: f"correlations of the medians: {by_name(n)}",
@@ -209,8 +211,7 @@ FIGURE_6 = Item(
             test="Its mean score over all means and stds is higher than both of theirs, in every seed.",
             measure=over_seeds("mean", *RELUS),
             holds=lambda n: all(
-                leaky > max(*rest)
-                for leaky, *rest in zip(n["LeakyReLU"], n["ReLU"], n["ReLU6"], strict=True)
+                leaky > max(*rest) for leaky, *rest in zip(n["LeakyReLU"], n["ReLU"], n["ReLU6"], strict=True)
             ),
             says=lambda n: f"mean over all means and stds: {by_name(n)}",
             simulation=seeds_simulation(
@@ -226,15 +227,15 @@ FIGURE_6 = Item(
     },
     seconds={"smoke": 3, "small": 105, "paper": 250},
     notes=(
-        f"Left of −2 the median scores of {', '.join(FALLING)} are {{left:.2f}}; with −f where that is higher, "
-        "{turned:.2f}. What is gained is no bend: the function falls there.",
+        f"Left of −2 the median scores of {', '.join(FALLING)} are {{left:.2f}}; with −f where that is "
+        "higher, {turned:.2f}. What is gained is no bend: the function falls there.",
         "GELU left of −8.3 is 0 in float64 as torch computes it (1 + erf loses all digits), and a constant "
         "scores 1: how far its low stretch goes is a matter of precision.",
     ),
     changes=(
         "The tests of SiLU and HardSwish (modern, bent) were changed after a smoke run, in which the first "
         "version had nothing to compare with.",
-        "The test of Tanh asked at first for a difference of 0.2, which nothing can have where the lowest score "
-        "of Sigmoid is below 0.2 itself.",
+        "The test of Tanh asked at first for a difference of 0.2, which nothing can have where the lowest "
+        "score of Sigmoid is below 0.2 itself.",
     ),
 )

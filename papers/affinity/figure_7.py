@@ -150,7 +150,9 @@ _STEADY = Simulation("scores that do not depend on d; without it, scores that ri
 
 
 def _says_course(n: dict[str, list[float]]) -> str:
-    course = ", ".join(f"{mean:.3f} (d = {ratio:g} n)" for mean, ratio in zip(n["means"], n["ratios"], strict=True))
+    course = ", ".join(
+        f"{mean:.3f} (d = {ratio:g} n)" for mean, ratio in zip(n["means"], n["ratios"], strict=True)
+    )
     return f"{course}; spread over d {_spread(n):.3f}"
 
 
@@ -204,14 +206,14 @@ FIGURE_7 = Item(
             f"sites: the 95 % interval (over repetitions) lies below {CONSTANT}.",
             measure=flatten,
             holds=lambda n: n["high"] <= CONSTANT,
-            says="{mean:.3f} ({low:.3f} to {high:.3f}) over {seeds:.0f} repetitions; at a site, flattened less "
-            "averaged is {least:+.3f} to {largest:+.3f}",
+            says="{mean:.3f} ({low:.3f} to {high:.3f}) over {seeds:.0f} repetitions; at a site, flattened "
+            "less averaged is {least:+.3f} to {largest:+.3f}",
             simulation=interval_simulation("a difference of 0.01 (assumed)", effect=0.01, null=CONSTANT),
         ),
         "order": Claim(
             words="The same, read as: the signature keeps its shape.",
-            test="The rank correlation over sites of the averaged and the flattened signature is, in the mean "
-            f"over repetitions, {ORDER} or more.",
+            test="The rank correlation over sites of the averaged and the flattened signature is, in the "
+            f"mean over repetitions, {ORDER} or more.",
             measure=order,
             holds=lambda n: np.mean(n["ranks"]) >= ORDER,
             says="rank correlation {ranks:.2f}",
@@ -220,8 +222,8 @@ FIGURE_7 = Item(
         ),
         "sample": Claim(
             words="When d > n, the sample covariance leads to a lack of robustness.",
-            test="ReLU on n samples of N(0, I) in d dimensions: with the sample covariance, the scores at d = "
-            f"n/4 and at d = {PAPER_REGIME}n differ by {LACK} or more, in every seed.",
+            test="ReLU on n samples of N(0, I) in d dimensions: with the sample covariance, the scores at d "
+            f"= n/4 and at d = {PAPER_REGIME}n differ by {LACK} or more, in every seed.",
             measure=sample,
             holds=lambda n: min(n["apart"]) >= LACK,
             says="differences {apart:.3f}: from {narrow:.3f} to {wide:.3f}",
@@ -229,8 +231,8 @@ FIGURE_7 = Item(
         ),
         "shrunk": Claim(
             words="Shrinkage of the covariance leads to constant values with increasing d.",
-            test=f"The same with the Ledoit-Wolf covariance, d = n/8, n/4, … {PAPER_REGIME}n: mean scores (over "
-            f"seeds) differ by {CONSTANT} at most.",
+            test=f"The same with the Ledoit-Wolf covariance, d = n/8, n/4, … {PAPER_REGIME}n: mean scores "
+            f"(over seeds) differ by {CONSTANT} at most.",
             measure=partial(course, most=PAPER_REGIME),
             holds=lambda n: _spread(n) <= CONSTANT,
             says=_says_course,
@@ -245,10 +247,10 @@ FIGURE_7 = Item(
             simulation=_STEADY,
         ),
         "sum": Claim(
-            words="The score is robust to the reduction both when using averaging and summation over the spatial "
-            "dimensions. (A sum is a mean times a constant, which no score sees.)",
-            test="At every ReLU of a trained convolutional network and in every repetition, the scores with sums "
-            f"and with means differ by {EQUAL:g} at most.",
+            words="The score is robust to the reduction both when using averaging and summation over the "
+            "spatial dimensions. (A sum is a mean times a constant, which no score sees.)",
+            test="At every ReLU of a trained convolutional network and in every repetition, the scores with "
+            f"sums and with means differ by {EQUAL:g} at most.",
             measure=lambda found: {
                 "largest": float((found.sites["sum"] - found.sites["mean"]).abs().max()),
                 "sites": len(found.sites),
@@ -259,8 +261,8 @@ FIGURE_7 = Item(
         ),
     },
     settings={
-        "small": "three networks of 20 layers without shortcuts, half as wide, trained here on digits, in place of "
-        "a network that the paper does not name; n = 64",
+        "small": "three networks of 20 layers without shortcuts, half as wide, trained here on digits, in "
+        "place of a network that the paper does not name; n = 64",
         "paper": "a published ResNet-20 on five times 500 images of CIFAR-10, as the paper does not name its "
         "network; n = 256",
     },
@@ -272,7 +274,7 @@ FIGURE_7 = Item(
         "Covariances: n = {samples:.0f}.",
     ),
     changes=(
-        "The network was changed after a first run, from one of digits at every scale to the published ResNet-20 "
-        "at scale paper; the limits are as they were.",
+        "The network was changed after a first run, from one of digits at every scale to the published "
+        "ResNet-20 at scale paper; the limits are as they were.",
     ),
 )

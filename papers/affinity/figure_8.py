@@ -62,7 +62,11 @@ def over_sizes(found: Evidence) -> Numbers:
 def by_size(found: Evidence) -> Numbers:
     """Count the sites that fall from the smallest batch to the largest, in each training."""
     change = found.by_size[max(found.by_size)] - found.by_size[min(found.by_size)]
-    return {"falling": (change < 0).sum(1).tolist(), "sites": change.shape[1], "change": change.mean(1).tolist()}
+    return {
+        "falling": (change < 0).sum(1).tolist(),
+        "sites": change.shape[1],
+        "change": change.mean(1).tolist(),
+    }
 
 
 def no_trend(n: Mapping[str, list[float]]) -> bool:
@@ -96,12 +100,12 @@ FIGURE_8 = trained_item(
     claims={
         "seeds": Claim(
             words="The affinity score is robust to the random seed used for training.",
-            test=f"Over nine trainings the standard deviation is below {STEADY} at every site, and its mean over "
-            "sites is below a tenth of the standard deviation over sites.",
+            test=f"Over nine trainings the standard deviation is below {STEADY} at every site, and its mean "
+            "over sites is below a tenth of the standard deviation over sites.",
             measure=over_seeds,
             holds=lambda n: max(n["std"]) < STEADY and np.mean(n["std"]) < SHARE * n["over_sites"],
-            says="std over {seeds:.0f} trainings, by site: {std:.3f}; over sites {over_sites:.3f}, scores from "
-            "{least:.2f} to {largest:.2f}",
+            says="std over {seeds:.0f} trainings, by site: {std:.3f}; over sites {over_sites:.3f}, scores "
+            "from {least:.2f} to {largest:.2f}",
             simulation=Simulation(
                 "assumed: a std of 0.005 over trainings at every site and of 0.08 over sites; without it, of "
                 f"{STEADY} over trainings",
@@ -121,26 +125,27 @@ FIGURE_8 = trained_item(
         ),
         "trend": Claim(
             words="The same, read strictly: the score does not depend on the batch size.",
-            test="It does if from the smallest to the largest batch the sites move the same way more often than "
-            f"by chance (sign test over sites, p < {LEVEL}) in every one of these trainings, and all in one "
-            "direction.",
+            test="It does if from the smallest to the largest batch the sites move the same way more often "
+            f"than by chance (sign test over sites, p < {LEVEL}) in every one of these trainings, and all in "
+            "one direction.",
             measure=by_size,
             holds=no_trend,
-            says="from the smallest batch to the largest {falling:.0f} of {sites:.0f} sites fall, in the three "
-            "trainings; mean change {change:+.3f}",
+            says="from the smallest batch to the largest {falling:.0f} of {sites:.0f} sites fall, in the "
+            "three trainings; mean change {change:+.3f}",
             kind="ours",
             simulation=Simulation("no dependence; without it, 95 % of the sites fall", _draw_trend),
         ),
     },
     settings={
-        "small": "digits of 16 pixels and an eighth of the width in place of CIFAR-10; 62, 125, 250, 500 samples "
-        "in a batch",
-        "paper": "nine networks trained here on CIFAR-10 for 24 epochs; the paper does not state its training",
+        "small": "digits of 16 pixels and an eighth of the width in place of CIFAR-10; 62, 125, 250, 500 "
+        "samples in a batch",
+        "paper": "nine networks trained here on CIFAR-10 for 24 epochs; the paper does not state its "
+        "training",
     },
     seconds={"smoke": 3, "small": 50, "paper": 360},
     notes=(
         "Accuracy in per cent: {accuracy}.",
-        "All batch sizes ({sizes:.0f}) see the same images, up to those that do not fill the last batch. With few "
-        "samples for many features the covariances are shrunk more, which moves the score.",
+        "All batch sizes ({sizes:.0f}) see the same images, up to those that do not fill the last batch. "
+        "With few samples for many features the covariances are shrunk more, which moves the score.",
     ),
 )

@@ -105,17 +105,18 @@ FIGURE_9 = trained_item(
     claims={
         "rising": Claim(
             words="At initialisation the non-linearity signature is increasing.",
-            test="The rank correlation of score and depth in torchvision's VGG-16 at its own initialisation: its "
-            f"95 % interval over nine seeds lies above {RISING}.",
+            test="The rank correlation of score and depth in torchvision's VGG-16 at its own initialisation: "
+            f"its 95 % interval over nine seeds lies above {RISING}.",
             measure=rising,
             holds=lambda n: n["low"] > RISING,
-            says=f"rank correlation {_INTERVAL}; from {{first:.2f}} at the first site to {{last:.2f}} at the last",
+            says=f"rank correlation {_INTERVAL}; from {{first:.2f}} at the first site to {{last:.2f}} at the "
+            "last",
             simulation=interval_simulation("a correlation of 0.9 (assumed)", effect=0.9, null=RISING),
         ),
         "last": Claim(
             words="It reaches an almost perfectly linear pattern in the last layers.",
-            test=f"The mean score of the last {LAST} sites of these networks: its 95 % interval over seeds lies "
-            f"above {LINEAR}.",
+            test=f"The mean score of the last {LAST} sites of these networks: its 95 % interval over seeds "
+            f"lies above {LINEAR}.",
             measure=lambda found: interval_numbers(found.initial[:, -LAST:].mean(1), (0, 1)),
             holds=lambda n: n["low"] > LINEAR,
             says=f"mean score of the last {LAST} sites {_INTERVAL}",
@@ -133,10 +134,11 @@ FIGURE_9 = trained_item(
     },
     seconds={"smoke": 5, "small": 60, "paper": 90},
     settings={
-        "small": "initialisation: torchvision's, 200 digits enlarged to 64 pixels. Training: digits of 16 pixels, "
-        "an eighth of the width, with batch norm; the paper's was trained on ImageNet and measured on CIFAR-10",
-        "paper": "initialisation: torchvision's, 500 images of CIFAR-10 enlarged to 64 pixels. Training: a VGG-16 "
-        "with batch norm, trained here on CIFAR-10 for 24 epochs; the paper's was trained on ImageNet",
+        "small": "initialisation: torchvision's, 200 digits enlarged to 64 pixels. Training: digits of 16 "
+        "pixels, an eighth of the width, with batch norm; the paper's was trained on ImageNet and measured "
+        "on CIFAR-10",
+        "paper": "initialisation: torchvision's, 500 images of CIFAR-10 enlarged to 64 pixels. Training: a "
+        "VGG-16 with batch norm, trained here on CIFAR-10 for 24 epochs; the paper's was trained on ImageNet",
     },
     notes=(
         "Accuracy in per cent: {accuracy}.",
@@ -147,7 +149,7 @@ FIGURE_9 = trained_item(
         "Initialisation was first measured in the VGG-16 for small images, with batch norm and He et al.'s "
         "initialisation, which the notes report; torchvision's network took its place.",
         "That training has a non-monotone effect was tested by changes that fall between some sites and rise "
-        "between others, which nearly anything does; that claim is left out. The test of training asked too that "
-        "in every seed more than half of the sites fall, which is now reported alone.",
+        "between others, which nearly anything does; that claim is left out. The test of training asked too "
+        "that in every seed more than half of the sites fall, which is now reported alone.",
     ),
 )

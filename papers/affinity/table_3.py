@@ -65,9 +65,14 @@ def steadiness(values: pd.DataFrame, *, relative: bool) -> Numbers:
 
 
 def spreads(values: Scores, *, relative: bool) -> Numbers:
-    """Compute the median std of each criterion, and how often the first has the least. Values: `[ways, seeds, criteria]`."""
+    """Compute the median std of each criterion, and how often the first has the least.
+
+    Values are `[ways, seeds, criteria]`.
+    """
     ways, seeds, _ = values.shape
-    chosen = values[np.arange(ways), np.array(list(product(range(seeds), repeat=ways)))]  # [choices, ways, criteria]
+    chosen = values[
+        np.arange(ways), np.array(list(product(range(seeds), repeat=ways)))
+    ]  # [choices, ways, criteria]
     stds = chosen.std(1)
     if relative:
         stds = stds / np.maximum(np.abs(chosen.mean(1)), 1e-12)
@@ -87,8 +92,8 @@ def _simulation(*, relative: bool) -> Simulation:
         return spreads(generator.normal(between, SEED_SHARE * std, shape), relative=relative)
 
     return Simulation(
-        "the printed means and stds over ways, and a quarter of these stds between seeds (assumed); without it, "
-        "the score varies as CKA does",
+        "the printed means and stds over ways, and a quarter of these stds between seeds (assumed); without "
+        "it, the score varies as CKA does",
         draw,
     )
 
@@ -102,8 +107,8 @@ TABLE_3 = way_item(
     claims={
         "literal": Claim(
             words="The affinity score achieves the lowest standard deviation of five criteria.",
-            test="Standard deviation over six ways of training ResNet-20: the affinity score has the lowest of "
-            "five in at least 95 % of all choices of one of three seeds for each way.",
+            test="Standard deviation over six ways of training ResNet-20: the affinity score has the lowest "
+            "of five in at least 95 % of all choices of one of three seeds for each way.",
             measure=partial(steadiness, relative=False),
             holds=lambda n: n["share"] >= 1 - LEVEL,
             says=f"median std: {_MEDIANS}{_SHARE}",
@@ -122,13 +127,14 @@ TABLE_3 = way_item(
     seconds={"smoke": 2, "small": 2, "paper": 10},
     notes=(
         "Accuracy in per cent: {accuracy}.",
-        f"Not in Table 3: {', '.join(LEFT_OUT.values())} have means of {{others:.3g}}, and standard deviations of "
-        "{relative:.1f} % of these. The paper leaves R² out here, which it has in Tables 1 and 2. Sparsity and "
-        "entropy are the changes from input to output, as its Appendix G has them for those; of means over "
-        "positions hardly any is exactly 0: this sparsity is small, and its relative spread says little.",
+        f"Not in Table 3: {', '.join(LEFT_OUT.values())} have means of {{others:.3g}}, and standard "
+        "deviations of {relative:.1f} % of these. The paper leaves R² out here, which it has in Tables 1 and "
+        "2. Sparsity and entropy are the changes from input to output, as its Appendix G has them for those; "
+        "of means over positions hardly any is exactly 0: this sparsity is small, and its relative spread "
+        "says little.",
     ),
     changes=(
-        "Which reading counts was changed: first the relative one, now the literal one. Neither holds at scale "
-        "small.",
+        "Which reading counts was changed: first the relative one, now the literal one. Neither holds at "
+        "scale small.",
     ),
 )

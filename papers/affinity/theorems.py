@@ -136,7 +136,7 @@ def plot(pairs: pd.DataFrame) -> Figure:
 
 
 _WORST = "largest relative difference {largest:.1e} over {pairs:.0f} pairs"
-_BOUND = "less its bound it is at most {over:.1e} of W₂, and at most {nearest:.0%} of the bound, over {pairs:.0f} pairs"
+_BOUND = "less its bound at most {over:.1e} of W₂, and at most {nearest:.0%} of it, over {pairs:.0f} pairs"
 _CONVEX = ("positive definite", "ReLU", "gradient of log Σ exp")
 _LINEAR = ("positive definite",)
 THEOREMS = Item(
@@ -145,10 +145,10 @@ THEOREMS = Item(
     run=run,
     claims={
         "optimal": Claim(
-            words="Theorem 3.1 and Corollary 3.2: a gradient of a convex function, such as a positive definite map, is "
-            "the optimal map to its image.",
-            test="Moving x to f(x) costs as much as the best assignment of the two samples, to 1e-6 of W₂: for "
-            "positive definite maps, ReLU, and the gradient of log Σ exp.",
+            words="Theorem 3.1 and Corollary 3.2: a gradient of a convex function, such as a positive "
+            "definite map, is the optimal map to its image.",
+            test="Moving x to f(x) costs as much as the best assignment of the two samples, to 1e-6 of W₂: "
+            "for positive definite maps, ReLU, and the gradient of log Σ exp.",
             measure=lambda found: apart(found.pairs, "paired", "w2", _CONVEX),
             holds=lambda n: n["largest"] < EXACT,
             says=_WORST,
@@ -163,11 +163,13 @@ THEOREMS = Item(
             kind="numerical",
         ),
         "normal": Claim(
-            words="Theorem 3.3: for a positive definite map, W₂ is that of the normal approximations, and the map is "
-            "the affine one between these.",
+            words="Theorem 3.3: for a positive definite map, W₂ is that of the normal approximations, and "
+            "the map is the affine one between these.",
             test="Both distances agree to 1e-6 of W₂, and the affine map of Equation (4) gives Y to 1e-6.",
-            measure=lambda found: apart(found.pairs, "normal", "w2", _LINEAR)
-            | {"map_error": float(found.pairs.loc[found.pairs["map"].isin(_LINEAR), "map_error"].max())},
+            measure=lambda found: (
+                apart(found.pairs, "normal", "w2", _LINEAR)
+                | {"map_error": float(found.pairs.loc[found.pairs["map"].isin(_LINEAR), "map_error"].max())}
+            ),
             holds=lambda n: max(n["largest"], n["map_error"]) < EXACT,
             says=_WORST + "; of the map {map_error:.1e}",
             kind="numerical",
@@ -193,33 +195,40 @@ THEOREMS = Item(
         "residual": Claim(
             words="Proposition 3.5 (2): W₂(T X, Y) ≤ √(2 Tr Σ(Y)).",
             test="The bound is not exceeded by more than 1e-6 of W₂, for all maps.",
-            measure=lambda found: exceeds(found.pairs, found.pairs["residual"], found.pairs["residual_bound"]),
+            measure=lambda found: exceeds(
+                found.pairs, found.pairs["residual"], found.pairs["residual_bound"]
+            ),
             holds=lambda n: n["over"] < EXACT,
             says=_BOUND,
             kind="numerical",
         ),
         "independent": Claim(
-            words="The score is 0 when the activation is maximally non-linear, that is, when T X and σ(X) are "
-            "independent random variables.",
+            words="The score is 0 when the activation is maximally non-linear, that is, when T X and σ(X) "
+            "are independent random variables.",
             test="X and Y, drawn independently of each other from one skewed law: the score is below "
             f"{NEAR_ZERO} in every seed.",
             measure=lambda found: {"scores": found.independent},
             holds=lambda n: max(n["scores"]) < NEAR_ZERO,
-            says=lambda n: f"scores from {min(n['scores']):.2f} to {max(n['scores']):.2f} over {len(n['scores'])} seeds",
+            says=lambda n: (
+                f"scores from {min(n['scores']):.2f} to {max(n['scores']):.2f} over {len(n['scores'])} seeds"
+            ),
         ),
         "positive": Claim(
-            words="Positive definite transformations of the inputs: this is the case for the activation functions that "
-            "are considered (Appendix B).",
+            words="Positive definite transformations of the inputs: this is the case for the activation "
+            "functions that are considered (Appendix B).",
             test="The slopes of all nine functions of Figure 6 are nowhere below 0 on [−20, 20].",
             measure=least_slopes,
             holds=lambda n: min(n.values()) >= 0,
             says=lambda n: f"least slopes: {by_name(n)}",
         ),
     },
-    settings={"small": "the statements are general; here 200 samples of skewed laws in one to eight dimensions"},
+    settings={
+        "small": "the statements are general; here 200 samples of skewed laws in one to eight dimensions"
+    },
     seconds={"smoke": 1, "small": 2},
     notes=(
-        "W₂ compares two laws, and does not see how X and Y are paired: independent samples of one law are near each "
-        "other, and score high. This and the sentence on slopes are findings about the anonymous submission, as read.",
+        "W₂ compares two laws, and does not see how X and Y are paired: independent samples of one law are "
+        "near each other, and score high. This and the sentence on slopes are findings about the anonymous "
+        "submission, as read.",
     ),
 )

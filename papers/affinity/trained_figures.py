@@ -90,7 +90,7 @@ def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
 
 @for_print
 def plot_training(initial: Scores, before: Scores, after: Scores) -> Figure:
-    """Draw torchvision's network at initialisation, and a smaller one before and after training (Figure 9)."""
+    """Draw torchvision's network at initialisation, and another before and after training (Figure 9)."""
     figure = column_figure(2, 2.5)
     left, right = figure.subplots(1, 2, sharey=True)
     panels = {left: [("at initialisation", initial)], right: [("before training", before), ("after", after)]}

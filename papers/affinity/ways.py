@@ -13,10 +13,10 @@ _PAPERS = "the paper's are 17 ResNet-50 of ImageNet, supervised and self-supervi
 way_item = partial(
     trained_item,
     settings={
-        "small": "ResNet-20 of half the width on digits of 16 pixels, supervised in six ways that differ in one "
-        f"thing each, three seeds; {_PAPERS}",
-        "paper": "ResNet-20 trained here on CIFAR-10 for 24 epochs, supervised in six ways that differ in one "
-        f"thing each, three seeds; {_PAPERS}",
+        "small": "ResNet-20 of half the width on digits of 16 pixels, supervised in six ways that differ in "
+        f"one thing each, three seeds; {_PAPERS}",
+        "paper": "ResNet-20 trained here on CIFAR-10 for 24 epochs, supervised in six ways that differ in "
+        f"one thing each, three seeds; {_PAPERS}",
     },
 )
 """An item about these networks."""
