@@ -17,7 +17,9 @@ from papers.verdict import VERSION, Answer, answer, decide
 
 RECORDS = sorted((Path(__file__).parents[2] / "docs" / "reproduction").rglob("verdict.json"))
 
-UP = Claim("It rises.", "The slope is above 0.", lambda slope: {"slope": slope}, lambda n: n["slope"] > 0, "{slope}")
+UP = Claim(
+    "It rises.", "The slope is above 0.", lambda slope: {"slope": slope}, lambda n: n["slope"] > 0, "{slope}"
+)
 ITEM = Item(
     name="affinity-figure-0",
     title="Figure 0",
@@ -34,7 +36,10 @@ def verdict(up: bool | None, down: bool | None, scale: Any = "small") -> Verdict
         item=ITEM.name,
         fingerprint=ITEM.fingerprint,
         scale=scale,
-        answers={"up": Answer(up, {"slope": 0.3, "all": [1.0, 2.0]}), "down": Answer(down, missing="a reason")},
+        answers={
+            "up": Answer(up, {"slope": 0.3, "all": [1.0, 2.0]}),
+            "down": Answer(down, missing="a reason"),
+        },
         facts={"data": "digits"},
         figures=["figure.png"],
         command="python -m papers run",
