@@ -203,8 +203,8 @@ THEOREMS = Item(
             kind="numerical",
         ),
         "independent": Claim(
-            words="The score is 0 when the activation is maximally non-linear, that is, when T X and σ(X) "
-            "are independent random variables.",
+            words="As printed: the score is 0 when the activation is maximally non-linear, that is, when T X "
+            "and σ(X) are independent random variables.",
             test="X and Y, drawn independently of each other from one skewed law: the score is below "
             f"{NEAR_ZERO} in every seed.",
             measure=lambda found: {"scores": found.independent},
@@ -212,14 +212,16 @@ THEOREMS = Item(
             says=lambda n: (
                 f"scores from {min(n['scores']):.2f} to {max(n['scores']):.2f} over {len(n['scores'])} seeds"
             ),
+            kind="ours",
         ),
         "positive": Claim(
-            words="Positive definite transformations of the inputs: this is the case for the activation "
-            "functions that are considered (Appendix B).",
+            words="As printed: an activation function has to be a positive definite transformation of its "
+            "inputs, and this is the case for those that are considered (Appendix B).",
             test="The slopes of all nine functions of Figure 6 are nowhere below 0 on [−20, 20].",
             measure=least_slopes,
             holds=lambda n: min(n.values()) >= 0,
             says=lambda n: f"least slopes: {by_name(n)}",
+            kind="ours",
         ),
     },
     settings={
