@@ -15,7 +15,6 @@ from papers.images.ensembles import (
     accuracies,
     ensemble,
     scores_table,
-    train_ensembles,
     trained_item,
 )
 from papers.images.networks import published_files, published_network
@@ -40,7 +39,6 @@ def run(context: RunContext) -> Evidence:
     depths = context.pick(smoke=(8, 14), small=DEPTHS[:4], paper=DEPTHS)
     seeds = context.seeds(smoke=2, small=3, paper=3)
     kinds = [f"resnet{depth}" for depth in depths]
-    train_ensembles(context, kinds, seeds)
     found = Evidence(
         {depth: ensemble(context, f"resnet{depth}", seeds) for depth in depths}, published(context)
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fathometer.compare import signature_distances
 from papers.affinity.trained_figures import plot_deviation
-from papers.images.ensembles import accuracies, title_of, train_ensembles, trained_item
+from papers.images.ensembles import accuracies, title_of, trained_item
 from papers.images.other_pictures import noise_like, photographs, printed_digits, uniform_pixels
 from papers.images.pictures import pictures, size_of
 from papers.images.trained import Data, Pixels, samples_of, sounding
@@ -26,7 +26,6 @@ def run(context: RunContext) -> pd.DataFrame:
     """Measure networks trained here: a row for each training, data and metric."""
     kinds = ("vgg16", context.pick(smoke="resnet8", small="resnet20", paper="resnet20"))
     seeds = context.seeds(smoke=2, small=3, paper=3)
-    train_ensembles(context, kinds, seeds)
     table = context.table("deviations", deviations(context, kinds, seeds))
     context.figure(plot_deviation(table))
     context.facts["accuracy"] = accuracies(context, dict.fromkeys(kinds, seeds))

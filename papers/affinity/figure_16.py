@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist, squareform
 from fathometer.compare import cluster, distances, stability
 from fathometer.report import plot_dendrogram
 from papers.affinity.ways import way_item, way_soundings
-from papers.images.ensembles import Scores, ensemble, train_ensembles
+from papers.images.ensembles import Scores, ensemble
 from papers.item import Claim, Numbers, RunContext, Simulation
 
 LEVEL = 0.05
@@ -42,7 +42,6 @@ def run(context: RunContext) -> Evidence:
     ways = way_soundings(context)
     kinds = context.pick(smoke=("plain8", "vgg16"), small=("plain20", "vgg16"), paper=("plain20", "vgg16"))
     seeds = range(len(context.facts["seeds"]))  # type: ignore[arg-type]
-    train_ensembles(context, kinds, seeds)
     others = {
         f"{kind} {seed}": each
         for kind in kinds
@@ -68,7 +67,7 @@ def groups(of: Labelled) -> Numbers:
     tree = linkage(squareform(of.matrix, checks=False), "average")
     cut = fcluster(tree, labels.max() + 1, "maxclust")
     found = adjusted_rand(labels[_orders(len(labels))], cut)
-    return {"rand": float(found[0]), "p": float((found >= found[0] - 1e-12).mean()), **_size(of)}
+    return {"rand": float(found[0]), "p": float((found >= found[0] - 1e-12).mean())}
 
 
 @cache
@@ -106,7 +105,7 @@ def neighbours(of: Labelled) -> Numbers:
     same = {name: float((nearest == name)[labels == name].sum()) for name in dict.fromkeys(of.labels)}
     return {
         "same": sum(same.values()),
-        **_size(of),
+        "networks": len(labels),
         "by_group": ", ".join(f"{k} {v:.0f}" for k, v in same.items()),
     }
 
@@ -117,11 +116,7 @@ def smallness(of: Labelled) -> Numbers:
     own = labels == labels[0]
     within = of.matrix[np.ix_(own, own)][np.triu_indices(own.sum(), 1)]
     nearest = min(float(of.matrix[np.ix_(own, labels == other)].mean()) for other in set(labels[~own]))
-    return {"within": float(within.mean()), "nearest": nearest, **_size(of)}
-
-
-def _size(of: Labelled) -> dict[str, str | float]:
-    return {"networks": len(of.labels)}
+    return {"within": float(within.mean()), "nearest": nearest}
 
 
 WAYS = [f"way {number}" for number in range(6) for _ in range(3)]

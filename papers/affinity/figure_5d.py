@@ -14,7 +14,6 @@ from papers.images.ensembles import (
     accuracies,
     ensemble,
     scores_table,
-    train_ensembles,
     trained_item,
 )
 from papers.intervals import interval_numbers, interval_simulation
@@ -37,7 +36,6 @@ def run(context: RunContext) -> Evidence:
     depth, deep_kind = context.pick(smoke=(8, "resnet14"), small=(20, "resnet56"), paper=(20, "resnet56"))
     residual_kind, plain_kind = f"resnet{depth}", f"plain{depth}"
     seeds = context.seeds(smoke=2, small=5, paper=5)
-    train_ensembles(context, [residual_kind, plain_kind], seeds)
     found = Evidence(
         ensemble(context, residual_kind, seeds),
         ensemble(context, plain_kind, seeds),

@@ -161,37 +161,21 @@ def plot(sites: pd.DataFrame, widths: pd.DataFrame) -> Figure:
     """Draw the signature by reduction, and the score by width for both covariances."""
     figure = column_figure(2, 2.4)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
-    for place, name in enumerate(("mean", "sum", "flatten")):
-        groups = sites.groupby("number")[name]
-        style = series_style(place) | ({"linestyle": ":", "markerfacecolor": "none"} if name == "sum" else {})
-        size = 6.0 if name == "sum" else 3.0
-        left.errorbar(
-            groups.mean().index, groups.mean(), groups.std(), label=name, capsize=2, markersize=size, **style
-        )
+    lines = [(left, name, sites.groupby("number")[name]) for name in ("mean", "sum", "flatten")]
+    for name in COVARIANCES:
+        own = widths[widths["covariance"] == name]
+        lines.append((right, f"{name} covariance", own.groupby("ratio")["score"]))
+    for place, (axes, label, groups) in enumerate(lines):
+        style = series_style(place) | ({"linestyle": ":", "mfc": "none", "ms": 6} if label == "sum" else {})
+        mean = groups.mean()
+        axes.errorbar(mean.index, mean, groups.std(), label=label, capsize=2, **style)
     left.set(xlabel="ReLU of the network", ylabel="affinity score", title="dimensionality reduction")
-    for place, name in enumerate(COVARIANCES):
-        groups = widths[widths["covariance"] == name].groupby("ratio")["score"]
-        label = {"sample": "sample covariance", "ledoit-wolf": "Ledoit-Wolf shrinkage"}[name]
-        right.errorbar(
-            groups.mean().index,
-            groups.mean(),
-            groups.std(),
-            label=label,
-            capsize=2,
-            **series_style(place + 3),
-        )
     right.axvline(1, color="0.7", linewidth=0.8)
     right.set_xscale("log", base=2)
-    samples = int(widths["samples"].iloc[0])
-    right.set(
-        xlabel=f"features / samples (n = {samples})", title="estimate of the covariance, ReLU on N(0, I)"
-    )
-    handles = [artist for axes in (left, right) for artist in axes.get_legend_handles_labels()[0]]
-    legend_above(figure, handles)
-    note_below(
-        figure,
-        [f"mean ± std; left {sites['seed'].nunique()} repetitions, right {widths['seed'].nunique()} seeds"],
-    )
+    right.set(xlabel=f"features / samples (n = {widths['samples'].iloc[0]})", title="ReLU on N(0, I)")
+    legend_above(figure, [artist for axes in (left, right) for artist in axes.get_legend_handles_labels()[0]])
+    repetitions = f"left {sites['seed'].nunique()} repetitions, right {widths['seed'].nunique()} seeds"
+    note_below(figure, [f"mean ± std; {repetitions}"])
     return figure
 
 

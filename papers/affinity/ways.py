@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fathometer import Sounding
-from papers.images.ensembles import accuracies, ensemble, train_ensembles, trained_item, way_of
+from papers.images.ensembles import accuracies, ensemble, trained_item, way_of
 from papers.images.training import METHODS
 from papers.item import RunContext
 
@@ -27,7 +27,6 @@ def way_soundings(context: RunContext) -> dict[str, Sounding]:
     kind = context.pick(smoke="resnet8", small="resnet20", paper="resnet20")
     seeds = context.seeds(smoke=2, small=3, paper=3)
     methods = METHODS[: context.pick(smoke=3, small=None, paper=None)]
-    train_ensembles(context, [kind], seeds, methods)
     context.facts["accuracy"] = accuracies(context, {kind: seeds}, methods)
     return {
         f"{way_of(method)} {seed}": each

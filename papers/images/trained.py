@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,17 +35,6 @@ class Pixels:
 
     name: str
     tensor: Tensor
-
-
-class TrainingKey(NamedTuple):
-    """The architecture, seed and method of a training."""
-
-    kind: str
-    seed: int = 0
-    method: Method = "sgd"
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.method} {self.seed}"
 
 
 class Trained(NamedTuple):
@@ -81,27 +70,18 @@ def untrained(context: RunContext, kind: str, seed: int) -> nn.Module:
     return build(kind, seed, width_of(context, kind), size_of(context))
 
 
-def train_all(context: RunContext, keys: Iterable[TrainingKey]) -> None:
-    """Train all networks that are not on disk yet."""
-    missing = [each for each in dict.fromkeys(keys) if not _network_file(context, each).exists()]
-    for number, each in enumerate(missing, 1):
-        network = untrained(context, each.kind, each.seed)
-        config = training_config(context, each.kind, each.method)
-        with progress_bar(f"training network {number} of {len(missing)}: {each}") as show:
-            train(network, pictures(context, "train"), config, each.seed + 1000, context.device, show)
-        found = accuracy(network, pictures(context, "test"), context.device)
-        file = _network_file(context, each)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with complete_file(file) as part:
-            torch.save({"weights": network.cpu().state_dict(), "accuracy": found}, part)
-
-
 def trained(context: RunContext, kind: str, seed: int = 0, method: Method = "sgd") -> Trained:
     """Load a trained network, or train it first."""
-    each = TrainingKey(kind, seed, method)
-    train_all(context, [each])
-    kept = torch.load(_network_file(context, each), map_location="cpu", weights_only=True)
-    network = untrained(context, kind, seed)
+    file, network = _network_file(context, kind, seed, method), untrained(context, kind, seed)
+    if not file.exists():
+        config = training_config(context, kind, method)
+        with progress_bar(f"training {kind} {method} {seed}") as show:
+            train(network, pictures(context, "train"), config, seed + 1000, context.device, show)
+        found = accuracy(network, pictures(context, "test"), context.device)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with complete_file(file) as part:
+            torch.save({"weights": network.state_dict(), "accuracy": found}, part)
+    kept = torch.load(file, map_location=context.device, weights_only=True)
     network.load_state_dict(kept["weights"])
     return Trained(network.eval().to(context.device), kept["accuracy"])
 
@@ -125,13 +105,13 @@ def sounding(
             return untrained(context, kind, seed)
         return trained(context, kind, seed, method).module
 
-    each = TrainingKey(kind, seed, method)
-    return measured(context, each, state, network, data=data, samples=samples, batches=batches, gauges=gauges)
+    name = f"{kind} {method} {seed}"
+    return measured(context, name, state, network, data=data, samples=samples, batches=batches, gauges=gauges)
 
 
 def measured(
     context: RunContext,
-    name: object,
+    name: str,
     weights: str,
     network: Callable[[], nn.Module],
     *,
@@ -157,7 +137,7 @@ def measured(
         batches=batches,
         gauges=gauges,
         batch_size=500,
-        name=str(name),
+        name=name,
     )
     found.provenance.model.update({"weights": weights})
     found.provenance.data.update({"name": what})
@@ -172,9 +152,8 @@ def _inputs(context: RunContext, data: Data) -> Tensor:
     return normalised(tensor) if tensor.dtype == torch.uint8 else tensor
 
 
-def _network_file(context: RunContext, key: TrainingKey) -> Path:
-    name = f"{key.kind}-{key.method}-{key.seed}.pt"
-    return _store(context) / "networks" / name
+def _network_file(context: RunContext, kind: str, seed: int, method: Method) -> Path:
+    return _store(context) / "networks" / f"{kind}-{method}-{seed}.pt"
 
 
 def _store(context: RunContext) -> Path:

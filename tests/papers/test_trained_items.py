@@ -241,6 +241,6 @@ def test_published_weights_are_found_and_measured_once(tmp_path: Path) -> None:
     assert figure_13.published(context)[8].scores.tolist() == found[8].scores.tolist()
     assert figure_13.published(replace(context, scale="small")) == {}
     assert figure_13.published(replace(context, sources={})) == {}
-    assert len(plot_depth(GROWING.groups, found).axes) == 5
+    assert len(plot_depth(GROWING.groups, found).axes) == 4
     with pytest.raises(NotDecided, match="3 depths"):
         figure_13.strictly(figure_13.Evidence(GROWING.groups, found))
