@@ -74,6 +74,7 @@ def _reductions(context: RunContext, seeds: Sequence[int]) -> pd.DataFrame:
 def _networks(context: RunContext, seeds: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
     """Yield trained networks, each with the images that it is measured on."""
     images = pictures(context, "test").normalised().to(context.device)
+    images = images[: context.pick(smoke=100, small=None, paper=None)]
     if context.scale == "paper":
         files = published_files(context)
         if 20 not in files:
