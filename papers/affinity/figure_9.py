@@ -13,6 +13,7 @@ from torch import nn
 from fathometer.models import ensure_torchvision_operators
 from papers.affinity.trained_figures import plot_training
 from papers.images.ensembles import Ensemble, Scores, accuracies, ensemble, scores_table, trained_item
+from papers.images.other_pictures import photographs
 from papers.images.pictures import pictures
 from papers.images.trained import Pixels, measured
 from papers.intervals import interval_numbers, interval_simulation
@@ -51,10 +52,13 @@ def run(context: RunContext) -> Evidence:
 
 
 def initialised(context: RunContext, seeds: range) -> Ensemble:
-    """Measure torchvision's VGG-16 with random weights, on images enlarged to 64 pixels."""
+    """Measure torchvision's VGG-16 with random weights: on CIFAR-10 enlarged, or on pieces of photographs."""
     size, count = context.pick(smoke=(32, 60), small=(64, 200), paper=(64, 500))
-    images = pictures(context, "test").normalised()[:count]
-    enlarged = Pixels(f"test at {size} pixels", F.interpolate(images, size=(size, size), mode="bilinear"))
+    if context.scale == "paper":
+        images = pictures(context, "test").normalised()[:count]
+        data = Pixels(f"test at {size} pixels", F.interpolate(images, size=(size, size), mode="bilinear"))
+    else:
+        data = Pixels(f"photographs at {size} pixels", photographs(count, size))
 
     def network(seed: int) -> nn.Module:
         ensure_torchvision_operators()
@@ -72,7 +76,7 @@ def initialised(context: RunContext, seeds: range) -> Ensemble:
                 f"torchvision vgg16 {seed}",
                 "initial",
                 partial(network, seed),
-                data=enlarged,
+                data=data,
                 samples=count,
                 gauges="affinity",
             )
@@ -134,9 +138,9 @@ FIGURE_9 = trained_item(
     },
     seconds={"smoke": 5, "small": 60, "paper": 90},
     settings={
-        "small": "initialisation: torchvision's, 200 digits enlarged to 64 pixels. Training: digits of 16 "
-        "pixels, an eighth of the width, with batch norm; the paper's was trained on ImageNet and measured "
-        "on CIFAR-10",
+        "small": "initialisation: torchvision's, 200 pieces (64 pixels) of the two photographs that come "
+        "with scikit-learn. Training: digits of 16 pixels, an eighth of the width, with batch norm; the "
+        "paper's was trained on ImageNet and measured on CIFAR-10",
         "paper": "initialisation: torchvision's, 500 images of CIFAR-10 enlarged to 64 pixels. Training: a "
         "VGG-16 with batch norm, trained here on CIFAR-10 for 24 epochs; the paper's was trained on ImageNet",
     },
