@@ -15,7 +15,8 @@ from papers.images.ensembles import accuracies, title_of, trained_item
 from papers.images.other_pictures import noise_like, photographs, printed_digits, uniform_pixels
 from papers.images.pictures import pictures, size_of
 from papers.images.trained import Data, Pixels, samples_of, sounding
-from papers.item import Claim, Numbers, RunContext, Simulation
+from papers.intervals import seeds_simulation
+from papers.item import Claim, Numbers, RunContext
 
 CONTROL, OTHER, NOISES = "training images", "other images", ("Gaussian noise", "uniform noise")
 Metric: TypeAlias = Literal["euclidean", "dtw"]
@@ -81,16 +82,7 @@ def _says(numbers: dict[str, list[float]]) -> str:
     )
 
 
-def _draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
-    logarithms = generator.normal(np.log(0.5) if present else 0.0, 0.2, len(numbers["ratios"]))  # type: ignore[arg-type]
-    return {"ratios": np.exp(logarithms).tolist()}
-
-
-_HALF = Simulation(
-    "assumed: half the distance of the nearer noise, by a factor of 1.2 (one standard deviation) between "
-    "trainings",
-    _draw,
-)
+_HALF = seeds_simulation("assumed: half the distance of the nearer noise", {"ratios": 0.5}, {"ratios": 1.0})
 FIGURE_15 = trained_item(
     name="affinity-figure-15",
     title="Figure 15: deviation of the signature on other data",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,19 +25,6 @@ SAME = 0.01  # scores that differ by less are the same
 Function = Callable[[Tensor], Tensor]
 
 
-def note_noise(context: RunContext, functions: Iterable[tuple[Function, float, float]]) -> None:
-    """Record how much the score of a function on a range varies, if its inputs are drawn at random."""
-    seeds, stds = context.seeds(smoke=3, small=20, paper=20), []
-    for function, low, high in functions:
-        inputs = [
-            low + (high - low) * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed)).double()
-            for seed in seeds
-        ]
-        scores = [float(affinity_score(x, function(x), covariance="sample")) for x in inputs]
-        stds.append(float(pd.Series(scores).std()))
-    context.facts["std"] = max(stds)
-
-
 def falls(numbers: Mapping[str, float]) -> bool:
     """Whether each number is less than the one before it."""
     return all(after < before for before, after in pairwise(numbers.values()))
@@ -54,7 +41,6 @@ def run_a(context: RunContext) -> Ranges:
     """Measure ReLU by the range of its inputs."""
     scores, relu = context.table("ranges", range_scores(["ReLU"], ranges=RANGES)), activation("ReLU")
     context.figure(plot_ranges(scores))
-    note_noise(context, [(relu, *limits) for limits in RANGES])
     return Ranges(
         {f"[{low:g}, {high:g}]": score for (low, high), score in zip(RANGES, scores["score"], strict=True)},
         law_scores(relu),
@@ -76,9 +62,7 @@ def run_b(context: RunContext) -> pd.DataFrame:
     """Measure ReLU, Tanh and Sigmoid on the same inputs: a row for each range, a column for each function."""
     scores = context.table("activations", range_scores(ranges=[COMMON, *OTHERS]))
     context.figure(plot_ranges(scores))
-    table = scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
-    note_noise(context, [(activation(name), *COMMON) for name in table.columns])
-    return table
+    return scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
 
 
 def lowest(numbers: Mapping[str, list[float]]) -> bool:
@@ -95,15 +79,10 @@ def run_c(context: RunContext) -> dict[str, float]:
     context.figure(plot_polynomials(scores))
     exact = [1 - (1 - (2 * k + 1) ** 0.5 * 3**0.5 / (k + 2)) ** 0.5 for k in DEGREES]
     context.facts["worst"] = max(abs(a - b) for a, b in zip(scores["score"], exact, strict=True))
-    note_noise(context, [(partial(torch.pow, exponent=k), -1.0, 1.0) for k in DEGREES])
     every = sorted({*DEGREES, *range(1, 12)})
     return {f"k = {k}": s for k, s in zip(every, polynomial_scores(every)["score"], strict=True)}
 
 
-_NOISE = (
-    "With 1000 uniform draws in place of even points, the standard deviation of a score over seeds is at "
-    "most {std:.2g}."
-)
 _item = partial(
     Item,
     settings={"small": "the published setting: 1000 even points, no data"},
@@ -130,7 +109,6 @@ FIGURE_2A = _item(
             says=by_name,
         ),
     },
-    notes=(_NOISE,),
     changes=(
         "That only the range counts was first tested by ranges of the same shape, which cannot fail; three "
         "laws on one range took their place.",
@@ -157,7 +135,6 @@ FIGURE_2B = _item(
             kind="ours",
         ),
     },
-    notes=(_NOISE,),
 )
 FIGURE_2C = _item(
     name="affinity-figure-2c",
@@ -182,7 +159,6 @@ FIGURE_2C = _item(
         ),
     },
     notes=(
-        _NOISE,
         "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on [−1, "
         "1]; 1000 even points agree to {worst:.0e}.",
     ),

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from fathometer import Site
 from papers.affinity import figure_5d, figure_8, figure_9, figure_13, figure_15, figure_16, table_3
@@ -203,13 +205,15 @@ def test_numbers_of_claims() -> None:
     assert figure_16.groups(clustered(3.0).ways)["rand"] == 1
 
 
-def test_the_rand_index_of_many_orders_is_that_of_scikit_learn() -> None:
+def test_the_chance_of_a_tree_is_that_of_its_rand_index() -> None:
     from sklearn.metrics import adjusted_rand_score
 
-    labels, cut = GENERATOR.integers(0, 4, (5, 18)), GENERATOR.integers(0, 5, 18)
-    labels[:, :4] = range(4)
-    expected = [adjusted_rand_score(row, cut) for row in labels]
-    assert figure_16.adjusted_rand(labels, cut) == pytest.approx(expected)
+    of = clustered(0.6).ways
+    found = figure_16.groups(of)
+    cut = fcluster(linkage(squareform(of.matrix), "average"), 6, "maxclust")
+    orders = [adjusted_rand_score(GENERATOR.permutation(of.labels), cut) for _ in range(1000)]
+    assert found["rand"] == pytest.approx(adjusted_rand_score(of.labels, cut))
+    assert found["p"] == pytest.approx(np.mean(np.array(orders) >= found["rand"]), abs=0.05)
 
 
 def test_every_choice_of_seeds_counts() -> None:
