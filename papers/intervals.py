@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from papers.item import Numbers, Simulation
+from papers.item import Numbers, Simulation, Value
 
 
 class Interval(NamedTuple):
@@ -39,31 +39,63 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
     return Interval(mean, mean - half, mean + half, count)
 
 
-def interval_numbers(values: npt.ArrayLike) -> dict[str, float]:
-    """Return `mean`, `low`, `high` and `seeds` for the numbers of a claim.
+def interval_numbers(
+    values: npt.ArrayLike, within: tuple[float, float] = (-np.inf, np.inf)
+) -> dict[str, float]:
+    """Return `mean`, `low`, `high` and `seeds` for the numbers of a claim; `within` is what is possible.
 
     Example:
-        >>> interval_numbers([1.0, 2.0, 3.0])["mean"]
-        2.0
+        >>> interval_numbers([0.5, 0.9], within=(-1, 1))["high"]
+        1.0
     """
     found = mean_interval(values)
-    return {"mean": found.mean, "low": found.low, "high": found.high, "seeds": found.number}
+    low, high = max(found.low, within[0]), min(found.high, within[1])
+    return {"mean": found.mean, "low": low, "high": float(high), "seeds": found.number}
 
 
-def interval_simulation(words: str, effect: float, spread: float, null: float = 0.0) -> Simulation:
+def interval_simulation(
+    words: str, effect: float, spread: float | None = None, null: float = 0.0
+) -> Simulation:
     """Simulate a test by `interval_numbers`: normal values, one for each seed.
 
     Args:
         words: the effect that the paper shows, in words.
         effect: mean over seeds at the paper's effect.
-        spread: standard deviation between seeds.
+        spread: standard deviation between seeds; None for that of the measured seeds.
         null: mean over seeds where the claim is just false.
     """
 
     def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
-        return interval_numbers(generator.normal(effect if present else null, spread, int(numbers["seeds"])))  # type: ignore[arg-type]
+        mean, low, high, seeds = (float(numbers[name]) for name in ("mean", "low", "high", "seeds"))  # type: ignore[arg-type]
+        half = max(high - mean, mean - low) if seeds > 1 else 0.0  # one side may be cut
+        measured = half * np.sqrt(seeds) / stdtrit(max(seeds - 1, 1), 0.975)
+        between = measured if spread is None else spread
+        return interval_numbers(generator.normal(effect if present else null, between, int(seeds)))
 
     return Simulation(words, draw)
+
+
+def seeds_simulation(words: str, present: Mapping[str, float], absent: Mapping[str, float]) -> Simulation:
+    """Simulate a test by numbers of which there is one for each seed: normal, spread as the measured ones.
+
+    Args:
+        words: the effect that the paper shows, in words.
+        present: mean of each number at the paper's effect.
+        absent: mean of each number where there is no effect.
+    """
+
+    def draw(generator: np.random.Generator, effect: bool, numbers: Numbers) -> Numbers:
+        return {
+            name: generator.normal(mean, _std(numbers[name]), len(numbers[name])).tolist()  # type: ignore[arg-type]
+            for name, mean in (present if effect else absent).items()
+        }
+
+    return Simulation(words, draw)
+
+
+def _std(values: npt.ArrayLike) -> float:
+    array = np.asarray(values, dtype=float)
+    return float(array.std(ddof=1)) if len(array) > 1 else 0.0
 
 
 def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
@@ -92,3 +124,17 @@ def pm(values: npt.ArrayLike) -> str:
     """
     array = np.asarray(values, dtype=float)
     return f"{array.mean():.3g}" + (f" ± {array.std(ddof=1):.2g}" if len(array) > 1 else "")
+
+
+def by_name(numbers: Numbers) -> str:
+    """Write numbers by their names; of several values (one for each seed) mean ± standard deviation.
+
+    Example:
+        >>> by_name({"ReLU": [1.0, 2.0, 3.0], "Tanh": 0.25})
+        'ReLU: 2 ± 1, Tanh: 0.25'
+    """
+    return ", ".join(f"{name}: {_written(value)}" for name, value in numbers.items())
+
+
+def _written(value: Value) -> str:
+    return value if isinstance(value, str) else pm(np.atleast_1d(value))
