@@ -99,7 +99,7 @@ def shown_schemes(context: RunContext) -> LeakySweep:
     networks = scheme_networks(context)
     layers = {run.design.layers for run in networks.runs}
     shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
-    return _measured(context, replace(networks, runs=tuple(networks.chosen(layers=shown))))
+    return _measured(context, networks.only(layers=shown))
 
 
 def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
