@@ -22,7 +22,12 @@ from papers.item import Source, time_in_words
 from papers.page import measured, write_pages
 from papers.running import verdict_file
 
-_COLOURS = {"holds": "green", "verified numerically": "green", "holds in part": "yellow", "does not hold": "red"}
+_COLOURS = {
+    "holds": "green",
+    "verified numerically": "green",
+    "holds in part": "yellow",
+    "does not hold": "red",
+}
 _MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
 _LABELS = {"paper": "claim", "ours": "ours", "numerical": "verify"}
 

@@ -92,6 +92,9 @@ def bounded_interval(values: npt.ArrayLike, within: Range = "any") -> Interval:
         >>> print(bounded_interval([-1.0, -0.98, -0.99, -1.0], "correlation"))
         -0.997 (-1 to -0.969)
     """
+    if np.ptp(values) == 0 and np.size(values) > 1:  # exact, also at an end of the range
+        value = float(np.mean(values))
+        return Interval(value, value, value, np.size(values))
     mean, low, high, number = mean_interval(_to_line(values, within))
     return Interval(*(float(v) for v in _from_line([mean, low, high], within)), number)
 

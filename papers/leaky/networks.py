@@ -43,7 +43,10 @@ _RECIPE = (
     "rates and "
     "start not stated, which led to no critical point here)"
 )
-_QUICK = "w = 50, N = 300, 1500 epochs, λ₀ = {decay}, {what} (published: w = 100, N = 1000, 6000 epochs, λ₀ = 0.001)"
+_QUICK = (
+    "w = 50, N = 300, 1500 epochs, λ₀ = {decay}, {what} (published: w = 100, N = 1000, 6000 epochs, "
+    "λ₀ = 0.001)"
+)
 
 depth_item = partial(
     Item,
