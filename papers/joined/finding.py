@@ -228,23 +228,19 @@ CLAIMS = {
         words="Along the path, ReLU's affinity score approaches 1 where the representation becomes "
         "non-negative.",
         test=f"The rank correlation of {_LEFT} and ‖A₋‖/‖A‖ over the layers of a network, mean over "
-        "networks: the 95 % "
-        f"interval over seeds (Fisher's z) lies above {TOGETHER}, for all layers and for the inner ones "
-        "(0.1 ≤ p ≤ 0.9).",
+        f"networks: the 95 % interval over seeds (Fisher's z) lies above {TOGETHER}, for all layers and for "
+        "the inner ones (0.1 ≤ p ≤ 0.9).",
         measure=where,
         holds=lambda n: min(n["all_low"], n["inner_low"]) > TOGETHER,
         says="all layers {all:.3f} ({all_low:.3f} to {all_high:.3f}), inner ones {inner:.3f} "
-        "({inner_low:.3f} to "
-        "{inner_high:.3f}); lowest network {lowest:.2f}",
+        "({inner_low:.3f} to {inner_high:.3f}); lowest network {lowest:.2f}",
         simulation=simulated_intervals("0.95", {"all": 0.95, "inner": 0.95}, TOGETHER, "correlation"),
     ),
     "limits": Claim(
         words="With growing depth both limits are reached together.",
-        test="At the layer of least cost of identity, for each rank and seed over L̃: the rank "
-        f"correlations of L̃ with {_LEFT} "
-        f"and with ‖A₋‖/‖A‖ have 95 % intervals of the mean over seeds (Fisher's z) below −{TOGETHER}, and "
-        "the correlation "
-        f"of their logarithms has one above {STRAIGHT}.",
+        test="At the layer of least cost of identity, for each rank and seed over L̃: the rank correlations "
+        f"of L̃ with {_LEFT} and with ‖A₋‖/‖A‖ have 95 % intervals of the mean over seeds (Fisher's z) below "
+        f"−{TOGETHER}, and the correlation of their logarithms has one above {STRAIGHT}.",
         measure=limits,
         holds=lambda n: (
             max(n["gap_trend_high"], n["negative_trend_high"]) < -TOGETHER and n["together_low"] > STRAIGHT
@@ -252,8 +248,8 @@ CLAIMS = {
         says=f"{_LEFT} {{gaps:.3f}} and ‖A₋‖/‖A‖ {{negatives:.3f}} at L̃ = {{depths:g}}; rank correlations "
         "with L̃ "
         "{gap_trend:.3f} ({gap_trend_low:.3f} to {gap_trend_high:.3f}) and {negative_trend:.3f} "
-        "({negative_trend_low:.3f} to "
-        "{negative_trend_high:.3f}); correlation of the logarithms {together:.3f} ({together_low:.3f} to "
+        "({negative_trend_low:.3f} to {negative_trend_high:.3f}); correlation of the logarithms "
+        "{together:.3f} ({together_low:.3f} to "
         f"{{together_high:.3f}}); {_LEFT} goes as ‖A₋‖/‖A‖ to the power {{power:.2f}} ({{power_low:.2f}} to "
         f"{{power_high:.2f}})",
         simulation=simulated_intervals(
@@ -265,41 +261,33 @@ CLAIMS = {
     ),
     "exactly": Claim(
         words="Exactly there, and nowhere else.",
-        test=f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {LOW}, and none a score "
-        f"> {AFFINE} and "
-        f"‖A₋‖/‖A‖ > {NEGATIVE}.",
+        test=f"No layer of any network has ‖A₋‖/‖A‖ < {NON_NEGATIVE} and a score < {LOW}, and none a score > "
+        f"{AFFINE} and ‖A₋‖/‖A‖ > {NEGATIVE}.",
         measure=exactly,
         holds=lambda n: n["low"] == n["dark"] == 0,
         says=f"of {{clean:.0f}} layers with ‖A₋‖/‖A‖ < {NON_NEGATIVE}, {{low:.0f}} score below {LOW}; of "
-        f"{{affine:.0f}} with a "
-        f"score > {AFFINE}, {{dark:.0f}} have ‖A₋‖/‖A‖ > {NEGATIVE}; {{layers:.0f}} layers in total",
+        f"{{affine:.0f}} with a score > {AFFINE}, {{dark:.0f}} have ‖A₋‖/‖A‖ > {NEGATIVE}; {{layers:.0f}} "
+        "layers in total",
     ),
     "theory": Claim(
         words="It happens where the theory says: in the layers whose cost of identity is near its least.",
-        test=f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores "
-        f"{LOW} or more; in every "
-        "network the mean inside is above that outside; and the cost of identity above its least tells "
-        "layers with a score "
-        f"≥ {LOW} from the others with an area under the curve whose 95 % interval over seeds (logit) lies "
-        f"above {TELLING}.",
+        test=f"At L̃ ≥ {DEEP:g}: every layer within {BOTTLENECK:g} of the least cost of identity scores {LOW} "
+        "or more; in every network the mean inside is above that outside; and the cost of identity above "
+        f"its least tells layers with a score ≥ {LOW} from the others with an area under the curve whose 95 "
+        f"% interval over seeds (logit) lies above {TELLING}.",
         measure=theory,
         holds=lambda n: n["least"] >= LOW and n["above"] == n["networks"] and n["extra_low"] > TELLING,
         says="{inside:.0f} layers inside score {least:.3f} or more; inside above outside in {above:.0f} of "
-        "{networks:.0f} "
-        "networks; area under the curve {extra:.3f} ({extra_low:.3f} to {extra_high:.3f}) by the cost of "
-        "identity above its "
-        "least, {extra_stable_rank:.3f} by ‖A‖*²/‖A‖², {extra_stable_rank_op:.3f} by ‖A‖²/‖A‖²_op, "
-        "{speed:.3f} by the speed "
-        "‖∂A‖/‖A‖",
+        "{networks:.0f} networks; area under the curve {extra:.3f} ({extra_low:.3f} to {extra_high:.3f}) by "
+        "the cost of identity above its least, {extra_stable_rank:.3f} by ‖A‖*²/‖A‖², "
+        "{extra_stable_rank_op:.3f} by ‖A‖²/‖A‖²_op, {speed:.3f} by the speed ‖∂A‖/‖A‖",
         simulation=simulated_intervals("an area of 0.98", {"extra": 0.98}, TELLING, "share"),
     ),
     "along": better(
         "Along a path, the cost of identity predicts the score better than the stable rank.",
         f"The absolute rank correlation with {_LEFT} over the layers of a network, minus that of either "
-        "stable rank "
-        "(‖A‖*²/‖A‖² and ‖A‖²/‖A‖²_op), mean over networks, for all layers and for the inner ones (0.1 ≤ p "
-        "≤ 0.9), since all "
-        "of them are large at both ends",
+        "stable rank (‖A‖*²/‖A‖² and ‖A‖²/‖A‖²_op), mean over networks, for all layers and for the inner "
+        "ones (0.1 ≤ p ≤ 0.9), since all of them are large at both ends",
         along,
         0.1,
         ("inner_", "all_"),
@@ -307,27 +295,23 @@ CLAIMS = {
     "held_out": better(
         "So it does in networks that it has not seen.",
         f"{_LEFT} in every layer, predicted by a monotone curve (isotonic regression) through the layers of "
-        "all other seeds, "
-        "dimensions in units of k: the mean absolute error with either stable rank minus that with the cost "
-        "of identity, mean "
-        "over networks",
+        "all other seeds, dimensions in units of k: the mean absolute error with either stable rank minus "
+        "that with the cost of identity, mean over networks",
         held_out,
         0.01,
         more="; without any predictor {none:.3g}",
     ),
     "across": better(
         "So it does between networks, at one place.",
-        f"At p = ½, the absolute rank correlation with {_LEFT} over the networks of a seed (all ranks and "
-        "L̃, dimensions in "
-        "units of k), minus that of either stable rank",
+        f"At p = ½, the absolute rank correlation with {_LEFT} over the networks of a seed (all ranks and L̃, "
+        "dimensions in units of k), minus that of either stable rank",
         lambda layers: compared(absolute(across_networks(layers, COMPARED))),
         0.1,
     ),
     "beyond": better(
         "So it does where depth, rank and place are the same, and only the seed differs.",
         f"The rank correlation with {_LEFT} over seeds, at the same layer of networks of the same rank and "
-        "L̃, mean over all "
-        "layers, ranks and L̃, minus that of either stable rank, by a jackknife over seeds",
+        "L̃, mean over all layers, ranks and L̃, minus that of either stable rank, by a jackknife over seeds",
         beyond,
         0.5,
     ),
@@ -342,17 +326,16 @@ FINDING = joined_item(
     notes=(
         *NOTES,
         "The cost of identity knows σ(A), a stable rank does not. Two others are measured beside them: the "
-        "ridge rank "
-        "Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity with A in place of σ(A), which says what the ridge does "
-        "without the sight of "
-        "signs; and ‖A₋‖/‖A‖ itself, what ReLU cuts off, which predicts as well or better.",
+        "ridge rank Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity with A in place of σ(A), which says what the "
+        "ridge does without the sight of signs; and ‖A₋‖/‖A‖ itself, what ReLU cuts off, which predicts as "
+        "well or better.",
         f"{{off:.0f}} layers with ‖A₋‖/‖A‖ > {MANY} score above {HIGH}, {{off_score:.3f}} in the mean, "
         f"{{off_inside:.0f}} of them "
         "inside the bottleneck; with a map of each neuron alone they would score {off_alone:.3f}. A "
-        "non-negative "
-        "representation is enough for a score of 1, but not needed: the affine map may mix neurons.",
+        "non-negative representation is enough for a score of 1, but not needed: the affine map may mix "
+        "neurons.",
         "The ridge of the cost of identity is γ₀ = 0.001 in all tests. For γ₀ = {gamma:g}: rank correlation "
-        "along inner layers "
-        "{inner:.2f}, held-out error {error:.3f}, rank correlation over seeds {over_seeds:.2f}.",
+        "along inner layers {inner:.2f}, held-out error {error:.3f}, rank correlation over seeds "
+        "{over_seeds:.2f}.",
     ),
 )

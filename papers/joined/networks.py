@@ -19,11 +19,9 @@ joined_item = partial(
     Item,
     settings={
         "small": "our question; networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = 0.1), ranks 2 "
-        "and 4, L̃ = 3, 5, "
-        "8, 11, five seeds",
+        "and 4, L̃ = 3, 5, 8, 11, five seeds",
         "paper": "our question; networks of the size of the paper on Leaky ResNets (w = 100, N = 1000, L = "
-        "20, λ₀ = 0.03), "
-        "ranks 2, 3 and 5, L̃ = 3 to 19, five seeds",
+        "20, λ₀ = 0.03), ranks 2, 3 and 5, L̃ = 3 to 19, five seeds",
     },
     device="cuda",
 )

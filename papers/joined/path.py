@@ -86,42 +86,36 @@ PATH = joined_item(
     run=run,
     claims={
         "inside": Claim(
-            words="In the slow layers, inside the bottleneck, the representation becomes non-negative "
-            "(Leaky ResNets, "
-            "Proposition 5), so that ReLU acts as the identity: its affinity score is near 1.",
+            words="In the slow layers, inside the bottleneck, the representation becomes non-negative (Leaky "
+            "ResNets, Proposition 5), so that ReLU acts as the identity: its affinity score is near 1.",
             test="At the largest L̃, for every rank and seed: every layer inside (cost of identity within "
-            "half a dimension "
-            f"of its least) scores {LEAST} or more, and one of them {BEST} or more.",
+            f"half a dimension of its least) scores {LEAST} or more, and one of them {BEST} or more.",
             measure=inside,
             holds=lambda n: n["lowest"] >= LEAST and n["best"] >= BEST,
             says="L̃ = {depth:g}, {networks:.0f} networks with {layers:.0f} layers inside at least and at "
-            "most: lowest score "
-            "inside {lowest:.3f}, best {best:.3f} or more",
+            "most: lowest score inside {lowest:.3f}, best {best:.3f} or more",
         ),
         "outside": Claim(
             words="Outside the bottleneck ReLU is not affine.",
             test="At the largest L̃, for every rank and seed: the mean score outside is lower than that "
-            "inside by "
-            f"{LOWER} or more.",
+            f"inside by {LOWER} or more.",
             measure=outside,
             holds=lambda n: n["difference"] >= LOWER,
             says="mean inside {inside:.3f}, outside {outside:.3f}; difference {difference:.3f} or more in "
-            "{networks:.0f} "
-            "networks",
+            "{networks:.0f} networks",
         ),
         "depth": Claim(
             words="The deeper the network, the nearer to 1.",
             test=f"The highest score inside the bottleneck has a rank correlation with L̃ of {MONOTONE} or "
-            "more, for every "
-            "rank and seed.",
+            "more, for every rank and seed.",
             measure=trend("best"),
             holds=lambda n: n["lowest"] >= MONOTONE,
             says=_TREND,
         ),
         "negative": Claim(
             words="The negative part ‖A₋‖/‖A‖ vanishes likewise.",
-            test=f"Its least along the path has a rank correlation with L̃ of −{MONOTONE} or less, for "
-            "every rank and seed.",
+            test=f"Its least along the path has a rank correlation with L̃ of −{MONOTONE} or less, for every "
+            "rank and seed.",
             measure=trend("negative"),
             holds=lambda n: n["highest"] <= -MONOTONE,
             says=_TREND,

@@ -82,9 +82,8 @@ def approach(words: str, column: str, side: Side, start: float = 0.0) -> Claim:
     return Claim(
         words=words,
         test=f"At every {limit} the 95 % interval of the mean over seeds is {side} {RANK}; the distance of "
-        "the "
-        f"median to {RANK} has a rank correlation with L̃ of {FALLING} or less, and is at most {NEAR} at the "
-        "largest L̃.",
+        f"the median to {RANK} has a rank correlation with L̃ of {FALLING} or less, and is at most {NEAR} at "
+        "the largest L̃.",
         measure=measure,
         holds=holds,
         says=f"{{means:.3g}} at L̃ = {{depths:g}}; interval ends nearer {RANK}: {{bounds:.3g}}; rank "
@@ -120,8 +119,7 @@ FIGURE_1A = depth_item(
         "The restriction to L̃ ≥ 3 came after numbers had been seen. It is ours; the paper's claim is about "
         "all L̃.",
         "A fall of the distance from each L̃ to the next was asked for at first, which had little power at "
-        "small L̃; "
-        "a rank correlation took its place.",
+        "small L̃; a rank correlation took its place.",
     ),
 )
 
@@ -179,11 +177,9 @@ FIGURE_1B = depth_item(
     claims={
         "weights": Claim(
             words=f"The spectra reveal a clear separation between k* = {RANK} large singular values of W_p "
-            "and "
-            "the rest.",
+            "and the rest.",
             test=f"In every seed: where ‖W‖*²/‖W‖² is least, exactly {RANK} singular values exceed L̃/2, "
-            "s₃/s₄ ≥ "
-            f"{APART:g}, and no other of the first ten ratios s_k/s_(k+1) is as large.",
+            f"s₃/s₄ ≥ {APART:g}, and no other of the first ten ratios s_k/s_(k+1) is as large.",
             measure=columns("depth", "rank", "weights_gap", "weights_largest"),
             holds=lambda n: (
                 set(n["rank"]) | set(n["weights_largest"]) == {RANK} and min(n["weights_gap"]) >= APART
@@ -193,16 +189,15 @@ FIGURE_1B = depth_item(
         "representations": Claim(
             words="The same of the representations A_p.",
             test=f"In every seed, at the start of that layer: s₃/s₄ of A ≥ {APART:g}, the largest of the "
-            "first ten "
-            "ratios.",
+            "first ten ratios.",
             measure=columns("gap", "largest"),
             holds=lambda n: set(n["largest"]) == {RANK} and min(n["gap"]) >= APART,
             says="s₃/s₄ of A is {gap:.3g} by seed",
         ),
         "most": Claim(
             words="Almost all layers are of this dimension, consistently.",
-            test=f"In every seed more than half of the layers have exactly {RANK} singular values of W "
-            "above L̃/2.",
+            test=f"In every seed more than half of the layers have exactly {RANK} singular values of W above "
+            "L̃/2.",
             measure=columns("share"),
             holds=lambda n: min(n["share"]) > 0.5,
             says="{share:.0%} of the layers, by seed",
@@ -210,8 +205,7 @@ FIGURE_1B = depth_item(
         "ends": Claim(
             words="Towards the beginning and the end of the network the weights are higher dimensional.",
             test="In every seed ‖W‖*²/‖W‖² of the first and of the last layer is above its least by "
-            f"{WIDER:g} or "
-            "more.",
+            f"{WIDER:g} or more.",
             measure=columns("first", "least", "last"),
             holds=lambda n: all(
                 min(first, last) >= least + WIDER
@@ -265,11 +259,9 @@ FIGURE_1C = depth_item(
     claims={
         "varies": Claim(
             words="The (stable) Hamiltonians are not exactly constant, but vary much less than their "
-            "components, "
-            "the kinetic and potential energies.",
-            test="In every seed the standard deviations over the layers of −2H/L̃ and of −2H_γ/L̃ are a "
-            "tenth at "
-            "most of the smaller one of ‖∂A‖²/L̃² and COI_γ.",
+            "components, the kinetic and potential energies.",
+            test="In every seed the standard deviations over the layers of −2H/L̃ and of −2H_γ/L̃ are a tenth "
+            "at most of the smaller one of ‖∂A‖²/L̃² and COI_γ.",
             measure=columns("spread", "spread_stable"),
             holds=lambda n: max(*n["spread"], *n["spread_stable"]) <= MUCH_LESS,
             says="std over the smaller of both, by seed: −2H/L̃ {spread:.2g}; −2H_γ/L̃ {spread_stable:.2g}",
@@ -277,9 +269,8 @@ FIGURE_1C = depth_item(
         "proportional": Claim(
             words="The kinetic energy is proportional to the extra COI.",
             test="In every seed log ‖∂A‖²/L̃² and log(COI_γ + 2H/L̃) over the layers have a correlation of "
-            f"{ALIKE} or more, and a slope from {SLOPES[0]} to {SLOPES[1]}. H is the median over the "
-            "layers; layers "
-            "where a logarithm does not exist are left out.",
+            f"{ALIKE} or more, and a slope from {SLOPES[0]} to {SLOPES[1]}. H is the median over the layers; "
+            "layers where a logarithm does not exist are left out.",
             measure=columns("alike", "slope"),
             holds=lambda n: (
                 min(n["alike"]) >= ALIKE and SLOPES[0] <= min(n["slope"]) <= max(n["slope"]) <= SLOPES[1]
@@ -289,13 +280,12 @@ FIGURE_1C = depth_item(
         "ends": Claim(
             words="Both are large towards the beginning and end of the network.",
             test="In every seed each of the two is, in the first layer and in the last, five times its "
-            "median over "
-            "the middle third of p or more.",
+            "median over the middle third of p or more.",
             measure=columns(*_ENDS),
             holds=lambda n: min(min(n[name]) for name in _ENDS) >= LARGE,
             says="in medians of the middle third, by seed: kinetic energy in the first layer "
-            "{kinetic_first:.3g}, in "
-            "the last {kinetic_last:.3g}; extra COI {extra_first:.3g} and {extra_last:.3g}",
+            "{kinetic_first:.3g}, in the last {kinetic_last:.3g}; extra COI {extra_first:.3g} and "
+            "{extra_last:.3g}",
         ),
     },
     seconds={"smoke": 2, "small": 5, "paper": 15},

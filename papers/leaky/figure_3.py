@@ -47,9 +47,8 @@ def constant(words: str, what: str, column: str, ours: bool = False) -> Claim:
 
     return Claim(
         words=words,
-        test=f"{what} is fitted, from L̃ = {FROM:g} on and for each seed, by a power of L̃: the 95 % "
-        "interval of the "
-        f"mean power lies between −{ROOT} and {ROOT}.",
+        test=f"{what} is fitted, from L̃ = {FROM:g} on and for each seed, by a power of L̃: the 95 % interval "
+        f"of the mean power lies between −{ROOT} and {ROOT}.",
         measure=measure,
         holds=lambda n: -ROOT < n["power_low"] <= n["power_high"] < ROOT,
         says="as L̃ to the power {power:.2f} ({power_low:.2f} to {power_high:.2f}); {means:.3g} at L̃ = "
@@ -67,8 +66,7 @@ FIGURE_3 = depth_item(
         "bounded": Claim(
             words="B_p, B_pσ(A_p)ᵀ and the path length remain bounded (caption).",
             test=f"The power of L̃ that each of the three follows from L̃ = {FROM:g} on has a 95 % interval "
-            "over seeds "
-            "that is not above 0.",
+            "over seeds that is not above 0.",
             measure=lambda table: intervals({name: powers(table, name, FROM) for name in _NAMES}),
             holds=lambda n: max(n[f"{name}_low"] for name in _NAMES) <= 0,
             says="powers of L̃: "
@@ -98,10 +96,8 @@ FIGURE_3 = depth_item(
     seconds={"smoke": 1, "small": 5, "paper": 15},
     notes=NOTES,
     changes=(
-        "At first a ratio below 2 over L̃ was asked for, which could hardly fail over so few L̃; then that "
-        "the mean "
-        "power of L̃ lies between −0.5 and 0.5, which a quantity with the power 0.5 meets half of the time; "
-        "now its "
-        "interval has to. Each is stricter than the one before.",
+        "At first a ratio below 2 over L̃ was asked for, which could hardly fail over so few L̃; then that the "
+        "mean power of L̃ lies between −0.5 and 0.5, which a quantity with the power 0.5 meets half of the "
+        "time; now its interval has to. Each is stricter than the one before.",
     ),
 )

@@ -52,10 +52,8 @@ def run_1(context: RunContext) -> list[Checked]:
     ]
     context.table("sides", statement_table(checked))
     context.figure(plot_statements(checked))
-    wide = [stable_rank_bound(drawn(seed, 5, 30)) for seed in range(draws)]
     context.facts |= {
         "minus_one": stable_rank_bound(-torch.ones(1, 1)).details["paper_left"],
-        "below": sum(s.details["paper_left"] < s.right for s in wide) / len(wide),
         "with_bias": [_with_bias(-torch.full((1, 1), size, dtype=torch.float64)) for size in (1.0, 0.1)],
     }
     return checked
@@ -93,11 +91,9 @@ PROPOSITION_1 = depth_item(
     claims={
         "bound": verified(
             "‖Aσ(A)⁺‖² ≥ ‖A‖*²/‖A‖², with the convention of section 1.3 that the COI is infinite where A "
-            "lies "
-            "outside the image of σ(A)ᵀ.",
+            "lies outside the image of σ(A)ᵀ.",
             "No counterexample among drawn A (8 × 3, 30 × 5, 20 × 12), the first eight samples of every A_p "
-            "of every "
-            "network, and all samples with γ: COI_γ ≥ ‖A‖*²/(‖σ(A)‖² + γN).",
+            "of every network, and all samples with γ: COI_γ ≥ ‖A‖*²/(‖σ(A)‖² + γN).",
             of("Proposition 1", "Proposition 1 with γ"),
             more=lambda chosen: {"finite": sum(math.isfinite(one.statement.left) for one in chosen)},
             says="the cost is finite for {finite:.0f} of {statements:.0f}",
@@ -112,12 +108,10 @@ PROPOSITION_1 = depth_item(
     notes=(
         *NOTES,
         "Without the convention, with the pseudo-inverse alone, the bound is violated: A = −1 gives "
-        "{minus_one:g} "
-        "against 1, and {below:.0%} of drawn 5 × 30 matrices are below it.",
+        "{minus_one:g} against 1.",
         "With σ as section 1.1 defines it, which appends a 1, it is violated too: A = −1 and A = −0.1, one "
-        "neuron and "
-        "one sample, cost {with_bias:.3g}, and the stable rank of both is 1. The proof is about σ without "
-        "the 1.",
+        "neuron and one sample, cost {with_bias:.3g}, and the stable rank of both is 1. The proof is about σ "
+        "without the 1.",
     ),
 )
 
@@ -186,9 +180,8 @@ PROPOSITION_2 = depth_item(
         "minima": Claim(
             words="In experiments with full population gradient descent only stable, non-negative minima are "
             "observed, with the COI equal to the rank of A (section 1.4).",
-            test=f"Descent on the COI from drawn A (3000 steps of Adam) ends, each time, within {WHOLE} of "
-            "a whole "
-            f"number and with ‖A₋‖/‖A‖ of {VANISHED} at most.",
+            test=f"Descent on the COI from drawn A (3000 steps of Adam) ends, each time, within {WHOLE} of a "
+            f"whole number and with ‖A₋‖/‖A‖ of {VANISHED} at most.",
             measure=lambda found: {
                 "descents": len(found.minima),
                 "costs": sorted(set(found.minima["cost"].round())),
@@ -200,12 +193,11 @@ PROPOSITION_2 = depth_item(
             "{negative:.2g} at most",
         ),
         "decrease": verified(
-            "Where A has a negative entry, a new neuron εz with z = σ(A)ᵀσ(A_i) lowers the COI by "
-            "ε²(‖A_i‖² − ‖σ(A_i)‖²) + O(ε⁴) (proof), so that stable minima are non-negative.",
-            "At drawn A (8 × 2, 16 × 3, 30 × 5) and at three samples of trained A_p: the decrease at "
-            "ε²k = 0.1, 0.01, 0.001, k = ‖σ(A_i)‖², agrees with −ε²(‖A_i‖² − k)/(1 + ε²k) to 1e-5, and its "
-            "limit with "
-            "the claim.",
+            "Where A has a negative entry, a new neuron εz with z = σ(A)ᵀσ(A_i) lowers the COI by ε²(‖A_i‖² "
+            "− ‖σ(A_i)‖²) + O(ε⁴) (proof), so that stable minima are non-negative.",
+            "At drawn A (8 × 2, 16 × 3, 30 × 5) and at three samples of trained A_p: the decrease at ε²k = "
+            "0.1, 0.01, 0.001, k = ‖σ(A_i)‖², agrees with −ε²(‖A_i‖² − k)/(1 + ε²k) to 1e-5, and its limit "
+            "with the claim.",
             lambda found: found.checked,  # type: ignore[attr-defined]
             more=lambda chosen: {"falls": sum(one.statement.details["decreases"] for one in chosen)},
             says="the COI falls for {falls:.0f} of {statements:.0f}",
@@ -215,15 +207,12 @@ PROPOSITION_2 = depth_item(
     notes=(
         *NOTES,
         "Of ‖Aσ(A)⁺‖² as it is written, with no convention outside the image of σ(A)ᵀ, A = −1 with a zero "
-        "row is a "
-        "stable minimum that is negative: the value is {literal:g} there, and {literal_near:g} at the "
-        "lowest of many "
-        "points within about 0.001.",
+        "row is a stable minimum that is negative: the value is {literal:g} there, and {literal_near:g} at "
+        "the lowest of many points within about 0.001.",
     ),
     changes=(
         "Trained representations are those of 3 samples: with 8, two of 150 failed at scale small, by "
-        "rounding as far "
-        "as could be seen.",
+        "rounding as far as could be seen.",
     ),
 )
 
@@ -276,15 +265,14 @@ PROPOSITION_3 = depth_item(
         "level": verified(
             "If w > N(N + 1), there is a continuous path A_t of constant COI from Â.",
             "Along A_t with the rows √((1 − t) + t a_i) Â_i, at eleven t, K, K^σ and the COI change by "
-            f"{SAME:g} at most, "
-            "relatively: for drawn Â (9 × 2, 20 × 3, 40 × 3) and a few samples of every network half-way.",
+            f"{SAME:g} at most, relatively: for drawn Â (9 × 2, 20 × 3, 40 × 3) and a few samples of every "
+            "network half-way.",
             of("Proposition 3, constant cost"),
         ),
         "saddle": verified(
             "Its end A_1 is no local minimum.",
             "For the same: at least w − N(N + 1) rows of A_1 are zero, and a neuron εz in the place of one "
-            "of them "
-            "lowers the COI to order ε².",
+            "of them lowers the COI to order ε².",
             of("Proposition 3, zero rows", "Proposition 3, no minimum"),
         ),
         "critical": verified(
@@ -296,8 +284,7 @@ PROPOSITION_3 = depth_item(
     seconds={"smoke": 1, "small": 6, "paper": 40},
     notes=(
         *NOTES,
-        "The path is shown from any A with a negative entry: no local minimum with one was found to begin "
-        "at (see "
-        "Proposition 2).",
+        "The path is shown from any A with a negative entry: no local minimum with one was found to begin at "
+        "(see Proposition 2).",
     ),
 )

@@ -132,8 +132,8 @@ LAGRANGIAN = depth_item(
     run=run,
     claims={
         "terms": verified(
-            "The Lagrangian is the sum of three terms: ‖L̃A + ∂A‖²/(2L̃) = L̃/2 ‖A‖² + ⟨∂A, A⟩ + "
-            "‖∂A‖²/(2L̃) (section 1.3).",
+            "The Lagrangian is the sum of three terms: ‖L̃A + ∂A‖²/(2L̃) = L̃/2 ‖A‖² + ⟨∂A, A⟩ + ‖∂A‖²/(2L̃) "
+            "(section 1.3).",
             "With K + γI in the place of K, summed over the layers of every trained network: to 1e-8 of the "
             "terms' sizes.",
             of("Section 1.3, three terms"),
@@ -141,8 +141,7 @@ LAGRANGIAN = depth_item(
         "weights": verified(
             "At any critical point W_p = L̃B_pσ(A_p)ᵀ (section 1.5).",
             "In every trained network the gradient of the loss by autograd is (λ/L̃)ρ_l(W_l − "
-            "L̃B_lσ(A_(l−1))ᵀ), to "
-            f"{EXACT:g} of (λ/L̃)ρ‖W‖: it vanishes exactly there.",
+            f"L̃B_lσ(A_(l−1))ᵀ), to {EXACT:g} of (λ/L̃)ρ‖W‖: it vanishes exactly there.",
             of("weights"),
         ),
         "equations": verified(
@@ -158,24 +157,22 @@ LAGRANGIAN = depth_item(
         ),
         "layers": verified(
             "So it is in a network, up to the step.",
-            "In networks that are critical to rounding the spread of −2H/L̃ over the layers falls to "
-            f"{FALLS} or less with each doubling of L = 20, 40, 80.",
+            f"In networks that are critical to rounding the spread of −2H/L̃ over the layers falls to {FALLS} "
+            "or less with each doubling of L = 20, 40, 80.",
             of("layers"),
             kind="ours",
         ),
         "trained": verified(
             "So it is in trained networks.",
-            "In every network with crit ≤ 0.1 the standard deviation of −2H/L̃ (mean of both ends of a "
-            "layer) over the layers "
-            "with 0.1 ≤ p ≤ 0.9 is 5 % at most of its median.",
+            "In every network with crit ≤ 0.1 the standard deviation of −2H/L̃ (mean of both ends of a layer) "
+            "over the layers with 0.1 ≤ p ≤ 0.9 is 5 % at most of its median.",
             of("Section 1.5, H is conserved"),
             kind="paper",
         ),
         "appendix": verified(
             "−2H/L̃ = ‖A‖² − ‖∂A/L̃ + γB‖² + γ‖B‖², norms in K + γI (appendix A.2).",
             f"In every layer: to {EXACT:g} of ‖A‖² in networks that are critical to rounding (L = 20), to 5 "
-            "% in every trained "
-            "network with crit ≤ 0.1.",
+            "% in every trained network with crit ≤ 0.1.",
             of("Appendix A.2"),
         ),
     },
@@ -183,11 +180,9 @@ LAGRANGIAN = depth_item(
     notes=(
         *NOTES,
         "The paper prints the middle term of the Lagrangian as L̃⟨∂A, A⟩, where the factor is 1: at the "
-        "largest L̃ the left "
-        "side is {sides:.4g}, the printed right side {printed:.4g}.",
+        "largest L̃ the left side is {sides:.4g}, the printed right side {printed:.4g}.",
         "B_1 = 2/(λN)(Y − A_1) belongs to the cost ‖Y − A‖²/N, not to the ½‖Y − A‖² that is printed beside "
-        "it. Here the cost "
-        "is the mean over samples and outputs.",
+        "it. Here the cost is the mean over samples and outputs.",
         "crit, the median of ‖W − L̃Bσᵀ‖/‖W‖ over layers, is {crit:.2g} at most in trained networks.",
     ),
 )
@@ -252,8 +247,7 @@ FOOTNOTE_1 = Item(
         "integral": verified(
             "In linear networks ∫Tr[∂A σ(A)⁺σ(A)⁺ᵀAᵀ]dp = log|A_1|₊ − log|A_0|₊.",
             f"By quadrature, to {QUADRATURE:g}: along drawn smooth curves of rank 2 (4 × 5), and along the "
-            "flow of every trained "
-            "linear network (w = 30, N = 100, L̃ = 1, 2, 4).",
+            "flow of every trained linear network (w = 30, N = 100, L̃ = 1, 2, 4).",
             of("Footnote 1"),
         ),
         "ends": verified(
@@ -264,8 +258,7 @@ FOOTNOTE_1 = Item(
         "nonlinear": verified(
             "In nonlinear networks it cannot be discarded in such a manner.",
             f"With σ = ReLU the integrals along the same curves differ by more than {DIFFERENT:g}, "
-            "relatively, for every pair of "
-            "ends.",
+            "relatively, for every pair of ends.",
             of("relu"),
         ),
     },

@@ -37,15 +37,13 @@ NOTES = (
 
 _SIZES = "w = 100, N = 1000 and the teacher's dimensions are the published ones"
 _RECIPE = (
-    "our own are Adam alone at a rate that grows with L̃ and falls along a cosine, weights that start at "
-    "L̃·I, "
+    "our own are Adam alone at a rate that grows with L̃ and falls along a cosine, weights that start at L̃·I, "
     "and a teacher whose latents pass through ReLU (published: Adam for 5000 epochs, then SGD for 1000, "
-    "rates and "
-    "start not stated, which led to no critical point here)"
+    "rates and start not stated, which led to no critical point here)"
 )
 _QUICK = (
-    "w = 50, N = 300, 1500 epochs, λ₀ = {decay}, {what} (published: w = 100, N = 1000, 6000 epochs, "
-    "λ₀ = 0.001)"
+    "w = 50, N = 300, 1500 epochs, λ₀ = {decay}, {what} (published: w = 100, N = 1000, 6000 epochs, λ₀ = "
+    "0.001)"
 )
 
 depth_item = partial(
@@ -53,8 +51,7 @@ depth_item = partial(
     settings={
         "small": _QUICK.format(decay="0.1", what="L = 12, L̃ = 2 to 11, five seeds"),
         "paper": f"{_SIZES}, as is L = 20; λ₀ = 0.03 (published: 0.001), 16,000 epochs, L̃ = 1 to 19, five "
-        "seeds "
-        f"(published: not stated); {_RECIPE}",
+        f"seeds (published: not stated); {_RECIPE}",
     },
     device="cuda",
 )
@@ -64,8 +61,7 @@ scheme_item = partial(
     settings={
         "small": _QUICK.format(decay="0.03", what="L = 4, 6, 10, 18, L̃ = 3, eight seeds"),
         "paper": f"{_SIZES}, as is L̃ = 3; λ₀ = 0.03 (published: 0.001), 4000 epochs, L = 4 to 24, sixteen "
-        "seeds "
-        f"(published: not stated), a = 0.5, adaptive steps with a damped update; {_RECIPE}",
+        f"seeds (published: not stated), a = 0.5, adaptive steps with a damped update; {_RECIPE}",
     },
     device="cuda",
 )
@@ -135,14 +131,6 @@ def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
     depth = default_run(networks).design.effective_depth
     found = [run for run in networks.trained if run.design.effective_depth == depth]
     return sorted(found, key=lambda run: run.design.seed)
-
-
-def by_seed(networks: LeakySweep) -> dict[int, list[LeakyRun]]:
-    """Group networks that did not diverge by seed, in the order of L̃."""
-    found: dict[int, list[LeakyRun]] = {}
-    for run in sorted(networks.trained, key=lambda run: (run.design.seed, run.design.effective_depth)):
-        found.setdefault(run.design.seed, []).append(run)
-    return found
 
 
 def is_critical(run: LeakyRun) -> bool:

@@ -142,10 +142,9 @@ PROPOSITION_9 = depth_item(
     claims={
         "letter": Claim(
             words="At any critical W_p, ‖W_p‖² = ‖W_0‖² + L̃∫‖b_q‖²dq, as it is printed and derived.",
-            test=f"The factor of L̃∫‖b‖² is 1, to {TRAINED:.0%}, along the flow from random starts (w = 6, "
-            "N = 10, L̃ = 2) and "
-            "in networks that are critical to rounding (L = 40, 400; the drift of H over the layers taken "
-            "out).",
+            test=f"The factor of L̃∫‖b‖² is 1, to {TRAINED:.0%}, along the flow from random starts (w = 6, N "
+            "= 10, L̃ = 2) and in networks that are critical to rounding (L = 40, 400; the drift of H over "
+            "the layers taken out).",
             measure=as_printed,
             holds=lambda n: max(abs(f - 1) for f in (*n["flow"], n["lowest"], n["highest"])) <= TRAINED,
             says=_FACTORS,
@@ -162,17 +161,15 @@ PROPOSITION_9 = depth_item(
         ),
         "connected": verified(
             "In fully connected networks ‖V_l‖² + ‖b_l‖² = ‖V_(l+1)‖², V without the bias, so that the norm "
-            "of the weights "
-            "is increasing throughout the layers.",
+            "of the weights is increasing throughout the layers.",
             f"To {CONNECTED:g} in linear networks with ρL̃ = 1 (w = 4, L = 4) after L-BFGS.",
             lambda found: named(found.checked, "fully connected"),  # type: ignore[attr-defined]
         ),
         "layers": verified(
-            "What is exact of it in a leaky network: Tr[B_lA_lᵀ] − Tr[B_(l−1)A_(l−1)ᵀ] = ρ_l‖b_l‖²/L̃, and "
-            "(1 + ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l.",
+            "What is exact of it in a leaky network: Tr[B_lA_lᵀ] − Tr[B_(l−1)A_(l−1)ᵀ] = ρ_l‖b_l‖²/L̃, and (1 "
+            "+ ρ_lL̃)‖W_l‖² = 2L̃²Tr[B_lA_lᵀ] + 2L̃(1 − ρ_lL̃)H_l.",
             f"In every layer, to {EXACT:g} in networks that are critical to rounding, to {TRAINED:.0%} of "
-            "the largest in "
-            "every trained network with crit ≤ 0.1.",
+            "the largest in every trained network with crit ≤ 0.1.",
             lambda found: named(found.checked, "Proposition 9, biases", "Proposition 9, norms"),  # type: ignore[attr-defined]
         ),
     },
@@ -180,18 +177,14 @@ PROPOSITION_9 = depth_item(
     notes=(
         *NOTES,
         "The factor is 2 also in the paper's proof, once it is taken into account that V_r and b_r change "
-        "with r. Later "
-        "versions of the paper may have corrected it.",
+        "with r. Later versions of the paper may have corrected it.",
         "In trained networks the fitted factor is {lowest:.2f} to {highest:.2f}: it suffers most from "
-        "training that has not "
-        "quite converged.",
+        "training that has not quite converged.",
         "In a leaky network of few layers the norm need not grow from each layer to the next, since H "
-        "drifts: it falls {falls:.0f} "
-        "times of {pairs:.0f} in trained networks.",
+        "drifts: it falls {falls:.0f} times of {pairs:.0f} in trained networks.",
     ),
     changes=(
         "That the norm of the weights is increasing was tested on Leaky ResNets at first; the sentence is "
-        "about fully "
-        "connected networks.",
+        "about fully connected networks.",
     ),
 )

@@ -34,11 +34,10 @@ INTEGRATION_RANGE = depth_item(
     claims={
         "activations": verified(
             "Stretching the weights to [0, c] by W'_q = W_(q/c)/c, and dividing the leakage by c, stretches "
-            "the activations: "
-            "α'_q = α_(q/c).",
+            "the activations: α'_q = α_(q/c).",
             "For the flow with the weights of every trained network, constant within a layer, c = 3, and c "
-            "= L̃ for those of "
-            f"one seed: the same activations at the ends of all layers to {EXACT:g}, relatively.",
+            f"= L̃ for those of one seed: the same activations at the ends of all layers to {EXACT:g}, "
+            "relatively.",
             lambda checked: named(checked, f"{RANGE}, flow"),
         ),
         "norm": verified(
@@ -51,8 +50,7 @@ INTEGRATION_RANGE = depth_item(
     notes=(*NOTES, "Both are a change of variables, so this shows the integrator and not the paper."),
     changes=(
         "The discrete networks were compared too at first; with ρ' = cρ their layers are the same "
-        "expressions, and the "
-        "comparison could not fail.",
+        "expressions, and the comparison could not fail.",
     ),
 )
 
@@ -90,8 +88,7 @@ OUTPUT_SCALING = depth_item(
         "scaled": verified(
             "Without biases, L̃ → L̃ + c leads to a scaled down path α'_p = e^(−cp)α_p.",
             "For the flow with the weights of every trained network, biases left out, c = 0.5: the same "
-            "activations at the "
-            f"ends of all layers to {EXACT:g}, relatively.",
+            f"activations at the ends of all layers to {EXACT:g}, relatively.",
             lambda checked: [one for one in checked if one.kind == "networks, c = 0.5"],
         ),
         "plain": verified(
@@ -104,9 +101,8 @@ OUTPUT_SCALING = depth_item(
     notes=(
         *NOTES,
         "The symmetry is one of the differential equation. In a network of section 3, e^(−cp) is replaced by "
-        "κ_l = Π(1 − ρ(L̃ + c))/(1 − ρL̃), up to {away:.0%} away from it, and then exact to {exact:.0e} "
-        "with weights scaled by "
-        "the factors of κ.",
+        "κ_l = Π(1 − ρ(L̃ + c))/(1 − ρL̃), up to {away:.0%} away from it, and then exact to {exact:.0e} with "
+        "weights scaled by the factors of κ.",
         "It needs the assumption of no biases: with them the activations differ by up to {biased:.0%} (c = "
         "0.5, one seed).",
     ),

@@ -176,34 +176,31 @@ THEOREM_4 = depth_item(
         "close": Claim(
             words="For large L̃ the Hamiltonian is close to the minimal COI along the path.",
             test="The median over seeds of |−2H/L̃ − min COI_γ| (bias included, γ₀ = 0.001) has a rank "
-            "correlation with L̃ "
-            f"of {FALLING} or less, and is {NEAR} at most at the largest L̃.",
+            f"correlation with L̃ of {FALLING} or less, and is {NEAR} at most at the largest L̃.",
             measure=close,
             holds=lambda n: n["trend"] <= FALLING and n["distances"][-1] <= NEAR,
             says="{distances:.3g} at L̃ = {depths:g}; rank correlation {trend:.2f}",
         ),
         "timescales": Claim(
-            words="Dynamics are slow (~1) where the COI is almost optimal and fast (~L̃) where it is far "
-            "from it.",
+            words="Dynamics are slow (~1) where the COI is almost optimal and fast (~L̃) where it is far from "
+            "it.",
             test="‖∂A‖ in K + γI is fitted by a power of L̃, for each seed: the 95 % interval of the mean "
-            "power is below "
-            f"{SLOW} where the COI is least, and from {FAST[0]} to {FAST[1]} in the first layer.",
+            f"power is below {SLOW} where the COI is least, and from {FAST[0]} to {FAST[1]} in the first "
+            "layer.",
             measure=lambda found: intervals(
                 {name: powers(found.networks, name) for name in ("slow", "fast")}
             ),
             holds=lambda n: n["slow_high"] <= SLOW and FAST[0] <= n["fast_low"] <= n["fast_high"] <= FAST[1],
-            says="‖∂A‖ grows as L̃ to the power {slow:.2f} ({slow_low:.2f} to {slow_high:.2f}) where the "
-            "COI is least, "
-            "{fast:.2f} ({fast_low:.2f} to {fast_high:.2f}) in the first layer",
+            says="‖∂A‖ grows as L̃ to the power {slow:.2f} ({slow_low:.2f} to {slow_high:.2f}) where the COI "
+            "is least, {fast:.2f} ({fast_low:.2f} to {fast_high:.2f}) in the first layer",
             simulation=simulated_intervals(
                 "the powers 0 and 1, against 0.5 for both", {"slow": 0.0, "fast": 1.0}, 0.5
             ),
         ),
         "jumps": Claim(
             words="There is never a jump in the middle of the network (section 2.1).",
-            test=f"In every network with L̃ ≥ {FROM:g} and crit ≤ 0.1 the kinetic energy ‖∂A‖²/L̃² for 0.25 "
-            "≤ p ≤ 0.75 stays "
-            f"below {JUMP:g} of its largest value along the path.",
+            test=f"In every network with L̃ ≥ {FROM:g} and crit ≤ 0.1 the kinetic energy ‖∂A‖²/L̃² for 0.25 ≤ "
+            f"p ≤ 0.75 stays below {JUMP:g} of its largest value along the path.",
             measure=lambda found: {
                 "networks": len(critical_rows(found, FROM)),
                 "largest": float(critical_rows(found, FROM)["jump"].max()),
@@ -222,10 +219,8 @@ THEOREM_4 = depth_item(
         "first": verified(
             "−(ℓ_γ/L̃ + √(γc))² ≤ −2H/L̃ − min_p COI_γ ≤ γc, the form that its proof gives.",
             "Holds for every trained network with crit ≤ 0.1, with γ_p = γ₀‖K_p‖ (γc is then sup γ_p‖B_p‖²) "
-            "and with one γ, and for "
-            "networks that are critical to rounding (w = 6, N = 10, L̃ = 2, L = 40) with γ = 0.01, 0.1, 1, "
-            "10; with each "
-            "layer's own H.",
+            "and with one γ, and for networks that are critical to rounding (w = 6, N = 10, L̃ = 2, L = 40) "
+            "with γ = 0.01, 0.1, 1, 10; with each layer's own H.",
             display(FIRST),
         ),
         "second": verified(
@@ -238,17 +233,14 @@ THEOREM_4 = depth_item(
     notes=(
         *NOTES,
         "The first display is printed with √γ·c, the proof has √(γc). The printed bound does not hold for a "
-        "critical "
-        "network of one neuron and two samples (L̃ = 0.1, γ = 1): {left:.4f}, where the printed bound is "
-        "{printed:.4f}, "
-        "and that of the proof {proved:.4f}.",
+        "critical network of one neuron and two samples (L̃ = 0.1, γ = 1): {left:.4f}, where the printed "
+        "bound is {printed:.4f}, and that of the proof {proved:.4f}.",
         "With the median of H over the layers in the place of each layer's own, {median:.0%} of the "
         "inequalities hold.",
     ),
     changes=(
-        "The distance of H to the COI had to fall from each L̃ to the next at first; a rank correlation "
-        "took its place. The "
-        "mean powers had to be 0.2 at most and from 0.8 to 1.2; now their intervals are tested, the first "
-        "against 0.5.",
+        "The distance of H to the COI had to fall from each L̃ to the next at first; a rank correlation took "
+        "its place. The mean powers had to be 0.2 at most and from 0.8 to 1.2; now their intervals are "
+        "tested, the first against 0.5.",
     ),
 )

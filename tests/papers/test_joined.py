@@ -71,7 +71,7 @@ def test_being_better_than_one_stable_rank_is_not_enough() -> None:
 
 
 def test_size_and_power_of_a_comparison() -> None:
-    found = answer(finding.CLAIMS["along"], made("cost_of_identity", noise=0.1), 300)
+    found = answer(finding.CLAIMS["along"], made("cost_of_identity", noise=0.02), 300)
     assert found.size is not None
     assert found.power is not None
     assert found.size < 0.05 < 0.8 < found.power
