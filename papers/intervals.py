@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from papers.item import Numbers, Simulation, Value
 
@@ -89,6 +89,79 @@ def seeds_simulation(words: str, present: Mapping[str, float], absent: Mapping[s
             name: generator.normal(mean, _std(numbers[name]), len(numbers[name])).tolist()  # type: ignore[arg-type]
             for name, mean in (present if effect else absent).items()
         }
+
+    return Simulation(words, draw)
+
+
+Range: TypeAlias = Literal["any", "correlation", "share"]
+"""What values can be: any number, from −1 to 1, or from 0 to 1. An interval stays within."""
+
+_EDGE = 1e-3  # a correlation of ±1, or a share of 0 or 1, counts as so far from it: its transform is infinite
+
+
+def _to_line(values: npt.ArrayLike, within: Range) -> npt.NDArray[np.float64]:
+    """Map values to the whole line: by Fisher's z for correlations, the logit for shares."""
+    array = np.asarray(values, dtype=float)
+    if within == "correlation":
+        return np.arctanh(np.clip(array, _EDGE - 1, 1 - _EDGE))
+    return logit(np.clip(array, _EDGE, 1 - _EDGE)) if within == "share" else array
+
+
+def _from_line(values: npt.ArrayLike, within: Range) -> npt.NDArray[np.float64]:
+    array = np.asarray(values, dtype=float)
+    return np.tanh(array) if within == "correlation" else expit(array) if within == "share" else array
+
+
+def bounded_interval(values: npt.ArrayLike, within: Range = "any") -> Interval:
+    """Compute a mean and its interval within the possible range, on the scale of Fisher's z or of the logit.
+
+    Example:
+        >>> print(bounded_interval([-1.0, -0.98, -0.99, -1.0], "correlation"))
+        -0.997 (-1 to -0.969)
+    """
+    if np.ptp(values) == 0 and np.size(values) > 1:  # exact, also at an end of the range
+        value = float(np.mean(values))
+        return Interval(value, value, value, np.size(values))
+    mean, low, high, number = mean_interval(_to_line(values, within))
+    return Interval(*(float(v) for v in _from_line([mean, low, high], within)), number)
+
+
+def intervals(values: Mapping[str, npt.ArrayLike], within: Range = "any") -> dict[str, float]:
+    """Return the numbers of several intervals: `NAME`, `NAME_low` and `NAME_high` of each, and `seeds`.
+
+    Example:
+        >>> sorted(intervals({"gain": [1.0, 2.0, 3.0]}))
+        ['gain', 'gain_high', 'gain_low', 'seeds']
+    """
+    found: dict[str, float] = {}
+    for name, each in values.items():
+        mean, low, high, number = bounded_interval(each, within)
+        found |= {name: mean, f"{name}_low": low, f"{name}_high": high, "seeds": number}
+    return found
+
+
+def simulated_intervals(
+    words: str, effects: Mapping[str, float], null: float | Mapping[str, float] = 0.0, within: Range = "any"
+) -> Simulation:
+    """Simulate a test by `intervals`: normal values with the measured spread between seeds.
+
+    Args:
+        words: the effect, in words.
+        effects: by name, the mean over seeds where the claim is true.
+        null: the mean where it is just false; one for all, or by name.
+        within: the range of the values, as for `intervals`.
+    """
+
+    def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
+        count, found = int(numbers["seeds"]), {}  # type: ignore[arg-type]
+        for name, effect in effects.items():
+            other = null[name] if isinstance(null, Mapping) else null
+            low, high = _to_line([numbers[f"{name}_low"], numbers[f"{name}_high"]], within)  # type: ignore[list-item]
+            spread = (high - low) / 2 * np.sqrt(count) / stdtrit(count - 1, 0.975)
+            centre = _to_line(effect if present else other, within)
+            drawn = generator.normal(centre, spread, count)
+            found[name] = _from_line(drawn, within)
+        return {**numbers, **intervals(found, within)}
 
     return Simulation(words, draw)
 

@@ -13,15 +13,24 @@ from fathometer.gauges import cost_of_identity
 from fathometer.leaky import BOTTLENECK, CRITICAL, LeakyRun, Phase, Recipe, grid, preset
 from fathometer.threads import pool_of_single_threads
 from papers.item import Item, RunContext
-from papers.leaky.networks import Plan, depth_plan, train_networks
+from papers.leaky.networks import Plan, depth_plan, is_critical, train_networks
 
 joined_item = partial(
     Item,
-    small="networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11",
-    published="our question, in networks of the size of the paper on Leaky ResNets",
+    settings={
+        "small": "our question; networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = 0.1), ranks 2 "
+        "and 4, L̃ = 3, 5, 8, 11, five seeds",
+        "paper": "our question; networks of the size of the paper on Leaky ResNets (w = 100, N = 1000, L = "
+        "20, λ₀ = 0.03), ranks 2, 3 and 5, L̃ = 3 to 19, five seeds",
+    },
     device="cuda",
 )
 """An item about these networks."""
+NOTES = (
+    "{networks:.0f} networks: k = {ranks:.0f}; L̃ = {depths:g}; seeds, of teacher and weights, {seeds:.0f}. "
+    "{loose:.0f} of them "
+    f"are not at a critical point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out.",
+)
 RIDGES = (1e-1, 1e-2, 1e-4)
 """γ₀ other than the usual 10⁻³, to see what depends on it."""
 _CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
@@ -32,12 +41,12 @@ def joined_layers(context: RunContext) -> pd.DataFrame:
     runs = train_networks(context, "joined", _plan(context)).runs
     with pool_of_single_threads() as pool:
         layers = pd.concat(pool.map(layers_of, runs), ignore_index=True)
-    loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
-    context.note(
-        f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "
-        f"{layers['seed'].nunique()} seeds, of teacher and weights. {loose} of them are not at a critical "
-        f"point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out."
-    )
+    context.facts |= {
+        "networks": len(runs),
+        "ranks": sorted(layers["rank"].unique().tolist()),
+        "depths": sorted(layers["effective_depth"].unique().tolist()),
+        "loose": sum(not is_critical(run) for run in runs),
+    }
     return layers
 
 
@@ -133,7 +142,3 @@ def gap_of_neurons(a: Tensor) -> Tensor:
     tiny = torch.finfo(a.dtype).tiny
     correlation = (x * y).sum(-1) / (of_x * of_y).clamp_min(tiny).sqrt()
     return ((of_y * (1 - correlation)).sum(-1) / of_y.sum(-1).clamp_min(tiny)).clamp_min(0).sqrt()
-
-
-def _listed(values: pd.Series) -> str:
-    return ", ".join(f"{value:g}" for value in sorted(values.unique()))

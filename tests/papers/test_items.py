@@ -25,6 +25,7 @@ LEAKY = [
     "figure-3",
     *(f"proposition-{number}" for number in (1, 2, 3, 5, 9)),
     "theorem-4",
+    "lagrangian",
     "integration-range",
     "output-scaling",
     "footnote-1",

@@ -131,5 +131,5 @@ def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
     if differing:
         raise InputError(
             f"sweep: expected networks that differ only in {', '.join((*free, 'seed'))}, got several values "
-            f"of {', '.join(differing)}; keep one: dataclasses.replace(sweep, runs=tuple(sweep.chosen(…)))"
+            f"of {', '.join(differing)}; keep one of each, with sweep.only(…)"
         )
