@@ -5,7 +5,7 @@ from __future__ import annotations
 from fathometer.compare import family_agreement
 from papers.affinity.census import Census, network_item
 from papers.affinity.network_figures import plot_matrix
-from papers.affinity.predicates import finds_families, need_relatives, separation
+from papers.affinity.predicates import SEPARATION, finds_families, need_relatives
 from papers.item import Claim, Numbers, RunContext
 
 
@@ -33,8 +33,8 @@ FIGURE_14 = network_item(
             "The signature identifies the different families of neural architectures.",
             "The paper's DTW distances within families are smaller than between them, by Mann and Whitney's "
             "share of pairs of pairs",
-            separation,
-            "a pair of one family is nearer than a pair of two in {share:.0%} of cases",
+            SEPARATION,
+            "a pair of one family is nearer than a pair of two in {value:.0%} of cases",
         ),
         "every": Claim(
             words="It does so correctly, for all models.",

@@ -7,7 +7,7 @@ import pandas as pd
 from fathometer.compare import cluster, family_agreement
 from fathometer.report import plot_dendrogram
 from papers.affinity.census import EARLY, SEVERAL, SWIN, Census, network_item
-from papers.affinity.predicates import agreement, finds_families, need_relatives
+from papers.affinity.predicates import AGREEMENT, finds_families, need_relatives
 from papers.item import Claim, Numbers, RunContext
 
 
@@ -44,8 +44,8 @@ FIGURE_5A = network_item(
             "Hierarchical clustering reveals meaningful clusters with close architectural characteristics.",
             "The tree (the paper's DTW; average linkage, as the paper does not name its own), cut into as "
             "many clusters as there are families, agrees with them by the adjusted Rand index",
-            agreement,
-            "adjusted Rand index {adjusted_rand:.2f}",
+            AGREEMENT,
+            "adjusted Rand index {value:.2f}",
         ),
         "all": Claim(
             words="All similar models are correctly clustered together within their respective families.",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
 
-from fathometer.compare import Distances, adjusted_rand, cluster
+from fathometer.compare import adjusted_rand
 from papers.affinity.census import Census, Group
 from papers.item import Claim, NotDecided, Numbers, Simulation
 from papers.ranks import auc, pair_chance, rank_trend
@@ -15,7 +19,7 @@ from papers.ranks import auc, pair_chance, rank_trend
 TREND_LEVEL = 0.05
 FAMILY_LEVEL = 0.01
 TREND = 0.9  # correlation
-APART = 5  # distance between families over that within them
+APART = 100  # distance between families over that within them
 
 
 def within(
@@ -131,42 +135,52 @@ def need_relatives(census: Census) -> dict[str, list[str]]:
     return members
 
 
-def agreement(near: Distances, families: list[Any]) -> Numbers:
-    """Cut the tree into as many clusters as families, and hold it against them."""
-    cut = cluster(near).cut(len(set(families)))[list(near.names)].to_numpy()
-    first, second = np.triu_indices(len(cut), 1)
-    chance = pair_chance(families, cut[first] == cut[second])
-    return {"p": chance.p, "adjusted_rand": adjusted_rand(families, cut.tolist())}
+class Finder(NamedTuple):
+    """A statistic of condensed distances that families explain: a weight, summed over pairs of one family."""
+
+    weights: Callable[[NDArray[Any], int], NDArray[Any]]  # distances, number of families → a weight per pair
+    value: Callable[[NDArray[Any], Sequence[str]], float]  # distances, families → what is reported
 
 
-def separation(near: Distances, families: list[Any]) -> Numbers:
-    """Compute how often networks of one family are nearer than those of different ones; ½ by chance."""
-    labels = np.array(families)
+def _cut(near: NDArray[Any], count: int) -> NDArray[Any]:
+    return np.asarray(fcluster(linkage(near, "average"), count, "maxclust"))
+
+
+def equal_pairs(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which pairs have equal labels, in the order of condensed distances."""
     first, second = np.triu_indices(len(labels), 1)
-    ranks = np.argsort(np.argsort(-near.condensed))
-    return {
-        "p": pair_chance(families, ranks).p,
-        "share": auc(-near.condensed, labels[first] == labels[second]),
-    }
+    return np.asarray(labels[first] == labels[second])
 
 
-def finds_families(words: str, test: str, statistic: Any, says: str) -> Claim:
-    """Claim that families are found again; `statistic` is `agreement` or `separation`."""
+AGREEMENT = Finder(
+    weights=lambda near, count: equal_pairs(_cut(near, count)),
+    value=lambda near, families: adjusted_rand(families, _cut(near, len(set(families))).tolist()),
+)
+"""The tree, cut into as many clusters as families: the adjusted Rand index; 0 by chance."""
+SEPARATION = Finder(
+    weights=lambda near, _: np.argsort(np.argsort(-near)),
+    value=lambda near, families: auc(-near, equal_pairs(np.array(families))),
+)
+"""How often two networks of one family are nearer to each other than two of different ones; ½ by chance."""
+
+
+def finds_families(words: str, test: str, finder: Finder, says: str) -> Claim:
+    """Claim that the distances find the families; `says` has the `value` of the finder."""
 
     def measure(census: Census) -> Numbers:
         need_relatives(census)
-        near = census.distances
-        families = [census.families[name] for name in near.names]
-        codes = pd.factorize(np.array(families))[0]
-        return {**statistic(near, families), "codes": codes.tolist(), "networks": len(families)}
+        near = census.distances.condensed
+        families = list(census.families.values())
+        chance = pair_chance(families, finder.weights(near, len(set(families))))
+        codes = pd.factorize(np.array(families))[0].tolist()
+        return {"value": finder.value(near, families), "p": chance.p, "families": codes}
 
     def draw(generator: np.random.Generator, present: bool, numbers: Any) -> Numbers:
-        codes = [int(code) for code in numbers["codes"]]
+        codes = [int(code) for code in numbers["families"]]
         points = generator.normal(size=(len(codes), 2))
         if present:
-            points = APART * generator.normal(size=(max(codes) + 1, 2))[codes] + points
-        matrix = np.linalg.norm(points[:, None] - points, axis=2)
-        return statistic(Distances(tuple(map(str, range(len(codes)))), matrix, "paper", "affinity"), codes)  # type: ignore[no-any-return]
+            points += APART * generator.normal(size=(max(codes) + 1, 2))[codes]
+        return {"p": pair_chance(codes, finder.weights(pdist(points), max(codes) + 1)).p}
 
     return Claim(
         words=words,
@@ -174,6 +188,6 @@ def finds_families(words: str, test: str, statistic: Any, says: str) -> Claim:
         "networks.",
         measure=measure,
         holds=lambda n: n["p"] < FAMILY_LEVEL,
-        says=f"{says} (p = {{p:.2g}}) over {{networks:.0f}} networks",
-        simulation=Simulation(f"families {APART} times as far apart as their members", draw),
+        says=lambda n: f"{says.format(**n)} (p = {n['p']:.2g}) over {len(n['families'])} networks",
+        simulation=Simulation("every family far from all others, as the paper says of all of them", draw),
     )
