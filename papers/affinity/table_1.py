@@ -95,12 +95,11 @@ def largest(numbers: Any) -> str:
 
 def _drawn(generator: np.random.Generator, present: bool, numbers: Any) -> Numbers:
     """Draw families from the printed table; without the effect all are like one of them."""
-    printed, found = table_1(), {}
-    for family in numbers:
-        row = ROWS.get(family, "") if present else ONE
-        row = printed.loc[row if row in printed.index else "Average"]
-        found[family] = generator.normal(row.xs("mean", level=1), row.xs("std", level=1)).tolist()
-    return found
+    means, stds = (table_1().xs(of, axis=1, level=1) for of in ("mean", "std"))
+    rows = [ROWS.get(family, "Average") if present else ONE for family in numbers]
+    places = means.index.get_indexer([row if row in means.index else "Average" for row in rows])
+    found = generator.normal(means.to_numpy()[places], stds.to_numpy()[places])
+    return dict(zip(numbers, found.tolist(), strict=True))
 
 
 TABLE_1 = network_item(

@@ -100,8 +100,10 @@ def near_printed(census: Census) -> Numbers:
 
 def _drawn(generator: np.random.Generator, present: bool, numbers: Any) -> Numbers:
     """Draw networks from the printed table; without the effect, CKA goes with the score in most of them."""
-    rows = table_2().iloc[generator.integers(len(table_2()), size=len(numbers["cka"]))]
-    return listed(rows if present else rows.assign(cka=generator.normal(*RELIABLE, len(rows))))
+    rows = table_2().to_numpy()[generator.integers(len(table_2()), size=len(numbers["cka"]))]
+    if not present:
+        rows[:, list(METRICS).index("cka")] = generator.normal(*RELIABLE, len(rows))
+    return dict(zip(METRICS, rows.T.tolist(), strict=True))
 
 
 def _drawn_signs(generator: np.random.Generator, present: bool, numbers: Any) -> Numbers:
