@@ -164,7 +164,8 @@ class TensorFacts:
 
 def _is_sum(operator: str, known: Sequence[tuple[Tensor, Facts]], output: Tensor) -> bool:
     if operator in SUMS:
-        return sum(not facts.constant and source.shape == output.shape for source, facts in known) > 1
+        full = [facts for source, facts in known if source.shape == output.shape and not facts.constant]
+        return len(full) > 1 or any(facts.is_sum for facts in full)
     return operator in _KEEPS_SUM and bool(known) and known[0][1].is_sum
 
 
