@@ -26,7 +26,7 @@ from benchmarks.records import write_record
 from fathometer import Sounding, load
 from fathometer.compare import Distances, after_sums, family_agreement, signature_distances, signatures
 from fathometer.progress import Terminal
-from papers.networks.measure import NETWORKS, SOUNDINGS
+from papers.networks.measure import BATCHES, SOUNDINGS
 
 RECORD = Path(__file__).parent / "distances.json"
 PAGE = Path(__file__).parents[2] / "docs" / "distances.md"
@@ -105,7 +105,7 @@ def choose_distance(
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the soundings.")] = SOUNDINGS,
 ) -> None:
     """Apply the criterion to every distance, over all soundings."""
-    sets = [NetworkSet.read(data, folder) for data in NETWORKS]
+    sets = [NetworkSet.read(data, folder) for data in BATCHES]
     found = {name: judge(candidate, sets) for name, candidate in CANDIDATES.items()}
     best = max(
         found, key=lambda name: (found[name]["score"], found[name]["silhouette"])

@@ -39,11 +39,16 @@ class Batches(NamedTuple):
     batch_size: int
 
 
-BATCHES: dict[Data, Batches] = {"imagenet": Batches(500, 2, 50), "cifar10": Batches(512, 4, 256)}
+BATCHES: dict[Data, Batches] = {
+    "imagenet": Batches(500, 2, 50),
+    "cifar10": Batches(512, 4, 256),
+    "cifar10-128": Batches(512, 4, 256),
+}
 NETWORKS: dict[Data, Mapping[str, Network]] = {"imagenet": imagenet.NETWORKS, "cifar10": cifar10.NETWORKS}
 NOTES: dict[Data, str] = {
     "imagenet": "most likely training images: the accuracy is above that on validation images",
     "cifar10": "test images",
+    "cifar10-128": "test images",
 }
 
 
