@@ -1,38 +1,42 @@
-"""Write the reference networks of the package from the soundings in this folder."""
+"""Write the reference networks of the package, and their page, from the soundings in this folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from fathometer import load
+from fathometer import Sounding, load
 from fathometer import reference as package
 from fathometer.errors import InputError
 from fathometer.progress import Terminal
 from fathometer.results import complete_file
 from papers.networks.measure import BATCHES, SOUNDINGS
+from papers.networks.page import write_page
 
 FILE = Path(package.__file__).parent / "networks.json.gz"
 MAX_BYTES = 2**20
 
 
-def write_reference(
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the soundings.")] = SOUNDINGS,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = FILE,
-) -> None:
-    """Write all soundings of trained networks as the reference of the package, one file of at most 1 MB."""
-    files = [file for data in BATCHES for file in sorted((folder / data).glob("*.json"))]
-    found = {f"{file.parent.name}/{file.stem}": load(file) for file in files}
-    ordered = sorted(found, key=lambda name: (name.partition("/")[0] != "imagenet", _year(found[name]), name))
-    content = package.pack({name: found[name] for name in ordered})
+def recorded_soundings(folder: Path = SOUNDINGS) -> dict[str, Sounding]:
+    """Read the soundings of all trained networks, by data, year and name: `imagenet/resnet50`."""
+    found: dict[str, Sounding] = {}
+    for data in BATCHES:
+        networks = {file.stem: load(file) for file in (folder / data).glob("*.json")}
+        ordered = sorted(networks, key=lambda name: (_year(networks[name]), name))
+        found |= {f"{data}/{name}": networks[name] for name in ordered}
+    return found
+
+
+def write_reference() -> None:
+    """Write all recorded soundings of trained networks as one file of the package, and docs/atlas.md."""
+    found = recorded_soundings()
+    content = package.pack(found)
     if len(content) > MAX_BYTES:
         raise InputError(f"{len(content)} bytes are more than {MAX_BYTES}; keep fewer networks or gauges")
-    with complete_file(out) as part:
+    with complete_file(FILE) as part:
         part.write_bytes(content)
-    Terminal().print(f"{len(found)} networks, {len(content)} bytes; wrote {out.name}")
+    write_page()
+    Terminal().say(f"{len(found)} networks, {len(content)} bytes; wrote {FILE.name} and docs/atlas.md")
 
 
-def _year(sounding: object) -> int:
-    return int(sounding.provenance.model["facts"]["year"])  # type: ignore[attr-defined]
+def _year(sounding: Sounding) -> int:
+    return int(sounding.provenance.model["facts"]["year"])

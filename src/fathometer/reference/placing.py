@@ -13,7 +13,7 @@ from fathometer.compare import (
     known_facts,
     statistics,
 )
-from fathometer.compare.distance import DEFAULT, Metric
+from fathometer.compare.distance import DEFAULT_METRIC, Metric
 from fathometer.compare.summary import STATISTICS
 from fathometer.reference.atlas import load
 from fathometer.results.sounding import Sounding
@@ -38,7 +38,7 @@ class Placement(NamedTuple):
 def place(
     soundings: Mapping[str, Sounding],
     gauge: str = "affinity",
-    metric: Metric = DEFAULT,
+    metric: Metric = DEFAULT_METRIC,
     *,
     data: str | None = None,
     count: int = 5,
