@@ -17,8 +17,7 @@ from fathometer.models import LoadedModel, load_weights
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Data: TypeAlias = Literal["imagenet", "cifar10", "cifar10-128"]
-"""What a network is measured on; `cifar10-128`: CIFAR-10, enlarged to 128 pixels."""
+Data: TypeAlias = Literal["imagenet", "cifar10"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)

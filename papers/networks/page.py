@@ -13,8 +13,7 @@ from fathometer.report import plot_dendrogram, save_figure
 DOCS = Path(__file__).parents[2] / "docs"
 _TITLES = {
     "imagenet": "ImageNet",
-    "cifar10": "CIFAR-10, published weights",
-    "cifar10-128": "CIFAR-10 enlarged to 128 pixels, trained here",
+    "cifar10": "CIFAR-10",
 }
 _HEAD = """\
 # The reference networks

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from fathometer.models import ensure_torchvision_operators
+from papers.networks.measure import State
 
 SIZE = 128
 """Pixels a side, to which the 32 of CIFAR-10 are enlarged."""
@@ -93,6 +94,11 @@ class Training(NamedTuple):
 
     architecture: str
     seed: int = 0
+
+    @property
+    def state(self) -> State:
+        """The kind of folder for its soundings: those of other seeds are apart."""
+        return "seeds" if self.seed else "trained"
 
     @property
     def name(self) -> str:

@@ -16,13 +16,13 @@ import torch
 import typer
 
 from benchmarks.records import write_record
-from fathometer.data import Inputs, open_data
+from fathometer.data import Inputs
 from fathometer.errors import InputError, check_device
 from fathometer.models import LoadedModel, load_weights
 from fathometer.progress import Terminal
 from fathometer.results import complete_file
 from papers.images.pictures import Pictures, cifar10
-from papers.networks.measure import GAUGES, SOUNDINGS, measure_loaded, size_of, sounding_file
+from papers.networks.measure import SOUNDINGS, State, measure_loaded, size_of, sounding_file
 from papers.networks.recipes import ARCHITECTURES, SIZE, Recipe, Training, build, every_training
 from papers.networks.trainer import Enlarged, Trainer
 
@@ -101,7 +101,7 @@ def weights_file(training: Training, work: Work) -> Path:
 
 
 def measure_training(training: Training, work: Work) -> None:
-    """Measure a network after its training, with all gauges, and before it, the score alone."""
+    """Measure a network before its training, the score alone, and after it, with all gauges."""
     record = json.loads((work.records / f"{training.name}.json").read_text("utf-8"))
     family, year, _ = ARCHITECTURES[training.architecture]
     facts = {
@@ -112,21 +112,22 @@ def measure_training(training: Training, work: Work) -> None:
         "accuracy_by": "the record of its training",
         "notes": [f"torchvision's code with ten classes; images enlarged to {SIZE} pixels"],
     }
-    for state in ("random", "trained"):
-        target = sounding_file("cifar10-128", training.name, state, work.soundings)  # type: ignore[arg-type]
+    states: tuple[State, ...] = ("random", "trained") if training.state == "trained" else ("seeds",)
+    for state in states:
+        target = sounding_file("cifar10", training.name, state, work.soundings)
         if target.exists():
             continue
         module = build(training.architecture, training.seed)
-        if state == "trained":
+        if state != "random":
             load_weights(module, weights_file(training, work))
         inputs = Inputs("image", (3, SIZE, SIZE), preprocess=Enlarged())
-        weights = "trained here" if state == "trained" else "none"
+        weights = "none" if state == "random" else "trained here"
         loaded = LoadedModel(module.eval(), training.name, weights, inputs)
         known = {"family": family, "facts": facts | size_of(loaded)}
-        images = open_data(work.data / "cifar10_test.npz", inputs, batch_size=256)
-        gauges = GAUGES if state == "trained" else "affinity"
+        images = work.data / "cifar10_test.npz"
         target.parent.mkdir(parents=True, exist_ok=True)
-        measure_loaded(loaded, images, "cifar10-128", known, work.device, gauges).save(target)
+        found = measure_loaded(loaded, images, "cifar10", known, work.device, random=state == "random")
+        found.save(target)
 
 
 def train_networks(
@@ -160,7 +161,7 @@ def train_networks(
     left = 0
     for name in names or every:
         training = every[name]
-        finished = sounding_file("cifar10-128", name, folder=soundings)
+        finished = sounding_file("cifar10", name, training.state, soundings)
         if finished.exists() and (records / f"{name}.json").exists():
             continue
         if time.monotonic() > until:
