@@ -28,6 +28,9 @@ State: TypeAlias = Literal["trained", "random", "seeds"]
 SOUNDINGS = Path(__file__).parent / "soundings"
 """A folder for each data set, and beside it `-random` and `-seeds`: see `State`."""
 
+RECORDS = Path(__file__).parent / "training"
+"""The records of the networks that were trained here."""
+
 GAUGES = "standard,cka"  # of the paper's companions, only cka is not in the standard set
 DIGITS = 6  # to which values are rounded in a file
 

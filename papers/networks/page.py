@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from benchmarks.records import markdown_table
 from fathometer import Sounding, reference
 from fathometer.compare import cluster, family_agreement, known_distances
 from fathometer.report import plot_dendrogram, save_figure
+from papers.networks.measure import RECORDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 _TITLES = {
@@ -52,6 +54,10 @@ measured accuracy is above the published one: it confirms that weights and input
 of the accuracy on other images.
 """
 _CIFAR_NOTE = "Four batches of 512 images of the test set; the measured accuracy is that on these 2048.\n"
+_TRAINING_NOTE = """\
+torchvision's code with ten classes, CIFAR-10 enlarged to 128 pixels; accuracy and loss on all 10,000 test
+images. `papers/networks/recipes.py` has the recipes.
+"""
 
 
 def write_page(docs: Path = DOCS) -> None:
@@ -63,6 +69,7 @@ def write_page(docs: Path = DOCS) -> None:
             rows = [_row(name.partition("/")[2], sounding) for name, sounding in known.items()]
             note = _IMAGENET_NOTE if data == "imagenet" else _CIFAR_NOTE
             parts += [f"## {title}\n", note, markdown_table(rows), _notes(known)]
+    parts += _trainings()
     families = {name: str(each.provenance.model["family"]) for name, each in every.items()}
     tree = cluster(known_distances(every, "affinity"))
     save_figure(plot_dendrogram(tree, families), docs / "images" / "reference-tree.png")
@@ -76,6 +83,27 @@ def write_page(docs: Path = DOCS) -> None:
         "others here.\n",
     ]
     (docs / "atlas.md").write_text("\n".join(parts), "utf-8")
+
+
+def _trainings() -> list[str]:
+    """Return the table of the networks that were trained here, if there are any."""
+    records = [json.loads(file.read_text("utf-8")) for file in sorted(RECORDS.glob("*.json"))]
+    rows = [
+        {
+            "network": each["network"],
+            "seed": str(each["seed"]),
+            "parameters, M": f"{each['parameters'] / 1e6:.2f}",
+            "optimiser": f"{each['recipe']['optimiser']}, {each['recipe']['rate']:g}",
+            "epochs": each["recipe"]["epochs"],
+            "seconds": each["seconds"],
+            "accuracy, %": f"{each['accuracy']:.2f}",
+            "loss": f"{each['loss']:.3f}",
+            "machine": each["machine"],
+            "commit": each["commit"],
+        }
+        for each in records
+    ]
+    return ["### Trained here\n", _TRAINING_NOTE, markdown_table(rows)] if rows else []
 
 
 def _row(name: str, sounding: Sounding) -> dict[str, str | int | float]:

@@ -22,11 +22,10 @@ from fathometer.models import LoadedModel, load_weights
 from fathometer.progress import Terminal
 from fathometer.results import complete_file
 from papers.images.pictures import Pictures, cifar10
-from papers.networks.measure import SOUNDINGS, State, measure_loaded, size_of, sounding_file
+from papers.networks.measure import RECORDS, SOUNDINGS, State, measure_loaded, size_of, sounding_file
 from papers.networks.recipes import ARCHITECTURES, SIZE, Recipe, Training, build, every_training
 from papers.networks.trainer import Enlarged, Trainer
 
-RECORDS = Path(__file__).parent / "training"
 _SOURCE = "trained here: papers/networks/training"
 
 
