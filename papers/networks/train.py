@@ -17,7 +17,7 @@ import typer
 
 from benchmarks.records import write_record
 from fathometer.data import Inputs
-from fathometer.errors import InputError, check_device
+from fathometer.errors import FathometerError, InputError, check_device, first_line
 from fathometer.models import LoadedModel, load_weights
 from fathometer.progress import Terminal
 from fathometer.results import complete_file
@@ -166,11 +166,16 @@ def train_networks(
         if time.monotonic() > until:
             left += 1
             continue
-        if not weights_file(training, work).exists() and not train_network(training, work):
-            left += 1
-            continue
-        found = json.loads((records / f"{name}.json").read_text("utf-8"))
-        terminal.say(f"{name}: accuracy {found['accuracy']} %, loss {found['loss']}, {found['seconds']} s")
-        measure_training(training, work)
+        try:
+            if not weights_file(training, work).exists() and not train_network(training, work):
+                left += 1
+                continue
+            found = json.loads((records / f"{name}.json").read_text("utf-8"))
+            terminal.say(
+                f"{name}: accuracy {found['accuracy']} %, loss {found['loss']}, {found['seconds']} s"
+            )
+            measure_training(training, work)
+        except (FathometerError, torch.OutOfMemoryError) as error:  # the others are trained all the same
+            terminal.say(f"{name}: failed ({first_line(error)})")
     if left:
         terminal.say(f"Time is up, {left} networks are left. Run the same command again to resume.")
