@@ -34,12 +34,12 @@ def test_means_and_stds_survive_packing() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"text", reference.pack(some())[:-40]])
 def test_a_broken_file_is_named(content: bytes) -> None:
-    with pytest.raises(InputError, match=r"mine\.gz: broken"):
-        reference.unpack(content, "mine.gz")
+    with pytest.raises(InputError, match=r"mine\.xz: broken"):
+        reference.unpack(content, "mine.xz")
 
 
 def test_the_file_is_small_and_every_network_is_known() -> None:
-    assert len(resources.files("fathometer.reference").joinpath("networks.json.gz").read_bytes()) <= 2**20
+    assert len(resources.files("fathometer.reference").joinpath("networks.json.xz").read_bytes()) <= 2**20
     known = reference.load()
     assert len(known) >= 20
     facts = known_facts(known)

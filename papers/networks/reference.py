@@ -12,7 +12,7 @@ from fathometer.results import complete_file
 from papers.networks.measure import BATCHES, SOUNDINGS
 from papers.networks.page import write_page
 
-FILE = Path(package.__file__).parent / "networks.json.gz"
+FILE = Path(package.__file__).parent / "networks.json.xz"
 MAX_BYTES = 2**20
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from fathometer.reference.packing import Unpacked, unpack
 from fathometer.results.sounding import Sounding
 
-FILE = "networks.json.gz"
+FILE = "networks.json.xz"
 
 
 def load(data: str | None = None) -> dict[str, Sounding]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -50,16 +50,16 @@ def pack(soundings: Mapping[str, Sounding]) -> bytes:
     networks = [_packed(name, sounding) for name, sounding in soundings.items()]
     content = {"schema": SCHEMA, "version": VERSION, "networks": msgspec.to_builtins(networks)}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
-    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
+    return lzma.compress(text.encode(), preset=9)
 
 
 def unpack(content: bytes, name: str = "reference") -> Unpacked:
     """Read the content of a file; errors call it `name`."""
     try:
-        plain = strict_json(gzip.decompress(content))
+        plain = strict_json(lzma.decompress(content))
         check_format(plain, SCHEMA, VERSION, name, "a file of reference networks")
         networks = msgspec.convert(plain["networks"], list[_Network])
-    except (OSError, EOFError, KeyError, ValueError, msgspec.ValidationError) as error:
+    except (lzma.LZMAError, EOFError, KeyError, ValueError, msgspec.ValidationError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{name}: broken, or not a file of reference networks ({error})") from error
