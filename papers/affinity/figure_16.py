@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -120,10 +120,14 @@ def made(generator: np.random.Generator, labels: Sequence[str], apart: float) ->
 
 
 def _simulation(
-    words: str, measure: object, labels: Sequence[str], apart: float, null: float = 0.0
+    words: str,
+    measure: Callable[[Labelled], Numbers],
+    labels: Sequence[str],
+    apart: float,
+    null: float = 0.0,
 ) -> Simulation:
     def draw(generator: np.random.Generator, present: bool, _: Numbers) -> Numbers:
-        return measure(made(generator, labels, apart if present else null))  # type: ignore[operator, no-any-return]
+        return measure(made(generator, labels, apart if present else null))
 
     return Simulation(words, draw)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ def widths(scores: pd.DataFrame, column: str = "score") -> pd.DataFrame:
     return (found < CURVED).groupby("seed").sum() * (means.max() - means.min()) / (len(means) - 1)
 
 
-def over_seeds(how: str, *names: str) -> Callable[[pd.DataFrame], Numbers]:
+def over_seeds(how: Literal["min", "mean"], *names: str) -> Callable[[pd.DataFrame], Numbers]:
     """Return a measure: the least or mean score of some activations, for each seed."""
     return lambda scores: scores.pivot_table("score", "seed", "activation", how)[list(names)].to_dict("list")  # type: ignore[return-value]
 

@@ -100,7 +100,7 @@ def wasserstein(x: Tensor, y: Tensor) -> float:
     return float(np.sqrt(cost[linear_sum_assignment(cost)].mean()))
 
 
-def apart(pairs: pd.DataFrame, a: str, b: str, names: tuple[str, ...] = ()) -> Numbers:
+def apart(pairs: pd.DataFrame, a: str, b: str, names: tuple[str, ...] = ()) -> dict[str, float]:
     """Compute the largest relative difference between two columns, for some maps or all."""
     of = pairs[pairs["map"].isin(names)] if names else pairs
     return {"largest": float(((of[a] - of[b]).abs() / of["w2"]).max()), "pairs": len(of)}

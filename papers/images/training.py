@@ -92,7 +92,7 @@ def train(
                 cycle.step()
                 if progress is not None:
                     progress(epoch * batches + number + 1, total)
-    return network.to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload, no-any-return]
+    return network.to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload]
 
 
 def _loss(

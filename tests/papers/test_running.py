@@ -122,7 +122,7 @@ def test_the_pages_join_words_and_numbers(tmp_path: Path) -> None:
 
 def test_a_verdict_of_other_tests_is_shown_as_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reproduce(ONE, out=tmp_path)
-    changed = replace(ONE, claims=ONE.claims | {"one": replace(ONE.claims["one"], test="another test")})
+    changed = replace(ONE, claims={**ONE.claims, "one": replace(ONE.claims["one"], test="another test")})
     monkeypatch.setattr(page, "ITEMS", {ONE.name: changed})
     write_pages(tmp_path, tmp_path / "page.md")
     assert f"**Stale**, to be run again: {ONE.name} (small)." in (tmp_path / "page.md").read_text("utf-8")

@@ -109,7 +109,7 @@ def test_a_damaged_or_edited_file_is_refused(
 
 
 def test_a_verdict_on_other_tests_is_stale() -> None:
-    changed = replace(ITEM, claims=ITEM.claims | {"up": replace(UP, test="The slope is above 1.")})
+    changed = replace(ITEM, claims={**ITEM.claims, "up": replace(UP, test="The slope is above 1.")})
     assert not verdict(True, True).is_stale(ITEM)
     assert not verdict(True, True).is_stale(replace(ITEM, title="other words", notes=()))
     assert verdict(True, True).is_stale(changed)
