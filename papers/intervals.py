@@ -119,11 +119,12 @@ def bounded_interval(values: npt.ArrayLike, within: Range = "any") -> Interval:
         >>> print(bounded_interval([-1.0, -0.98, -0.99, -1.0], "correlation"))
         -0.997 (-1 to -0.969)
     """
-    if np.ptp(values) == 0 and np.size(values) > 1:  # exact, also at an end of the range
-        value = float(np.mean(values))
-        return Interval(value, value, value, np.size(values))
-    mean, low, high, number = mean_interval(_to_line(values, within))
-    return Interval(*(float(v) for v in _from_line([mean, low, high], within)), number)
+    array = np.asarray(values, dtype=float)
+    if len(array) > 1 and np.ptp(array) == 0:  # exact, also at an end of the range
+        return Interval(array[0], array[0], array[0], len(array))
+    *line, number = mean_interval(_to_line(array, within))
+    mean, low, high = _from_line(line, within).tolist()
+    return Interval(mean, low, high, number)
 
 
 def intervals(values: Mapping[str, npt.ArrayLike], within: Range = "any") -> dict[str, float]:
@@ -156,7 +157,7 @@ def simulated_intervals(
         count, found = int(numbers["seeds"]), {}  # type: ignore[arg-type]
         for name, effect in effects.items():
             other = null[name] if isinstance(null, Mapping) else null
-            low, high = _to_line([numbers[f"{name}_low"], numbers[f"{name}_high"]], within)  # type: ignore[list-item]
+            low, high = _to_line([numbers[f"{name}_low"], numbers[f"{name}_high"]], within)
             spread = (high - low) / 2 * np.sqrt(count) / stdtrit(count - 1, 0.975)
             centre = _to_line(effect if present else other, within)
             drawn = generator.normal(centre, spread, count)

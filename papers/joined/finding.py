@@ -56,7 +56,7 @@ def run(context: RunContext) -> pd.DataFrame:
     shown = {name: intervals({"error": seed_means(errors, name)[name]}) for name in COMPARED}
     context.figure(plot_finding(layers, _along_by_depth(layers), shown, errors["none"].mean()))
     table = context.table("ridges", ridges(layers))
-    context.facts |= {name: table[name].to_list() for name in table}
+    context.facts |= {str(name): table[name].to_list() for name in table}
     off = layers[(layers["negative"] > MANY) & (layers["affinity"] > HIGH)]
     if len(off):
         context.facts |= {"off": len(off), "off_score": off["affinity"].mean()}

@@ -53,7 +53,7 @@ RIVALRIES = ("along", "held_out", "across", "beyond")
 
 def decided(name: str, evidence: pd.DataFrame) -> bool | None:
     """Apply the rule of a claim to the numbers, whatever the power of the test."""
-    claims = finding.CLAIMS | path.PATH.claims
+    claims = {**finding.CLAIMS, **path.PATH.claims}
     return answer(replace(claims[name], simulation=None), evidence, 0).holds
 
 

@@ -285,7 +285,6 @@ def test_the_counterexample_to_the_printed_theorem_4_is_critical() -> None:
     assert bool((path.representations < 0).all())
     found = theorem_4(path, gamma=1.0)
     assert all(statement.holds for statement in found)
-    assert found[0].paper is not None
     assert found[0].left < found[0].paper
 
 

@@ -8,6 +8,7 @@ holds the bias's row of ones, without which there would be no Hamiltonian. Layer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -304,7 +305,7 @@ def proposition_5(paths: Sequence[RepresentationPath], gamma0: float = GAMMA) ->
         VANISHED,
         last,
         margin,
-        None,
+        math.nan,
         ROUNDING,
         bool(margin >= -ROUNDING),
         f"rank correlation with L̃ ≤ {FALLING:g}, and ‖A₋‖/‖A‖ ≤ {VANISHED:g} at the largest L̃, up to "
