@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -170,23 +170,6 @@ def simulated_intervals(
 def _std(values: npt.ArrayLike) -> float:
     array = np.asarray(values, dtype=float)
     return float(array.std(ddof=1)) if len(array) > 1 else 0.0
-
-
-def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
-    """Compute the mean of all values; its interval comes from 10,000 draws of whole groups (seeds).
-
-    Values of one seed are not independent of each other; seeds are.
-
-    Example:
-        >>> bootstrap_interval([[1.0, 1.0], [1.0, 1.0]])
-        Interval(mean=1.0, low=1.0, high=1.0, number=2)
-    """
-    sums = np.array([sum(group) for group in groups], dtype=float)
-    sizes = np.array([len(group) for group in groups], dtype=float)
-    picks = np.random.default_rng(0).integers(0, len(groups), (10_000, len(groups)))
-    means = sums[picks].sum(1) / sizes[picks].sum(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(sums.sum() / sizes.sum()), float(low), float(high), len(groups))
 
 
 def pm(values: npt.ArrayLike) -> str:

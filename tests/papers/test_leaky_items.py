@@ -239,7 +239,7 @@ def test_the_negative_part_must_vanish() -> None:
 
 @pytest.mark.parametrize(("factor", "printed", "corrected"), [(1.01, True, False), (2.0, False, True)])
 def test_the_factor_of_proposition_9(factor: float, printed: bool, corrected: bool) -> None:
-    evidence = proposition_9.Evidence([], [factor], [factor])
+    evidence = proposition_9.Evidence([], [factor], [factor], [])
     found = decided(proposition_9.PROPOSITION_9, evidence, "letter", "growth")
     assert found == {"letter": printed, "growth": corrected}
 
