@@ -94,8 +94,12 @@ def _connected(run: LeakyRun) -> Statement:
 
 def as_printed(found: Evidence) -> Numbers:
     """Collect the factors of the flow, and of solved networks."""
-    numbers = {"flow": found.flows, "lowest": min(found.solved), "highest": max(found.solved)}
-    return numbers | {"trained": [min(found.trained), max(found.trained)] if found.trained else []}
+    return {
+        "flow": found.flows,
+        "lowest": min(found.solved),
+        "highest": max(found.solved),
+        "trained": [min(found.trained), max(found.trained)] if found.trained else [],
+    }
 
 
 def factor_table(factors: Sequence[float], checked: Sequence[Checked]) -> pd.DataFrame:
