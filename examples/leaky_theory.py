@@ -139,7 +139,7 @@ def energies(found: Statements) -> list[str]:
         f"footnote 1: {linear.left:.4g}, to {linear.error:.0e}; with ReLU {nonlinear.left:.3g}",
         "appendix A.2, worst layer: " + listed(of["Appendix A.2"].error for of in found.values()),
         f"the same, solved, L = 400: {hamiltonian_identity(solved(400)).error:.0e}",
-        "std/|median| of −2H/L̃, inner layers: " + listed(s.error or 0.0 for s in conserved),
+        "std/|median| of −2H/L̃, inner layers: " + listed(s.error for s in conserved),
         "std of −2H/L̃, inner layers: " + listed(s.details["std"] for s in conserved),
         "std/|median| of −2H/L̃, all layers: " + listed(s.details["all_layers"] for s in conserved),
         f"std of COI_γ: {min(spreads):.3g} to {max(spreads):.3g}",

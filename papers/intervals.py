@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,60 +39,6 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
     return Interval(mean, mean - half, mean + half, count)
 
 
-def interval_numbers(
-    values: npt.ArrayLike, within: tuple[float, float] = (-np.inf, np.inf)
-) -> dict[str, float]:
-    """Return `mean`, `low`, `high` and `seeds` for the numbers of a claim; `within` is what is possible.
-
-    Example:
-        >>> interval_numbers([0.5, 0.9], within=(-1, 1))["high"]
-        1.0
-    """
-    found = mean_interval(values)
-    low, high = max(found.low, within[0]), min(found.high, within[1])
-    return {"mean": found.mean, "low": low, "high": float(high), "seeds": found.number}
-
-
-def interval_simulation(
-    words: str, effect: float, spread: float | None = None, null: float = 0.0
-) -> Simulation:
-    """Simulate a test by `interval_numbers`: normal values, one for each seed.
-
-    Args:
-        words: the effect that the paper shows, in words.
-        effect: mean over seeds at the paper's effect.
-        spread: standard deviation between seeds; None for that of the measured seeds.
-        null: mean over seeds where the claim is just false.
-    """
-
-    def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
-        mean, low, high, seeds = (float(numbers[name]) for name in ("mean", "low", "high", "seeds"))  # type: ignore[arg-type]
-        half = max(high - mean, mean - low) if seeds > 1 else 0.0  # one side may be cut
-        measured = half * np.sqrt(seeds) / stdtrit(max(seeds - 1, 1), 0.975)
-        between = measured if spread is None else spread
-        return interval_numbers(generator.normal(effect if present else null, between, int(seeds)))
-
-    return Simulation(words, draw)
-
-
-def seeds_simulation(words: str, present: Mapping[str, float], absent: Mapping[str, float]) -> Simulation:
-    """Simulate a test by numbers of which there is one for each seed: normal, spread as the measured ones.
-
-    Args:
-        words: the effect that the paper shows, in words.
-        present: mean of each number at the paper's effect.
-        absent: mean of each number where there is no effect.
-    """
-
-    def draw(generator: np.random.Generator, effect: bool, numbers: Numbers) -> Numbers:
-        return {
-            name: generator.normal(mean, _std(numbers[name]), len(numbers[name])).tolist()  # type: ignore[arg-type]
-            for name, mean in (present if effect else absent).items()
-        }
-
-    return Simulation(words, draw)
-
-
 Range: TypeAlias = Literal["any", "correlation", "share"]
 """What values can be: any number, from −1 to 1, or from 0 to 1. An interval stays within."""
 
@@ -117,13 +63,61 @@ def bounded_interval(values: npt.ArrayLike, within: Range = "any") -> Interval:
 
     Example:
         >>> print(bounded_interval([-1.0, -0.98, -0.99, -1.0], "correlation"))
-        -0.997 (-1 to -0.969)
+        -0.996 (-1 to -0.956)
     """
-    if np.ptp(values) == 0 and np.size(values) > 1:  # exact, also at an end of the range
-        value = float(np.mean(values))
-        return Interval(value, value, value, np.size(values))
-    mean, low, high, number = mean_interval(_to_line(values, within))
-    return Interval(*(float(v) for v in _from_line([mean, low, high], within)), number)
+    array = np.asarray(values, dtype=float)
+    if len(array) > 1 and np.ptp(array) == 0:  # exact, also at an end of the range
+        return Interval(array[0], array[0], array[0], len(array))
+    *line, number = mean_interval(_to_line(array, within))
+    mean, low, high = _from_line(line, within).tolist()
+    return Interval(mean, low, high, number)
+
+
+def interval_numbers(values: npt.ArrayLike, within: Range = "any") -> dict[str, float]:
+    """Return `mean`, `low`, `high` and `seeds` for the numbers of a claim.
+
+    Example:
+        >>> interval_numbers([1.0, 2.0, 3.0])["mean"]
+        2.0
+    """
+    mean, low, high, seeds = bounded_interval(values, within)
+    return {"mean": mean, "low": low, "high": high, "seeds": seeds}
+
+
+def interval_simulation(
+    words: str, effect: float, spread: float | None = None, null: float = 0.0, within: Range = "any"
+) -> Simulation:
+    """Simulate a test by `interval_numbers`: normal values, one for each seed.
+
+    Args:
+        words: the effect that the paper shows, in words.
+        effect: mean over seeds at the paper's effect.
+        spread: standard deviation between seeds; None for that of the measured seeds.
+        null: mean over seeds where the claim is just false.
+        within: the range of the values, as for `interval_numbers`.
+    """
+
+    def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
+        centre = effect if present else null
+        return interval_numbers(_seeds(generator, centre, numbers, "", within, spread), within)
+
+    return Simulation(words, draw)
+
+
+def _seeds(
+    generator: np.random.Generator,
+    centre: float,
+    numbers: Any,
+    prefix: str,
+    within: Range,
+    spread: float | None = None,
+) -> npt.NDArray[np.float64]:
+    """Draw values of as many seeds as were measured; without a spread, with that of the measured interval."""
+    count = int(numbers["seeds"])
+    if spread is None:
+        low, high = _to_line([numbers[f"{prefix}low"], numbers[f"{prefix}high"]], within)
+        spread = (high - low) / 2 * np.sqrt(count) / stdtrit(count - 1, 0.975) if count > 1 else 0.0
+    return _from_line(generator.normal(_to_line(centre, within), spread, count), within)
 
 
 def intervals(values: Mapping[str, npt.ArrayLike], within: Range = "any") -> dict[str, float]:
@@ -153,15 +147,28 @@ def simulated_intervals(
     """
 
     def draw(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
-        count, found = int(numbers["seeds"]), {}  # type: ignore[arg-type]
-        for name, effect in effects.items():
-            other = null[name] if isinstance(null, Mapping) else null
-            low, high = _to_line([numbers[f"{name}_low"], numbers[f"{name}_high"]], within)  # type: ignore[list-item]
-            spread = (high - low) / 2 * np.sqrt(count) / stdtrit(count - 1, 0.975)
-            centre = _to_line(effect if present else other, within)
-            drawn = generator.normal(centre, spread, count)
-            found[name] = _from_line(drawn, within)
+        false = null if isinstance(null, Mapping) else dict.fromkeys(effects, null)
+        centres = effects if present else false
+        found = {name: _seeds(generator, centres[name], numbers, f"{name}_", within) for name in effects}
         return {**numbers, **intervals(found, within)}
+
+    return Simulation(words, draw)
+
+
+def seeds_simulation(words: str, present: Mapping[str, float], absent: Mapping[str, float]) -> Simulation:
+    """Simulate a test by numbers of which there is one for each seed: normal, spread as the measured ones.
+
+    Args:
+        words: the effect that the paper shows, in words.
+        present: mean of each number at the paper's effect.
+        absent: mean of each number where there is no effect.
+    """
+
+    def draw(generator: np.random.Generator, effect: bool, numbers: Numbers) -> Numbers:
+        return {
+            name: generator.normal(mean, _std(numbers[name]), len(numbers[name])).tolist()  # type: ignore[arg-type]
+            for name, mean in (present if effect else absent).items()
+        }
 
     return Simulation(words, draw)
 
@@ -169,23 +176,6 @@ def simulated_intervals(
 def _std(values: npt.ArrayLike) -> float:
     array = np.asarray(values, dtype=float)
     return float(array.std(ddof=1)) if len(array) > 1 else 0.0
-
-
-def bootstrap_interval(groups: Sequence[Sequence[float]]) -> Interval:
-    """Compute the mean of all values; its interval comes from 10,000 draws of whole groups (seeds).
-
-    Values of one seed are not independent of each other; seeds are.
-
-    Example:
-        >>> bootstrap_interval([[1.0, 1.0], [1.0, 1.0]])
-        Interval(mean=1.0, low=1.0, high=1.0, number=2)
-    """
-    sums = np.array([sum(group) for group in groups], dtype=float)
-    sizes = np.array([len(group) for group in groups], dtype=float)
-    picks = np.random.default_rng(0).integers(0, len(groups), (10_000, len(groups)))
-    means = sums[picks].sum(1) / sizes[picks].sum(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(sums.sum() / sizes.sum()), float(low), float(high), len(groups))
 
 
 def pm(values: npt.ArrayLike) -> str:

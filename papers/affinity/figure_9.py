@@ -93,7 +93,10 @@ def correlations(scores: Scores) -> list[float]:
 def rising(found: Evidence) -> Numbers:
     """Correlate score and depth at initialisation."""
     means = found.initial.mean(0)
-    return interval_numbers(correlations(found.initial), (-1, 1)) | {"first": means[0], "last": means[-1]}
+    return interval_numbers(correlations(found.initial), "correlation") | {
+        "first": means[0],
+        "last": means[-1],
+    }
 
 
 def change(found: Evidence) -> Numbers:
@@ -115,16 +118,20 @@ FIGURE_9 = trained_item(
             holds=lambda n: n["low"] > RISING,
             says=f"rank correlation {_INTERVAL}; from {{first:.2f}} at the first site to {{last:.2f}} at the "
             "last",
-            simulation=interval_simulation("a correlation of 0.9 (assumed)", effect=0.9, null=RISING),
+            simulation=interval_simulation(
+                "a correlation of 0.9 (assumed)", effect=0.9, null=RISING, within="correlation"
+            ),
         ),
         "last": Claim(
             words="It reaches an almost perfectly linear pattern in the last layers.",
             test=f"The mean score of the last {LAST} sites of these networks: its 95 % interval over seeds "
             f"lies above {LINEAR}.",
-            measure=lambda found: interval_numbers(found.initial[:, -LAST:].mean(1), (0, 1)),
+            measure=lambda found: interval_numbers(found.initial[:, -LAST:].mean(1), "share"),
             holds=lambda n: n["low"] > LINEAR,
             says=f"mean score of the last {LAST} sites {_INTERVAL}",
-            simulation=interval_simulation("a score of 0.99 (assumed)", effect=0.99, null=LINEAR),
+            simulation=interval_simulation(
+                "a score of 0.99 (assumed)", effect=0.99, null=LINEAR, within="share"
+            ),
         ),
         "training": Claim(
             words="Training the network enhances the non-linearity.",

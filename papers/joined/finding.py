@@ -56,11 +56,11 @@ def run(context: RunContext) -> pd.DataFrame:
     shown = {name: intervals({"error": seed_means(errors, name)[name]}) for name in COMPARED}
     context.figure(plot_finding(layers, _along_by_depth(layers), shown, errors["none"].mean()))
     table = context.table("ridges", ridges(layers))
-    context.facts |= {name: table[name].to_list() for name in table}
+    context.facts |= {str(name): table[name].to_list() for name in table}
     off = layers[(layers["negative"] > MANY) & (layers["affinity"] > HIGH)]
-    if len(off):
-        context.facts |= {"off": len(off), "off_score": off["affinity"].mean()}
-        context.facts |= {"off_alone": 1 - off["gap_alone"].mean(), "off_inside": float(off["inside"].sum())}
+    means = off[["affinity", "gap_alone"]].mean().fillna(0)
+    context.facts |= {"off": len(off), "off_inside": float(off["inside"].sum())}
+    context.facts |= {"off_score": means["affinity"], "off_alone": 1 - means["gap_alone"]}
     return layers
 
 

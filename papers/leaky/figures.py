@@ -24,7 +24,7 @@ def plot_statements(checked: Iterable[Checked]) -> Figure:
     rows: dict[str, dict[str, list[float]]] = {}
     for one in checked:
         s = one.statement
-        share = s.right / s.left if s.error is None else s.error / s.tolerance
+        share = s.right / (s.left or _FLOOR) if np.isnan(s.error) else s.error / s.tolerance
         rows.setdefault(s.name, {}).setdefault(one.kind, []).append(min(max(share, _FLOOR), 1 / _FLOOR))
     kinds = list(dict.fromkeys(kind for of in rows.values() for kind in of))
     figure = column_figure(2, 1.2 + 0.3 * len(rows))
@@ -36,7 +36,7 @@ def plot_statements(checked: Iterable[Checked]) -> Figure:
         look = {"color": style["color"], "marker": style["marker"], "s": 9, "alpha": 0.6, "linewidths": 0}
         axes.scatter(across, up + 0.12 * (number - (len(kinds) - 1) / 2), label=kind, **look)
     axes.axvline(1, color=DARK, linewidth=0.6, linestyle="--")
-    axes.set(xscale="log", xlabel="error over tolerance, or right side over left side; holds below 1")
+    axes.set(xscale="log", xlabel="error over tolerance, or right side over left side; holds up to 1")
     axes.set_yticks(range(len(rows)), list(rows))
     axes.invert_yaxis()
     legend_above(figure, axes.collections)

@@ -59,7 +59,7 @@ def run(context: RunContext) -> list[Checked]:
     terms = named(checked, "Section 1.3, three terms")
     deepest = max(terms, key=lambda one: one.depth).statement
     crits = [run.measure(warn=False).summary["crit"] for run in runs]
-    context.facts |= {"sides": deepest.left, "printed": deepest.paper or 0.0, "crit": max(crits)}
+    context.facts |= {"sides": deepest.left, "printed": deepest.paper, "crit": max(crits)}
     return checked
 
 

@@ -146,8 +146,7 @@ def train_networks(context: RunContext, name: str, plan: Plan) -> LeakySweep:
         warnings.simplefilter("always", UserWarning)
         found = sweep(*plan, device=context.device, out=folder, resume=True, progress=show)
     words = [f"{each.message}." for each in said if issubclass(each.category, UserWarning)]
-    if words:
-        context.facts["warnings"] = " ".join(words)
+    context.facts["warnings"] = " ".join(words) or "No network diverged."
     context.facts["seeds"] = sorted({run.design.seed for run in found.runs})
     return found
 
@@ -157,6 +156,5 @@ def _measured(context: RunContext, networks: LeakySweep) -> LeakySweep:
     with pool_of_single_threads() as pool:
         list(pool.map(lambda run: run.measure(warn=False), networks.trained))
     loose = sum(not is_critical(run) for run in networks.trained)
-    if loose:
-        context.facts |= {"loose": loose, "networks": len(networks.trained)}
+    context.facts |= {"loose": loose, "networks": len(networks.trained)}
     return networks

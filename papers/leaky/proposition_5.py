@@ -59,7 +59,7 @@ def vanishes(words: str, test: str, column: str) -> Claim:
 
     def measure(table: pd.DataFrame) -> Numbers:
         wide = table.pivot_table(index="seed", columns="effective_depth", values=column)
-        return numbers_of(wide.to_numpy(), wide.columns.to_list())
+        return numbers_of(wide.to_numpy(), [float(depth) for depth in wide.columns])
 
     def numbers_of(values: npt.NDArray[np.float64], depths: list[float]) -> dict[str, Any]:
         trends = [spearman(depths, row) for row in values]

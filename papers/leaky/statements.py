@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -69,8 +70,8 @@ def counted(checked: Sequence[Checked]) -> Numbers:
         "holding": sum(one.statement.holds for one in checked),
         "kinds": ", ".join(f"{sum(held)} of {len(held)} {kind}" for kind, held in groups.items()),
     }
-    errors = [one.statement.error for one in checked if one.statement.error is not None]
-    margins = [one.statement.margin for one in checked if one.statement.margin is not None]
+    errors = [one.statement.error for one in checked if not math.isnan(one.statement.error)]
+    margins = [one.statement.margin for one in checked if not math.isnan(one.statement.margin)]
     if errors:
         found["error"] = max(errors)
     if margins:
@@ -94,7 +95,7 @@ def verified(
         chosen = select(evidence)
         return {**counted(chosen), **more(chosen)}
 
-    def sentence(numbers: Mapping[str, float]) -> str:
+    def sentence(numbers: Any) -> str:
         room = [
             f"largest error {numbers['error']:.1g}" if "error" in numbers else "",
             f"lowest margin {numbers['margin']:.2g}" if "margin" in numbers else "",

@@ -74,8 +74,8 @@ def run_scaling(context: RunContext) -> list[Checked]:
             for one in network
             if one.kind == "networks, c = 0.5"
         ),
-        "exact": max(one.statement.error or 0.0 for one in network),
-        "biased": max(one.statement.error or 0.0 for one in kept),
+        "exact": max(one.statement.error for one in network),
+        "biased": max(one.statement.error for one in kept),
     }
     return flow
 

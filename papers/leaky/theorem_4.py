@@ -52,7 +52,7 @@ def run(context: RunContext) -> Evidence:
     printed = theorem_4(counterexample(), gamma=1.0)[0]
     context.facts |= {
         "left": printed.left,
-        "printed": printed.paper or 0.0,
+        "printed": printed.paper,
         "proved": printed.right,
         "median": sum(one.statement.holds for one in checked) / len(checked),
     }

@@ -93,6 +93,10 @@ def test_a_sweep_trains_every_design(command: Command) -> None:
     lines = out.strip().splitlines()[-2:]
     for rank, line in zip((1, 2), lines, strict=True):  # one for each task
         assert re.fullmatch(rf"bottleneck rank, k\* = {rank}: \d in [1-4] of 4 networks {GAP}", line)
+    _, out, _ = command("leaky", "figures", "leaky-sweep", "--only", "scheme=adaptive", "--out", "mixed")
+    assert "got several values of rank; keep one of each (`only`)" in " ".join(out.split())
+    code, out, err = command("leaky", "figures", "leaky-sweep", "--only", "scheme=adaptive,rank=1")
+    assert (code, "wrote leaky-sweep/figures/1a.png" in out) == (0, True), err
     designs = [each.design for each in load_sweep("leaky-sweep").runs]
     assert {design.teacher.dimensions for design in designs if design.teacher} == {
         (30, 1, 30),

@@ -13,7 +13,7 @@ from fathometer.gauges import affinity_score
 from fathometer.leaky import Phase, Recipe, grid, preset, sweep
 from papers.intervals import bounded_interval, intervals, mean_interval
 from papers.joined import finding, path
-from papers.joined.networks import gap_of_neurons, layers_of, signs
+from papers.joined.networks import gap_of_neurons, layers_of
 from papers.joined.prediction import DIMENSIONS, jackknife, left_out, monotone, seed_means
 from papers.verdict import answer
 
@@ -43,7 +43,6 @@ def made(best: str | None, seed: int = 0, noise: float = 0.4) -> pd.DataFrame:
     return table.assign(
         affinity=1 - table["gap"],
         inside=table["extra"] <= 0.5,
-        mixed=0.8 * table["negative"],
         speed=table["gap"],
     )
 
@@ -53,7 +52,7 @@ RIVALRIES = ("along", "held_out", "across", "beyond")
 
 def decided(name: str, evidence: pd.DataFrame) -> bool | None:
     """Apply the rule of a claim to the numbers, whatever the power of the test."""
-    claims = finding.CLAIMS | path.PATH.claims
+    claims = {**finding.CLAIMS, **path.PATH.claims}
     return answer(replace(claims[name], simulation=None), evidence, 0).holds
 
 
@@ -151,15 +150,6 @@ def test_a_seed_counts_once() -> None:
     assert found == pytest.approx(expected)  # for a mean: Student's t
 
 
-def test_signs() -> None:
-    positive = torch.rand(1, 3, 9, dtype=torch.float64)
-    for a in (positive, -positive, positive * torch.tensor([1.0, -1.0, 1.0])[:, None]):
-        assert [found.item() for found in signs(a)] == [0, 0]
-    both, neurons = signs(torch.tensor([[[1.0, -1.0]]], dtype=torch.float64))
-    assert both.item() == pytest.approx(0.5**0.5)
-    assert neurons.item() == 1
-
-
 def test_layers_of_a_network() -> None:
     tiny = replace(
         preset("quick").design, width=31, samples=40, test_samples=40, layers=6, effective_depth=4.0
@@ -173,9 +163,7 @@ def test_layers_of_a_network() -> None:
     gamma = 1e-3 * torch.linalg.matrix_norm(a, 2) ** 2
     inverse = torch.linalg.inv(a.mT @ a + gamma * torch.eye(40, dtype=a.dtype))
     assert row["ridge_rank"] == pytest.approx(float(torch.trace(a @ inverse @ a.mT)))
-    assert row["mixed"] <= row["negative"] + 1e-12
     assert row["speed"] == pytest.approx(float(6 * (run.path.representations[3] - a).norm() / a.norm()))
-    assert (table["mixed_neurons"].between(0, 1)).all()
     assert table["inside"].any()
     costs = row[
         ["cost_of_identity_0.1", "cost_of_identity_0.01", "cost_of_identity", "cost_of_identity_0.0001"]

@@ -239,7 +239,7 @@ def test_the_negative_part_must_vanish() -> None:
 
 @pytest.mark.parametrize(("factor", "printed", "corrected"), [(1.01, True, False), (2.0, False, True)])
 def test_the_factor_of_proposition_9(factor: float, printed: bool, corrected: bool) -> None:
-    evidence = proposition_9.Evidence([], [factor], [factor])
+    evidence = proposition_9.Evidence([], [factor], [factor], [])
     found = decided(proposition_9.PROPOSITION_9, evidence, "letter", "growth")
     assert found == {"letter": printed, "growth": corrected}
 
@@ -285,7 +285,6 @@ def test_the_counterexample_to_the_printed_theorem_4_is_critical() -> None:
     assert bool((path.representations < 0).all())
     found = theorem_4(path, gamma=1.0)
     assert all(statement.holds for statement in found)
-    assert found[0].paper is not None
     assert found[0].left < found[0].paper
 
 

@@ -34,7 +34,6 @@ def test_the_identity_is_exact_at_a_critical_point_however_few_the_layers() -> N
 def test_the_hamiltonian_is_conserved_best_as_a_mean(critical: RepresentationPath) -> None:
     found = hamiltonian_is_conserved(critical)
     assert found.holds
-    assert found.error is not None
     assert found.error < found.details["staggered"] / 3
     assert found.right <= found.details["median"] <= found.left
     assert critical.weights is not None
@@ -96,7 +95,6 @@ def slow(depth: float, negative: float) -> RepresentationPath:
 def test_proposition_5_needs_a_trend_that_ends_near_zero(shares: tuple[float, ...], holds: bool) -> None:
     found = proposition_5([slow(d, n) for d, n in zip((16.0, 8.0, 4.0), reversed(shares), strict=True)])
     assert found.holds is holds
-    assert found.margin is not None
     assert (found.margin > 0) is holds
     if shares == (0.3, 0.1, 0.01):
         assert found.details["rank_correlation"] == pytest.approx(-1)

@@ -67,8 +67,8 @@ def test_a_trained_plain_resnet_has_the_weights_of_its_momenta() -> None:
     found = sweep(design, recipe, threads=1).runs[0]
     weights = next(s for s in check_all(found.path) if s.name == "Section 1.5, weights")
     assert weights.holds
-    assert weights.right < 0.05
-    assert weights.right == pytest.approx(found.history["crit"].iloc[-1], abs=0.01)
+    assert weights.error < 0.05
+    assert weights.error == pytest.approx(found.history["crit"].iloc[-1], abs=0.01)
 
 
 def test_proposition_5_comes_with_other_paths(trained: RepresentationPath) -> None:

@@ -105,7 +105,6 @@ def statements_view(
         "margin: of an inequality, negative where it is violated; error: of an equation; paper: the right "
         "side as the paper prints it, where we correct it",
         number=".4g",
-        optional=["paper"],
         show_lines=details,
     )
 

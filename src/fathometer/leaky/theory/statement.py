@@ -20,13 +20,13 @@ class Statement:
         claim: what it says, in words and a formula.
         left: its left side.
         right: its right side.
-        margin: of an inequality, the greater side minus the smaller one, negative if it is violated; None
+        margin: of an inequality, the greater side minus the smaller one, negative if it is violated; NaN
             for an equation.
-        error: of an equation, the relative error, as `how` says; None for an inequality.
+        error: of an equation, the relative error, as `how` says; NaN for an inequality.
         tolerance: the violation −margin, or the error, up to which the statement is found to hold.
         holds: whether it was found to hold.
         how: how that was decided.
-        paper: the right side with what the paper prints, where we think that it is wrong; else None.
+        paper: the right side with what the paper prints, where we correct it; else NaN.
         details: further numbers.
         note: where the paper is wrong, or what limits the check.
     """
@@ -35,18 +35,18 @@ class Statement:
     claim: str
     left: float
     right: float
-    margin: float | None
-    error: float | None
+    margin: float
+    error: float
     tolerance: float
     holds: bool
     how: str
-    paper: float | None = None
+    paper: float = math.nan
     details: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
     def __str__(self) -> str:
         verdict = "holds" if self.holds else "FAILS"
-        room = f"error {self.error:.3g}" if self.margin is None else f"margin {self.margin:.3g}"
+        room = f"error {self.error:.3g}" if math.isnan(self.margin) else f"margin {self.margin:.3g}"
         return f"{self.name}: {verdict}, {self.left:.4g} against {self.right:.4g}, {room}"
 
 
@@ -56,7 +56,7 @@ def at_least(
     left: float,
     right: float,
     *,
-    paper: float | None = None,
+    paper: float = math.nan,
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
@@ -70,7 +70,18 @@ def at_least(
     holds = margin >= -tolerance if math.isfinite(left) else left > 0
     how = f"left − right ≥ −{ROUNDING:g}·|right|, for rounding"
     return Statement(
-        name, claim, left, right, margin, None, tolerance, bool(holds), how, paper, dict(details or {}), note
+        name,
+        claim,
+        left,
+        right,
+        margin,
+        math.nan,
+        tolerance,
+        bool(holds),
+        how,
+        paper,
+        dict(details or {}),
+        note,
     )
 
 
@@ -83,7 +94,7 @@ def equal(
     error: float,
     tolerance: float,
     measure: str,
-    paper: float | None = None,
+    paper: float = math.nan,
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
@@ -95,7 +106,7 @@ def equal(
     """
     how, holds = f"{measure} ≤ {tolerance:g}", bool(error <= tolerance)
     return Statement(
-        name, claim, left, right, None, error, tolerance, holds, how, paper, dict(details or {}), note
+        name, claim, left, right, math.nan, error, tolerance, holds, how, paper, details or {}, note
     )
 
 

@@ -106,7 +106,7 @@ def output_scaling(path: RepresentationPath, shift: float = 0.5, bias: bool = Fa
     return [
         _same(
             "output scaling, network",
-            "with L̃ + c and r_lW_l the activations are κ_l α_l, r_l = (1 − ρ_l(L̃ + c))/(1 − ρ_lL̃), κ_l = Π r",
+            "with L̃ + c and rW the activations are κα, r = (1 − ρ(L̃ + c))/(1 − ρL̃), κ = Πr",
             through_layers(start, ratio[:, None, None] * weights, rho, depth + c, path.sigma),
             kappa[:, None, None] * through_layers(start, weights, rho, depth, path.sigma),
             {"c": c, "kappa_from_exponential": float((kappa / decay - 1).abs().max())},
