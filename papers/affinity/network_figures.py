@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from fathometer import Sounding
+from fathometer import Site, Sounding
 from fathometer.report import (
     DARK,
     GREY,
@@ -22,7 +22,7 @@ from fathometer.report import (
     point_size,
     series_style,
 )
-from papers.roles import kinds_of
+from papers.roles import block_roles, kinds_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def site_table(soundings: Mapping[str, Sounding]) -> pd.DataFrame:
                 "network": name,
                 "site": [site.name for site in sounding.sites],
                 "operator": [site.operator for site in sounding.sites],
-                "kind": kinds_of(sounding.sites),
+                "kind": _kinds(sounding.sites),
                 "score": sounding.signature.to_numpy(),
                 "std": sounding.std("affinity").to_numpy(),
             }
@@ -90,6 +90,13 @@ def site_table(soundings: Mapping[str, Sounding]) -> pd.DataFrame:
         for name, sounding in soundings.items()
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _kinds(sites: Sequence[Site]) -> list[str]:
+    roles = block_roles(sites)
+    if not roles.ends.any():
+        return kinds_of(sites)
+    return np.select([roles.ends, roles.inside], ["after sum", "inside"], "others").tolist()
 
 
 @for_print
