@@ -66,17 +66,13 @@ class Census:
     """Trained networks by name, and what is known about them."""
 
     soundings: Mapping[str, Sounding]
+    scores: Mapping[str, NDArray[np.float64]]  # affinity score along the sites of each network
     facts: pd.DataFrame  # network × family, accuracy, depth, parameters, gflops, year, where they are known
 
     @cached_property
     def families(self) -> dict[str, str]:
         """Network → family."""
         return {str(name): str(family) for name, family in self.facts["family"].items()}
-
-    @cached_property
-    def scores(self) -> dict[str, NDArray[np.float64]]:
-        """Network → affinity score along its sites."""
-        return signatures(self.soundings)
 
     @cached_property
     def distances(self) -> Distances:
@@ -100,14 +96,15 @@ class Census:
     def only(self, names: Iterable[str]) -> Census:
         """Keep some of the networks."""
         kept = list(names)
-        return Census({name: self.soundings[name] for name in kept}, self.facts.loc[kept])
+        soundings = {name: self.soundings[name] for name in kept}
+        return Census(soundings, {name: self.scores[name] for name in kept}, self.facts.loc[kept])
 
     def group(self, group: Group) -> list[str]:
         """Return the networks of a group, or raise that there are too few."""
         names = self.named(group.members)
         there = [each for each in group.members if self.named((each,))]
         if len(there) < (group.families or len(group.members)) or len(names) < group.networks:
-            some = f"{group.families} of " if group.families else ""
+            some = f"networks of {group.families} of " if group.families else ""
             least = f" ({group.networks} networks or more)" if group.networks > 1 else ""
             raise NotDecided(
                 f"needs trained {some}{', '.join(group.members)}{least}; there are "
@@ -125,6 +122,7 @@ class Census:
         if len(self.soundings) <= _PANELS:
             return dict(self.soundings)
         chosen = {family: name for name, family in self.families.items()}
+        chosen |= {family: name for name, family in self.of_paper.families.items()}
         chosen |= {self.families[name]: name for name in _SHOWN if name in self.soundings}
         return {name: self.soundings[name] for name in chosen.values()}
 
@@ -165,10 +163,13 @@ def _described(scores: NDArray[np.float64], sounding: Sounding) -> dict[str, flo
 
 
 def census_of(soundings: Mapping[str, Sounding]) -> Census:
-    """Make a census of the activations of soundings, with the facts that are recorded in them, by year."""
-    facts = known_facts(soundings).sort_values("year", kind="stable")
-    named = by_name(soundings, "affinity")
-    return Census({str(name): named[str(name)] for name in facts.index}, facts)
+    """Make a census of the activations of soundings, with the facts that are recorded in them."""
+    facts = known_facts(soundings)
+    order = [column for column in ("year", "family", "parameters") if column in facts]
+    facts = facts.sort_values(order, kind="stable")
+    named, scores = by_name(soundings, "affinity"), signatures(soundings)
+    names = [str(name) for name in facts.index]
+    return Census({name: named[name] for name in names}, {name: scores[name] for name in names}, facts)
 
 
 def take_census(context: RunContext) -> Census:

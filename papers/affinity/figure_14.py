@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from fathometer.compare import family_agreement
+from fathometer.compare import cluster, family_agreement
+from fathometer.report import plot_dendrogram
 from papers.affinity.census import Census, network_item
-from papers.affinity.network_figures import plot_matrix
 from papers.affinity.predicates import SEPARATION, finds_families, need_relatives
 from papers.item import Claim, Numbers, RunContext
 
 
 def draw(context: RunContext, census: Census) -> None:
-    """Draw the matrix of distances."""
-    frame = census.distances.frame
-    context.table("distances", frame.rename_axis("network").reset_index())
-    context.figure(plot_matrix(frame, census.families))
+    """Draw the matrix of distances, in the order of a tree."""
+    context.table("distances", census.distances.frame.rename_axis("network").reset_index())
+    context.figure(plot_dendrogram(cluster(census.distances), census.families))
 
 
 def inside(census: Census) -> Numbers:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fathometer.compare import cluster
+from fathometer.report import plot_dendrogram
 from papers.affinity.census import EARLY, PRIORS, SEVERAL, SWIN, VIT, Census, network_item
-from papers.affinity.network_figures import plot_matrix
 from papers.affinity.predicates import below, rises
 from papers.item import RunContext
 
 
 def draw(context: RunContext, census: Census) -> None:
     """Draw the distances between representatives of the families."""
-    shown = list(census.shown())
-    context.figure(plot_matrix(census.distances.frame.loc[shown, shown], census.families))
+    shown = census.only(census.shown())
+    context.figure(plot_dendrogram(cluster(shown.distances), shown.families))
 
 
 def from_early(census: Census) -> pd.DataFrame:

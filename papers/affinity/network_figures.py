@@ -1,16 +1,15 @@
-"""Figures of networks that only the reproduction needs: a matrix, raw signatures, tables of correlations."""
+"""Figures of networks that only the reproduction needs: raw signatures, tables of correlations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from fathometer import Sounding
+from fathometer import Site, Sounding
 from fathometer.report import (
     DARK,
     GREY,
@@ -23,51 +22,13 @@ from fathometer.report import (
     point_size,
     series_style,
 )
-from papers.roles import kinds_of
+from papers.roles import block_roles, kinds_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_NUMBER = 0.3  # inches that a number takes in its cell
 _HEADS = {"cka": "CKA", "r2": "R²"}
-
-
-@for_print
-def plot_matrix(frame: pd.DataFrame, families: Mapping[str, str]) -> Figure:
-    """Draw distances in the order of the rows, with families apart; numbers if they fit."""
-    names = [str(name) for name in frame.index]
-    count = len(names)
-    figure = column_figure(2 if count > 6 else 1, min(0.35 * count + 1.6, 7.2))
-    axes = figure.subplots()
-    shown = axes.imshow(frame.to_numpy(), cmap="Blues_r", aspect="auto")
-    axes.spines[:].set_visible(False)
-    labels = [plain_text(name, 24) for name in names]
-    size = NOTE_SIZE if count <= 20 else SMALL_SIZE
-    axes.set_xticks(range(count), labels, rotation=90, fontsize=size)
-    axes.set_yticks(range(count), labels, fontsize=size)
-    axes.tick_params(length=0)
-    known = list(dict.fromkeys(families.values()))
-    for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
-        for tick, name in zip(ticks, names, strict=True):
-            tick.set_color(series_style(known.index(families[name]))["color"])
-    place = 0
-    for _, run in groupby(families[name] for name in names):
-        place += len(list(run))
-        if place < count:
-            axes.axhline(place - 0.5, color="white", linewidth=0.8)
-            axes.axvline(place - 0.5, color="white", linewidth=0.8)
-    if (4.8 if count > 6 else 1.6) / count >= _NUMBER:
-        largest = float(frame.to_numpy().max())
-        for (row, column), value in np.ndenumerate(frame.to_numpy()):
-            colour = "w" if value < 0.5 * largest else DARK
-            axes.text(
-                column, row, f"{value:.2f}", ha="center", va="center", fontsize=SMALL_SIZE, color=colour
-            )
-    bar = figure.colorbar(shown, ax=axes, shrink=0.6, pad=0.02)
-    bar.set_label("DTW distance", fontsize=NOTE_SIZE)
-    bar.outline.set_visible(False)
-    return figure
 
 
 @for_print
@@ -121,7 +82,7 @@ def site_table(soundings: Mapping[str, Sounding]) -> pd.DataFrame:
                 "network": name,
                 "site": [site.name for site in sounding.sites],
                 "operator": [site.operator for site in sounding.sites],
-                "kind": kinds_of(sounding.sites),
+                "kind": _kinds(sounding.sites),
                 "score": sounding.signature.to_numpy(),
                 "std": sounding.std("affinity").to_numpy(),
             }
@@ -129,6 +90,13 @@ def site_table(soundings: Mapping[str, Sounding]) -> pd.DataFrame:
         for name, sounding in soundings.items()
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _kinds(sites: Sequence[Site]) -> list[str]:
+    roles = block_roles(sites)
+    if not roles.ends.any():
+        return kinds_of(sites)
+    return np.select([roles.ends, roles.inside], ["after sum", "inside"], "others").tolist()
 
 
 @for_print

@@ -51,7 +51,7 @@ def below(
     share: float = 1.0,
     mean: bool = False,
 ) -> Claim:
-    """Claim that every network of a group is below all of the others in a column, or all their means.
+    """Claim that every network of a group is below all others in a column.
 
     Args:
         words: the claim.
@@ -88,8 +88,8 @@ def below(
     )
 
 
-def rises(words: str, test: str, measure: Any) -> Claim:
-    """Claim that something rises with the year; `measure` takes a census and returns `year` and `value`."""
+def rises(words: str, test: str, measure: Callable[[Census], pd.DataFrame]) -> Claim:
+    """Claim that something rises with the year; `measure` returns `family`, `year` and `value`."""
     return Claim(
         words=words,
         test=f"{test} (a family of one year counts once, by the mean of its networks): the rank correlation "

@@ -74,9 +74,9 @@ def _scores(family: str) -> Any:
     return 1 - 0.003 * (2022 - YEARS[family]) - width * (1 - _RISE) ** 3  # skewed to the left
 
 
-def census(scores: Scores, **gauges: Any) -> Census:
-    """With families and years, and blocks and transitions as in torchvision; gauges for all networks alike."""
-    soundings = {name: _at_sites(sounding(name, of, **gauges), FAMILY[name]) for name, of in scores.items()}
+def census(scores: Scores) -> Census:
+    """With families and years, and blocks and transitions as in torchvision."""
+    soundings = {name: _at_sites(sounding(name, of), FAMILY[name]) for name, of in scores.items()}
     facts = pd.DataFrame(
         {
             "family": [FAMILY[name] for name in scores],
@@ -88,7 +88,7 @@ def census(scores: Scores, **gauges: Any) -> Census:
         },
         index=pd.Index(list(scores), name="network"),
     )
-    return Census(soundings, facts)
+    return Census(soundings, {name: np.asarray(of, float) for name, of in scores.items()}, facts)
 
 
 def relus(names: Sequence[str]) -> list[Site]:

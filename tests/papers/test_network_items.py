@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ def as_said() -> Census:
 
 def changed(**scores: Any) -> Census:
     """The history, with other scores for some networks."""
-    return census({**history(), **scores})
+    made, said = census(scores), as_said()
+    return Census({**said.soundings, **made.soundings}, {**said.scores, **made.scores}, said.facts)
 
 
 def constant(value: float, *families: str) -> Census:
@@ -73,7 +75,7 @@ def scattered() -> Census:
 def other_years() -> Census:
     """The history with its years in the opposite order."""
     years = 2031 - as_said().facts["year"]
-    return Census(as_said().soundings, as_said().facts.assign(year=years.where(years < 2020, 2019)))
+    return replace(as_said(), facts=as_said().facts.assign(year=years.where(years < 2020, 2019)))
 
 
 @cache
@@ -85,7 +87,7 @@ def noisy() -> Census:
 
 def accuracies(of: Callable[[pd.DataFrame], pd.Series[float]]) -> Census:
     """The same with an accuracy from its numbers."""
-    return Census(noisy().soundings, noisy().facts.assign(accuracy=of(noisy().table)))
+    return replace(noisy(), facts=noisy().facts.assign(accuracy=of(noisy().table)))
 
 
 def by(column: str) -> Census:
@@ -96,7 +98,7 @@ def by_both() -> Census:
     """The accuracy goes with spread and depth alike."""
     early = only("AlexNet", "VGG", "Inception")
     depth = early.table["spread"].rank() + np.arange(len(early.soundings)) / 100
-    return Census(early.soundings, early.facts.assign(accuracy=early.table["spread"], depth=depth))
+    return replace(early, facts=early.facts.assign(accuracy=early.table["spread"], depth=depth))
 
 
 def deep(**of: Any) -> Census:
@@ -201,7 +203,7 @@ def test_what_is_missing_is_named() -> None:
     few = as_said().only(["alexnet", "vgg16", "vit_b_16"])
     with pytest.raises(NotDecided, match=r"needs trained ViT \(2 networks or more\); there are vit_b_16"):
         few.group(Group(("ViT",), SEVERAL))
-    with pytest.raises(NotDecided, match="needs trained 2 of VGG, Swin, ResNet"):
+    with pytest.raises(NotDecided, match="needs trained networks of 2 of VGG, Swin, ResNet"):
         few.group(Group(("VGG", "Swin", "ResNet"), families=2))
     assert few.group(Group(("VGG", "AlexNet"))) == ["alexnet", "vgg16"]
 

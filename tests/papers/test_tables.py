@@ -8,7 +8,7 @@ import pytest
 
 from fathometer.compare import family_table
 from papers.affinity.census import Census
-from papers.affinity.printed_tables import METRICS, table_1, table_2, table_2_families
+from papers.affinity.printed_tables import METRICS, table_2, table_2_families
 from papers.affinity.table_1 import TABLE_1, follows, from_table_2, is_different, largest
 from papers.affinity.table_2 import TABLE_2, measured_correlations, shares
 from papers.item import NotDecided
@@ -48,8 +48,7 @@ def test_the_largest_correlation_is_another_metric_from_family_to_family() -> No
 def test_a_reliable_metric_is_found() -> None:
     claim = TABLE_2.claims["printed"]
     assert claim.holds(claim.measure(None))
-    some: dict[str, list[float]] = dict.fromkeys(METRICS, [0.9, -0.9, 0.9, -0.9])
-    some["cka"] = [0.9, 0.8, 0.75, 0.1]
+    some = {metric: [0.9, -0.9, 0.9, -0.9] for metric in METRICS} | {"cka": [0.9, 0.8, 0.75, 0.1]}
     assert shares(some) == dict.fromkeys(METRICS, 0.5) | {"cka": 0.75}
     assert not claim.holds(some)
 
@@ -75,7 +74,8 @@ def networks(like: pd.DataFrame, **facts: Any) -> Census:
         found[str(name)] = sounding(str(name), SCORE, **rows)
         found[str(name)].provenance.model["facts"] = {"trained_on": "imagenet", **facts}
     families = pd.DataFrame({"family": [FAMILY[name] for name in found]}, index=list(found))
-    return Census(found, families.assign(year=families["family"].map(YEARS)))
+    facts = families.assign(year=families["family"].map(YEARS))
+    return Census(found, dict.fromkeys(found, SCORE), facts)
 
 
 def as_printed() -> pd.DataFrame:
