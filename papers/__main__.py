@@ -22,7 +22,12 @@ from papers.item import Source, time_in_words
 from papers.page import measured, write_pages
 from papers.running import verdict_file
 
-_COLOURS = {"holds": "green", "verified numerically": "green", "holds in part": "yellow", "does not hold": "red"}
+_COLOURS = {
+    "holds": "green",
+    "verified numerically": "green",
+    "holds in part": "yellow",
+    "does not hold": "red",
+}
 _MARKS = {True: Text("yes", "green"), False: Text("no", "red"), None: Text("–", "dim")}
 _LABELS = {"paper": "claim", "ours": "ours", "numerical": "verify"}
 
@@ -174,13 +179,17 @@ def _announcement(item: Item, scale: Scale) -> Panel:
 
 def _view(item: Item, verdict: Verdict, file: Path, *, again: bool = False) -> Group:
     table = Table("", "claim", "measured", title_justify="left", show_lines=True, expand=True)
+    smoke = verdict.scale == "smoke"
     for name, claim in item.claims.items():
         found = verdict.answers[name]
-        table.add_row(_MARKS[found.holds], Text(claim.words), Text(measured(item, name, found)))
+        mark = _MARKS[None if smoke else found.holds]
+        table.add_row(mark, Text(claim.words), Text(measured(item, name, found)))
     outcome = verdict.outcome(item)
-    head = Text(f"{verdict.item}: ", "bold").append(outcome, _COLOURS.get(outcome, "dim"))
-    if verdict.scale == "smoke":
-        head.append(" (a smoke run decides nothing)", "dim not bold")
+    head = Text(f"{verdict.item}: ", "bold")
+    if smoke:
+        head.append("it runs; a smoke run decides nothing", "dim not bold")
+    else:
+        head.append(outcome, _COLOURS.get(outcome, "dim"))
     where = f"{file.parent}, {verdict.seconds:.0f} s" + ("; --force runs it again" if again else "")
     notes = [Text(note, "dim") for note in verdict.notes(item)]
     return Group(head, table, *notes, Text(where, "dim"), Text())

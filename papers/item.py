@@ -112,7 +112,9 @@ class RunContext:
     folder: Path  # folder of this item, for tables and figures
     shared: Path  # folder of all items at this scale: trained networks and soundings, made once
     sources: Mapping[Source, Path] = field(default_factory=dict)  # the user's paths, by name
-    facts: dict[str, Value] = field(default_factory=dict)  # recorded beside the numbers; fill the item's notes
+    facts: dict[str, Value] = field(
+        default_factory=dict
+    )  # recorded beside the numbers; fill the item's notes
 
     def pick(self, *, smoke: T, small: T, paper: T) -> T:
         """Return the value for this scale; the sets of networks count as `paper`."""
@@ -189,7 +191,10 @@ class _Listed(list[float]):
 def fill(words: str, numbers: Numbers) -> str:
     """Fill a format string; each number of a list is formatted."""
     return words.format_map(
-        {name: _Listed(value) if isinstance(value, list | tuple) else value for name, value in numbers.items()}
+        {
+            name: _Listed(value) if isinstance(value, list | tuple) else value
+            for name, value in numbers.items()
+        }
     )
 
 

@@ -85,9 +85,11 @@ def _summary(found: Found, results: Path) -> Iterator[str]:
     counts = Counter(verdict.outcome(item) for item, verdict in every)
     missing = sum(not verdicts for verdicts in found.values())
     counts["not run"] = missing
-    yield f"**{len(ITEMS)} items, {len(every)} verdicts**: " + ", ".join(
-        f"{outcome} {counts[outcome]}" for outcome in _OUTCOMES if counts[outcome]
-    ) + ".\n"
+    yield (
+        f"**{len(ITEMS)} items, {len(every)} verdicts**: "
+        + ", ".join(f"{outcome} {counts[outcome]}" for outcome in _OUTCOMES if counts[outcome])
+        + ".\n"
+    )
     claims = Counter(
         _WORDS[verdict.answers[name].holds].strip("*")
         for item, verdict in every
@@ -149,7 +151,9 @@ def _claims(item: Item, kind: Kind, title: str, verdict: Verdict) -> Iterator[st
     yield "| claim | test | measured | |\n|---|---|---|---|"
     for name, claim in claims.items():
         found = verdict.answers[name]
-        words = _WORDS[found.holds].replace("holds", "verified") if kind == "numerical" else _WORDS[found.holds]
+        words = (
+            _WORDS[found.holds].replace("holds", "verified") if kind == "numerical" else _WORDS[found.holds]
+        )
         yield f"| {_cell(claim.words)} | {_cell(claim.test)}{_power(item, name, found)} | {_cell(measured(item, name, found))} | {words} |"
     yield ""
 

@@ -6,7 +6,7 @@ Scores are `[seeds, sites]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer import Sounding
-from papers.images.trained import GAUGES, State, TrainingKey, sounding, train_all, trained
+from papers.images.trained import GAUGES, State, sounding, trained
 from papers.images.training import Method
 from papers.item import Item, RunContext
 from papers.roles import BlockRoles, block_roles
@@ -80,14 +80,6 @@ def way_of(method: Method) -> str:
     return {"sgd": "SGD", "adam": "Adam"}.get(method, method.replace("_", " "))
 
 
-def train_ensembles(
-    context: RunContext, kinds: Iterable[str], seeds: Sequence[int], methods: Iterable[Method] = ("sgd",)
-) -> None:
-    """Train all networks that are not on disk yet."""
-    ways = list(methods)
-    train_all(context, [TrainingKey(kind, seed, way) for kind in kinds for way in ways for seed in seeds])
-
-
 def ensemble(
     context: RunContext,
     kind: str,
@@ -99,8 +91,6 @@ def ensemble(
     gauges: str = GAUGES,
 ) -> Ensemble:
     """Measure one architecture over seeds, on the test images; arguments as those of `sounding`."""
-    if state == "trained":
-        train_ensembles(context, [kind], seeds, [method])
     found = {
         seed: sounding(context, kind, seed, method, state=state, samples=samples, gauges=gauges)
         for seed in seeds

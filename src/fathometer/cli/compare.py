@@ -62,9 +62,13 @@ def networks(
     ] = 0,
     families: opt.FamiliesOption = None,
     family: opt.FamilyOption = None,
+    reference: Annotated[
+        bool,
+        opt.flag("--reference", "Compare each with the trained networks that come with the package instead."),
+    ] = False,
     **options: Any,
 ) -> None:
-    """Compare networks: distances (default: dtw), a tree, families, correlations, predictors of accuracy.
+    """Compare networks: distances, a tree, families, correlations, predictors of accuracy.
 
     For example:
 
@@ -73,17 +77,25 @@ def networks(
     - `fathometer compare networks soundings/ --families networks.csv --draws 100`
 
     - `fathometer compare networks a.json b.json c.json --gauge stable_rank_y --metric wasserstein`
+
+    - `fathometer compare networks mine.json --reference --out placed`
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
-    from fathometer.compare import cluster, comparable, signature_distances, signatures
+    from fathometer.compare import DEFAULT_METRIC, cluster, comparable, known_distances
 
     shared = _Shared(**options)
     named, gauge = shared.read()
+    if reference:
+        from fathometer.cli.compare_reference import compare_with_reference
+
+        compare_with_reference(named, gauge, metric or DEFAULT_METRIC, linkage, shared.results)
+        shared.results.finish()
+        return
     kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
     results = shared.results
-    tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
+    tree = cluster(known_distances(kept, gauge, metric or DEFAULT_METRIC), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
 
