@@ -48,7 +48,8 @@ def inside(networks: pd.DataFrame) -> Numbers:
     return {
         "depth": rows["effective_depth"].iloc[0],
         "networks": len(rows),
-        "layers": [float(rows["layers_inside"].min()), float(rows["layers_inside"].max())],
+        "fewest": float(rows["layers_inside"].min()),
+        "most": float(rows["layers_inside"].max()),
         "lowest": rows["least"].min(),
         "best": rows["best"].min(),
     }
@@ -92,8 +93,8 @@ PATH = joined_item(
             f"half a dimension of its least) scores {LEAST} or more, and one of them {BEST} or more.",
             measure=inside,
             holds=lambda n: n["lowest"] >= LEAST and n["best"] >= BEST,
-            says="L̃ = {depth:g}, {networks:.0f} networks with {layers:.0f} layers inside at least and at "
-            "most: lowest score inside {lowest:.3f}, best {best:.3f} or more",
+            says="L̃ = {depth:g}, {networks:.0f} networks with {fewest:.0f} to {most:.0f} layers inside: lowest "
+            "score inside {lowest:.3f}, best {best:.3f} or more",
         ),
         "outside": Claim(
             words="Outside the bottleneck ReLU is not affine.",

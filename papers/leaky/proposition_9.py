@@ -50,7 +50,7 @@ def run(context: RunContext) -> Evidence:
     context.table("sides", statement_table(checked))
     factors = [growth_factor(found) for found in flows]
     table = context.table("factors", factor_table(factors, checked))
-    context.figure(_plot(flows[0], checked))
+    context.figure(_plot(flows[0]))
     norms = [run.path.require_momenta()[1].square().sum((1, 2)) for run in networks]
     context.facts |= {
         "falls": sum(int((each.diff() < 0).sum()) for each in norms),
@@ -115,26 +115,17 @@ def factor_table(factors: Sequence[float], checked: Sequence[Checked]) -> pd.Dat
 
 
 @for_print
-def _plot(found: Flow, checked: Sequence[Checked]) -> Figure:
-    """Draw the flow with both formulas, and the factors of networks by ρL̃."""
-    figure = column_figure(2, 2.6)
-    left, right = figure.subplots(1, 2)
+def _plot(found: Flow) -> Figure:
+    """Draw ‖W_p‖² along the flow, with both formulas."""
+    figure = column_figure(1, 2.6)
+    axes = figure.subplots()
     norms, grown, places = found.weights.square().sum((1, 2)), bias_growth(found), found.path.places
-    left.plot(places, norms, color=PALETTE[0], linewidth=2.5, alpha=0.5, label=r"flow: $\|W_p\|^2$")
+    axes.plot(places, norms, color=PALETTE[0], linewidth=2.5, alpha=0.5, label=r"flow: $\|W_p\|^2$")
     corrected, printed = r"$\|W_0\|^2+2\tilde{L}\int\|b\|^2$", r"the paper's $\|W_0\|^2+\tilde{L}\int\|b\|^2$"
-    left.plot(places, norms[0] + 2 * grown, color=DARK, linewidth=0.8, label=corrected)
-    left.plot(places, norms[0] + grown, color=PALETTE[1], linestyle="--", label=printed)
-    left.set(xlabel="$p$", ylabel=r"$\|W_p\|^2$")
-    for number, (kind, rows) in enumerate(factor_table([], checked).groupby("kind")):
-        colour = PALETTE[2 + number]
-        for column, face in (("factor", colour), ("factor_with_drift", "white")):
-            label = f"{kind}, {'as it is' if face == 'white' else 'drift of H taken out'}"
-            style = {"s": 11, "edgecolors": colour, "facecolors": face, "linewidths": 0.7, "label": label}
-            right.scatter(rows["largest_leak"], rows[column], **style)
-    right.axhline(2, color=DARK, linewidth=0.8, zorder=0)
-    right.axhline(1, color=PALETTE[1], linewidth=0.8, linestyle="--", zorder=0)
-    right.set(xlabel=r"$\rho\tilde{L}$, the largest", ylabel="factor fitted", ylim=(0, 2.6))
-    legend_above(figure, [*left.get_lines(), *right.collections])
+    axes.plot(places, norms[0] + 2 * grown, color=DARK, linewidth=0.8, label=corrected)
+    axes.plot(places, norms[0] + grown, color=PALETTE[1], linestyle="--", label=printed)
+    axes.set(xlabel="$p$", ylabel=r"$\|W_p\|^2$")
+    legend_above(figure, axes.get_lines())
     return figure
 
 
