@@ -93,8 +93,8 @@ PATH = joined_item(
             f"half a dimension of its least) scores {LEAST} or more, and one of them {BEST} or more.",
             measure=inside,
             holds=lambda n: n["lowest"] >= LEAST and n["best"] >= BEST,
-            says="L̃ = {depth:g}, {networks:.0f} networks with {fewest:.0f} to {most:.0f} layers inside: lowest "
-            "score inside {lowest:.3f}, best {best:.3f} or more",
+            says="L̃ = {depth:g}, {networks:.0f} networks with {fewest:.0f} to {most:.0f} layers inside: "
+            "lowest score inside {lowest:.3f}, best {best:.3f} or more",
         ),
         "outside": Claim(
             words="Outside the bottleneck ReLU is not affine.",
