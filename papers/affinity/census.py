@@ -179,7 +179,7 @@ def take_census(context: RunContext) -> Census:
     chosen = [name for name in names if context.scale != "smoke" or name in _SMOKE]
     if not chosen:
         raise InputError(f"{folder}: expected soundings; python -m papers.networks measure makes them")
-    census = census_of({name: load(folder / f"{name}.json") for name in chosen})  # type: ignore[misc]
+    census = census_of({name: load(folder / f"{name}.json") for name in chosen})
     context.facts |= {"count": len(chosen), "networks": ", ".join(census.soundings)}
     notes = {name: of.provenance.model["facts"].get("notes", ()) for name, of in census.soundings.items()}
     context.facts["peculiar"] = "; ".join(f"{name} ({', '.join(of)})" for name, of in notes.items() if of)

@@ -73,9 +73,9 @@ def networks(like: pd.DataFrame, **facts: Any) -> Census:
         }
         found[str(name)] = sounding(str(name), SCORE, **rows)
         found[str(name)].provenance.model["facts"] = {"trained_on": "imagenet", **facts}
-    families = pd.DataFrame({"family": [FAMILY[name] for name in found]}, index=list(found))
-    facts = families.assign(year=families["family"].map(YEARS))
-    return Census(found, dict.fromkeys(found, SCORE), facts)
+    family = pd.Series({name: FAMILY[name] for name in found})
+    known = pd.DataFrame({"family": family, "year": family.map(YEARS)})
+    return Census(found, dict.fromkeys(found, SCORE), known)
 
 
 def as_printed() -> pd.DataFrame:
