@@ -181,8 +181,11 @@ def take_census(context: RunContext) -> Census:
         raise InputError(f"{folder}: expected soundings; python -m papers.networks measure makes them")
     census = census_of({name: load(folder / f"{name}.json") for name in chosen})
     context.facts |= {"count": len(chosen), "networks": ", ".join(census.soundings)}
-    notes = {name: of.provenance.model["facts"].get("notes", ()) for name, of in census.soundings.items()}
-    context.facts["peculiar"] = "; ".join(f"{name} ({', '.join(of)})" for name, of in notes.items() if of)
+    notes: dict[str, list[str]] = {}
+    for name, sounding in census.soundings.items():
+        for note in sounding.provenance.model["facts"].get("notes", ()):
+            notes.setdefault(note, []).append(name)
+    context.facts["peculiar"] = "; ".join(f"{', '.join(names)}: {note}" for note, names in notes.items())
     context.table("networks", census.table.reset_index())
     return census
 
