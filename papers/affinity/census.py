@@ -51,7 +51,7 @@ PAPER = (*BEFORE_VIT.members, *VIT.members, *PRIORS.members)
 
 _SHOWN = ("vgg16", "resnet152", "densenet161", "efficientnet_b4", "vit_l_16", "swin_b", "convnext_base")
 _PANELS = 9
-_SMOKE = "alexnet vgg16 resnet18 resnet50 efficientnet_b0 efficientnet_b3 efficientnet_lite0".split()
+_SMOKE = "cifar_vgg16 resnet20 resnet32 resnet44 resnet56 resnet110".split()  # of cifar10
 _SETTINGS = {
     "imagenet": "networks with published weights of several sources, measured on 1000 images of ImageNet "
     "that they were probably trained on, in two batches of 500; the paper has 33 networks with torchvision's "
@@ -174,15 +174,18 @@ def census_of(soundings: Mapping[str, Sounding]) -> Census:
 
 def take_census(context: RunContext) -> Census:
     """Read the soundings of this scale, and write the table of networks."""
-    folder = SOUNDINGS / ("cifar10" if context.scale == "cifar10" else "imagenet")
+    folder = SOUNDINGS / ("imagenet" if context.scale == "imagenet" else "cifar10")
     names = [file.stem for file in sorted(folder.glob("*.json"))]
     chosen = [name for name in names if context.scale != "smoke" or name in _SMOKE]
     if not chosen:
         raise InputError(f"{folder}: expected soundings; python -m papers.networks measure makes them")
-    census = census_of({name: load(folder / f"{name}.json") for name in chosen})  # type: ignore[misc]
+    census = census_of({name: load(folder / f"{name}.json") for name in chosen})
     context.facts |= {"count": len(chosen), "networks": ", ".join(census.soundings)}
-    notes = {name: of.provenance.model["facts"].get("notes", ()) for name, of in census.soundings.items()}
-    context.facts["peculiar"] = "; ".join(f"{name} ({', '.join(of)})" for name, of in notes.items() if of)
+    notes: dict[str, list[str]] = {}
+    for name, sounding in census.soundings.items():
+        for note in sounding.provenance.model["facts"].get("notes", ()):
+            notes.setdefault(note, []).append(name)
+    context.facts["peculiar"] = "; ".join(f"{', '.join(names)}: {note}" for note, names in notes.items())
     context.table("networks", census.table.reset_index())
     return census
 

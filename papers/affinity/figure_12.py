@@ -32,7 +32,10 @@ def differences(census: Census, group: Group) -> list[float]:
 
 def both(census: Census) -> Numbers:
     """Compare VGGs and ResNets."""
-    return {"vgg": np.mean(differences(census, VGG)), "resnet": np.mean(differences(census, RESNET))}
+    return {
+        "vgg": float(np.mean(differences(census, VGG))),
+        "resnet": float(np.mean(differences(census, RESNET))),
+    }
 
 
 FIGURE_12 = network_item(

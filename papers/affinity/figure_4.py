@@ -54,7 +54,7 @@ def columns(census: Census, group: str) -> Numbers:
             f"{len(names)}"
         )
     table = census.table.loc[names, [*STATISTICS, *CHARACTERISTICS, "accuracy"]]
-    return {column: table[column].to_list() for column in table} | {"networks": ", ".join(names)}
+    return {str(column): table[column].to_list() for column in table} | {"networks": ", ".join(names)}
 
 
 def r2(numbers: Any) -> dict[str, float]:

@@ -47,7 +47,7 @@ FIGURE_5A = network_item(
             AGREEMENT,
             "adjusted Rand index {value:.2f}",
         ),
-        "all": Claim(
+        "whole": Claim(
             words="All similar models are correctly clustered together within their respective families.",
             test="Every family of two networks or more (at least two) is a cluster of the tree: its members "
             "meet before any other network joins them.",
@@ -65,5 +65,5 @@ FIGURE_5A = network_item(
             says="mean DTW distance from Swins: {named}",
         ),
     },
-    also=("families", "all"),
+    also=("families", "whole"),
 )

@@ -21,6 +21,19 @@ FAMILY_LEVEL = 0.01
 TREND = 0.9  # correlation
 APART = 100  # distance between families over that within them
 
+LABELS = {
+    "std": "standard deviation",
+    "mean": "mean score",
+    "after": "mean score after the sums",
+    "gap": "mean score after the sums minus that inside the blocks",
+    "linearizes": "mean score in transitions minus that elsewhere",
+    "rise": "rank correlation of score and depth",
+    "plateau": "standard deviations of the last score above those between",
+    "to_early": "mean DTW distance from AlexNet and VGGs",
+    "nearer_early": "mean DTW distance from ViTs minus that from AlexNet and VGGs",
+}
+"""Columns of the table in words."""
+
 
 def within(
     words: str, test: str, column: str, group: Group, low: float = -np.inf, high: float = np.inf
@@ -36,7 +49,7 @@ def within(
         test=test,
         measure=measure,
         holds=lambda n: all(low < value <= high for value in n["values"]),
-        says=f"{column.replace('_', ' ')} {{values:.3f}} ({{networks}})",
+        says=f"{LABELS.get(column, column)} {{values:.3f}} ({{networks}})",
     )
 
 
@@ -84,7 +97,7 @@ def below(
         test=test,
         measure=measure,
         holds=holds,
-        says=f"{column.replace('_', ' ')} {{lower:.3f}} ({{lower_names}}); {{upper:.3f}} ({{upper_names}})",
+        says=f"{LABELS.get(column, column)} {{lower:.3f}} ({{lower_names}}); {{upper:.3f}} ({{upper_names}})",
     )
 
 

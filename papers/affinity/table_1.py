@@ -97,7 +97,8 @@ def _drawn(generator: np.random.Generator, present: bool, numbers: Any) -> Numbe
     """Draw families from the printed table; without the effect all are like one of them."""
     means, stds = (table_1().xs(of, axis=1, level=1) for of in ("mean", "std"))
     rows = [ROWS.get(family, "Average") if present else ONE for family in numbers]
-    places = means.index.get_indexer([row if row in means.index else "Average" for row in rows])
+    index = list(means.index)
+    places = [index.index(row if row in index else "Average") for row in rows]
     found = generator.normal(means.to_numpy()[places], stds.to_numpy()[places])
     return dict(zip(numbers, found.tolist(), strict=True))
 

@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Made, Made]] = {
     ),
     "4 shift_ViTs": (lambda: by("median"), lambda: by("max")),
     "5a families": (as_said, scattered),
-    "5a all": (
+    "5a whole": (
         lambda: only("ResNet", "ViT", "Swin", "EfficientNet"),
         lambda: changed(resnet18=np.linspace(0.3, 0.31, 9)),
     ),
@@ -229,7 +229,7 @@ def test_soundings_of_a_set_are_read_with_their_facts(
         made.save(tmp_path / "imagenet" / f"{name}.json")
     found = take_census(context)
     assert found.families == {"old": "AlexNet", "new": "ViT"}
-    assert context.facts == {"count": 2, "networks": "old, new", "peculiar": "old (8 bit); new (8 bit)"}
+    assert context.facts == {"count": 2, "networks": "old, new", "peculiar": "old, new: 8 bit"}
     assert (tmp_path / "networks.csv").exists()
 
 
