@@ -26,7 +26,7 @@ and to choose from.
 
 ```bash
 fathometer measure torchvision:resnet18 --weights mine.pt --data photos/ --samples 500 --out mine.json
-fathometer compare networks mine.json --reference --out placed   # nearest networks, percentiles, a tree
+fathometer compare reference mine.json --out placed   # nearest networks, percentiles, a tree
 ```
 
 ```python
