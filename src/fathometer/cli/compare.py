@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
 
 app = opt.new_app(
-    "Compare soundings: which networks are alike (`networks`, `reference`), and how much data (`data`), settings "
-    "and weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` writes all tables "
-    "(.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their sites."
+    "Compare soundings: which networks are alike (`networks`, `reference`), and how much data (`data`), "
+    "settings and weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` "
+    "writes all tables (.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their "
+    "sites."
 )
 
 
