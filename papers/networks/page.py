@@ -26,7 +26,7 @@ and to choose from.
 
 ```bash
 fathometer measure torchvision:resnet18 --weights mine.pt --data photos/ --samples 500 --out mine.json
-fathometer compare networks mine.json --reference --out placed   # nearest networks, percentiles, a tree
+fathometer compare reference mine.json --out placed   # nearest networks, percentiles, a tree
 ```
 
 ```python
@@ -35,7 +35,7 @@ from fathometer import reference
 networks = reference.load("imagenet")  # soundings by name; each has one batch, the mean over batches
 sites = reference.table()  # a row for each network and site
 nearest = reference.place({{"mine": networks["imagenet/resnet18"]}}, data="imagenet").nearest
-print(nearest["nearest"].to_list()[0], len(sites) > 500)
+print(nearest["nearest"].to_list()[0], len(sites) > 100)
 ```
 
 ```text

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fathometer import InputError
-from fathometer.models import load_weights
+from fathometer.models import ensure_torchvision_operators, load_weights
 
 
 def small() -> nn.Sequential:
@@ -127,6 +127,7 @@ def test_garbage_is_refused_in_one_line(name: str, content: bytes, tmp_path: Pat
 
 
 def test_weights_of_a_class_that_asks_for_a_version(tmp_path: Path) -> None:
+    ensure_torchvision_operators()
     torchvision = pytest.importorskip("torchvision.models")
     trained, module = torchvision.mnasnet0_5(weights=None), torchvision.mnasnet0_5(weights=None)
     torch.save(dict(trained.state_dict()), tmp_path / "w.pth")

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
 
 app = opt.new_app(
-    "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
-    "weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` writes all tables "
-    "(.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their sites."
+    "Compare soundings: which networks are alike (`networks`, `reference`), and how much data (`data`), "
+    "settings and weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` "
+    "writes all tables (.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their "
+    "sites."
 )
 
 
@@ -62,10 +63,6 @@ def networks(
     ] = 0,
     families: opt.FamiliesOption = None,
     family: opt.FamilyOption = None,
-    reference: Annotated[
-        bool,
-        opt.flag("--reference", "Compare each with the trained networks that come with the package instead."),
-    ] = False,
     **options: Any,
 ) -> None:
     """Compare networks: distances, a tree, families, correlations, predictors of accuracy.
@@ -77,8 +74,6 @@ def networks(
     - `fathometer compare networks soundings/ --families networks.csv --draws 100`
 
     - `fathometer compare networks a.json b.json c.json --gauge stable_rank_y --metric wasserstein`
-
-    - `fathometer compare networks mine.json --reference --out placed`
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
@@ -86,18 +81,32 @@ def networks(
 
     shared = _Shared(**options)
     named, gauge = shared.read()
-    if reference:
-        from fathometer.cli.compare_reference import compare_with_reference
-
-        compare_with_reference(named, gauge, metric or DEFAULT_METRIC, linkage, shared.results)
-        shared.results.finish()
-        return
     kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
     results = shared.results
     tree = cluster(known_distances(kept, gauge, metric or DEFAULT_METRIC), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
+
+
+@app.command()
+@opt.with_options(*opt.fields_of(_Shared, without="allow_mismatch"))
+def reference(
+    metric: opt.MetricOption = None, linkage: opt.LinkageOption = "average", **options: Any
+) -> None:
+    """Compare networks with trained ones that come with the package: the nearest, percentiles, a tree.
+
+    For example:
+
+    - `fathometer compare reference mine.json --out placed`
+    """
+    from fathometer.cli.compare_reference import compare_with_reference
+    from fathometer.compare import DEFAULT_METRIC
+
+    shared = _Shared(**options)
+    named, gauge = shared.read()
+    compare_with_reference(named, gauge, metric or DEFAULT_METRIC, linkage, shared.results)
+    shared.results.finish()
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The tables and the picture of `fathometer compare networks --reference`."""
+"""The tables and the picture of `fathometer compare reference`."""
 
 from __future__ import annotations
 
