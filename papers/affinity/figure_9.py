@@ -141,7 +141,7 @@ FIGURE_9 = trained_item(
             simulation=Simulation("assumed: a fall by 0.1, with a std of 0.1 over sites", _draw),
         ),
     },
-    seconds={"smoke": 5, "small": 60, "paper": 90},
+    seconds={"smoke": 5, "small": 80, "paper": 90},
     settings={
         "small": "initialisation: torchvision's, 200 pieces (64 pixels) of the two photographs that come "
         "with scikit-learn. Training: digits of 16 pixels, an eighth of the width, with batch norm; the "
