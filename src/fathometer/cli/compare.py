@@ -64,7 +64,7 @@ def networks(
     family: opt.FamilyOption = None,
     **options: Any,
 ) -> None:
-    """Compare networks: distances (default: dtw), a tree, families, correlations, predictors of accuracy.
+    """Compare networks: distances, a tree, families, correlations, predictors of accuracy.
 
     For example:
 
@@ -76,14 +76,15 @@ def networks(
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
-    from fathometer.compare import cluster, comparable, signature_distances, signatures
+    from fathometer.compare import cluster, comparable, known_distances
+    from fathometer.compare.distance import DEFAULT
 
     shared = _Shared(**options)
     named, gauge = shared.read()
     kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
     results = shared.results
-    tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
+    tree = cluster(known_distances(kept, gauge, metric or DEFAULT), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
 

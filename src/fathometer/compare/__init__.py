@@ -17,14 +17,7 @@ from fathometer.compare.conditions import (
     robustness,
     signatures_over,
 )
-from fathometer.compare.distance import (
-    Distances,
-    distances,
-    dtw,
-    dtw_matrix,
-    dtw_path,
-    signature_distances,
-)
+from fathometer.compare.distance import Distances, distances, known_distances, signature_distances
 from fathometer.compare.facts import (
     facts_of,
     families_by_pattern,
@@ -34,7 +27,8 @@ from fathometer.compare.facts import (
     unknown_networks,
 )
 from fathometer.compare.predict import best_predictors, correlations, predictors
-from fathometer.compare.soundings import by_name, comparable, signatures
+from fathometer.compare.series import dtw, dtw_matrix, dtw_path
+from fathometer.compare.soundings import after_sums, by_name, comparable, signatures
 from fathometer.compare.summary import (
     Modes,
     dip_statistic,
@@ -50,6 +44,7 @@ __all__ = [
     "Modes",
     "Stability",
     "adjusted_rand",
+    "after_sums",
     "best_predictors",
     "by_name",
     "cluster",
@@ -67,6 +62,7 @@ __all__ = [
     "families_by_pattern",
     "family_agreement",
     "family_table",
+    "known_distances",
     "known_facts",
     "predictors",
     "read_facts",
