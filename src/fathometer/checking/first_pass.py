@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fathometer.capture.sites import module_paths
 from fathometer.capture.axes import tensors_in
 from fathometer.capture.hiding import hidden
+from fathometer.capture.sites import module_paths
 
 _Norm = nn.modules.batchnorm._BatchNorm
 _MAX_ENTRIES = 2**16  # of an output, of which the median is taken

@@ -42,8 +42,8 @@ def trials_for(images: Tensor) -> Iterator[Trial]:
         if images.shape[1] == 3:
             yield Trial(
                 "0 to 255 without mean and deviation",
-                "divide the images by 255, then subtract the mean and divide by the deviation of the training "
-                "data (of ImageNet: mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225)",
+                "divide the images by 255, then subtract the mean and divide by the deviation of the "
+                "training data (of ImageNet: mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225)",
                 lambda x: _normalised(x / 255),
             )
         yield Trial("0 to 255 instead of -1 to 1", "divide by 127.5 and subtract 1", lambda x: x / 127.5 - 1)
@@ -51,8 +51,8 @@ def trials_for(images: Tensor) -> Iterator[Trial]:
         if images.shape[1] == 3:
             yield Trial(
                 "without mean and deviation",
-                "subtract the mean and divide by the deviation of the training data (of ImageNet: mean 0.485, "
-                "0.456, 0.406, std 0.229, 0.224, 0.225)",
+                "subtract the mean and divide by the deviation of the training data (of ImageNet: mean "
+                "0.485, 0.456, 0.406, std 0.229, 0.224, 0.225)",
                 _normalised,
             )
         yield Trial("0 to 1 instead of -1 to 1", "multiply by 2 and subtract 1", lambda x: 2 * x - 1)

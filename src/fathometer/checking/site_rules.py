@@ -1,0 +1,206 @@
+"""Rules about the values at the sites: dead, saturated, collapsed, exploding, and activations without effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pandas as pd
+
+from fathometer.checking.evidence import Evidence
+from fathometer.checking.limits import LIMITS
+from fathometer.checking.rule import Hit, Rule
+
+
+def _sites(evidence: Evidence, kind: str = "activation") -> pd.DataFrame:
+    assert evidence.sites is not None
+    return evidence.sites[evidence.sites["kind"] == kind]
+
+
+def _dead_layers(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        if row["dead_y"] >= LIMITS.dead_layer and row["n"] >= LIMITS.min_samples:
+            dead = round(row["dead_y"] * row["d"])
+            yield Hit(
+                str(name),
+                f"{name}: {dead} of {int(row['d'])} channels never change over {int(row['n'])} samples: "
+                "the layer passes nothing on",
+                {"dead": row["dead_y"]},
+                row["dead_y"],
+            )
+
+
+def _dead_channels(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        share = row["dead_y"]
+        if row["n"] < LIMITS.min_samples or not LIMITS.dead_channels <= share < LIMITS.dead_layer:
+            continue
+        dead, width, constant = round(share * row["d"]), int(row["d"]), round(row["dead_x"] * row["d"])
+        cause = f"; the inputs of {constant} do not change either" if constant else ""
+        yield Hit(
+            str(name),
+            f"{name}: {dead} of {width} channels never change over {int(row['n'])} samples{cause}",
+            {"dead": share, "constant_inputs": row["dead_x"]},
+            share + row["dead_x"],
+        )
+
+
+def _saturated(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        if row["saturated"] >= LIMITS.saturated:
+            yield Hit(
+                str(name),
+                f"{name}: {row['saturated']:.0%} of the channels of this {row['operator']} are at an end of "
+                "its range for most samples",
+                {"saturated": row["saturated"]},
+                row["saturated"],
+            )
+
+
+def _duplicates(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        if row["duplicates"] >= LIMITS.duplicates and row["n"] >= LIMITS.min_samples:
+            copies = round(row["duplicates"] * row["d"])
+            yield Hit(
+                str(name),
+                f"{name}: {copies} of {int(row['d'])} channels are copies of another one",
+                {"duplicates": row["duplicates"]},
+                row["duplicates"],
+            )
+
+
+def _collapsed(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        rank, carried = row["participation_ratio_y"], row.get("carriers_y", 0.0)
+        is_wide = min(row["d"], row["n"]) >= LIMITS.min_width and row["dead_y"] < LIMITS.dead_layer
+        if (
+            is_wide and rank < LIMITS.rank and carried < LIMITS.carriers
+        ):  # a few huge samples are another rule
+            yield Hit(
+                str(name),
+                f"{name}: the outputs of {int(row['d'])} channels vary along {rank:.2f} directions",
+                {"participation_ratio": rank},
+                LIMITS.rank - rank,
+            )
+
+
+def _massive(evidence: Evidence) -> Iterator[Hit]:
+    assert evidence.sites is not None
+    rows = evidence.sites[evidence.sites["n"] >= LIMITS.min_samples]
+    for name, row in rows[rows["carriers_y"] >= LIMITS.carriers].iterrows():
+        unit = "tokens" if evidence.facts.get("pooling") == "tokens" else "samples"
+        yield Hit(
+            str(name),
+            f"{name}: 1 % of the {unit} carry {row['carriers_y']:.0%} of the variance of the outputs",
+            {"carriers": row["carriers_y"]},
+            row["carriers_y"],
+        )
+
+
+def _scale(evidence: Evidence) -> Iterator[Hit]:
+    rows = _sites(evidence)
+    sizes = {str(name): float(row["scale_x"]) for name, row in rows.iterrows() if row["dead_x"] < 1}
+    for name, size in sizes.items():
+        if size > LIMITS.explodes or size < LIMITS.vanishes:
+            what = "explodes" if size > LIMITS.explodes else "vanishes"
+            yield Hit(
+                name,
+                f"{name}: the signal {what}: its inputs have a root mean square of {size:.2g}",
+                {"scale": size},
+                abs(math.log(size)) if size else math.inf,
+            )
+    for (before, one), (name, other) in pairwise(sizes.items()):
+        ratio = max(one, other) / min(one, other) if min(one, other) else math.inf
+        if ratio > LIMITS.step:
+            verb = "grows" if other > one else "shrinks"
+            yield Hit(
+                name,
+                f"{name}: the signal {verb} by a factor of {ratio:.2g} since {before} "
+                f"(root mean square {one:.2g} to {other:.2g})",
+                {"factor": ratio, "before": one, "after": other},
+                math.log(ratio),
+            )
+
+
+def _linear(evidence: Evidence) -> Iterator[Hit]:
+    for name, row in _sites(evidence).iterrows():
+        if row["affinity"] >= LIMITS.linear and row["dead_y"] < LIMITS.dead_layer:
+            yield Hit(
+                str(name),
+                f"{name}: this {row['operator']} does nothing on these data (affinity {row['affinity']:.4f})",
+                {"affinity": row["affinity"]},
+                row["affinity"],
+            )
+
+
+DEAD_LAYER = Rule(
+    "dead-layer",
+    "error",
+    ("sites.dead_y",),
+    _dead_layers,
+    "What comes after it sees the same values for every input, and no gradient flows back.",
+    "Look at the layer before it: weights that are zero or not loaded, a bias that is far too negative, a "
+    "learning rate that was too large. Initialise it again, or train with a smaller one.",
+)
+SCALE = Rule(
+    "scale",
+    "error",
+    ("sites.scale_x", "sites.dead_x"),
+    _scale,
+    "Signals that grow or shrink from layer to layer overflow or disappear, and so do their gradients.",
+    "Check the initialisation (kaiming_normal_ before a ReLU, xavier_uniform_ before a Tanh), whether a "
+    "normalisation layer is missing, and the scale of the inputs.",
+)
+SATURATED = Rule(
+    "saturated",
+    "warning",
+    ("sites.saturated",),
+    _saturated,
+    "A saturated activation has hardly any gradient, and the layers before it stop to learn.",
+    "Use smaller initial weights or a smaller learning rate before it, or normalise its inputs.",
+)
+DEAD_CHANNELS = Rule(
+    "dead-channels",
+    "warning",
+    ("sites.dead_y",),
+    _dead_channels,
+    "They cost time and memory, and do nothing on these data.",
+    "If data are few or of one kind, check on more. Otherwise the channels can be pruned; in training, a "
+    "smaller learning rate or a LeakyReLU keeps them alive.",
+)
+DUPLICATES = Rule(
+    "duplicates",
+    "warning",
+    ("sites.duplicates",),
+    _duplicates,
+    "Copies start and stay the same: the layer has fewer channels than it seems.",
+    "Look for weights that were initialised to the same values, copied when a network was widened, or tied.",
+)
+RANK = Rule(
+    "rank",
+    "warning",
+    ("sites.participation_ratio_y", "sites.dead_y"),
+    _collapsed,
+    "Almost all that the layer says about its inputs is one number.",
+    "Check that the data are not all alike, and the learning rate and weight decay of this layer; a "
+    "normalisation layer before it helps.",
+)
+MASSIVE = Rule(
+    "massive",
+    "note",
+    ("sites.carriers_y",),
+    _massive,
+    "Means, ranks and R² there describe these few samples and not the others.",
+    "Use the gauges carriers and r2_trimmed, and leave out the first token of each text; for quantisation, "
+    "keep these channels in higher precision.",
+)
+LINEAR = Rule(
+    "linear",
+    "note",
+    ("sites.affinity", "sites.dead_y"),
+    _linear,
+    "The layers before and after it act as one linear layer on these data.",
+    "It is a candidate for removal: try the network without it. If that is a surprise, look at the bias "
+    "before it.",
+)
