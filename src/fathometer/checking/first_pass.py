@@ -34,7 +34,7 @@ def recording_first_pass(network: nn.Module) -> Iterator[list[dict[str, Any]]]:
             found = next(tensors_in(output), None)
             if found is not None and found.is_floating_point() and found.numel():
                 row = {"module": paths[module], "kind": type(module).__name__, **_sizes(found)}
-                row["is_leaf"] = not any(True for _ in module.children())
+                row["has_tokens"] = found.ndim == 3
                 if isinstance(module, _Norm) and module.running_mean is not None:
                     row |= drift(module, arguments[0])
                 rows.append(row)

@@ -19,9 +19,11 @@ class Limits:
     """Share of channels that never vary, from which they are reported."""
     min_samples: int = 100
     """With fewer, a rare feature looks dead, and a share of the samples means nothing."""
+    many_dead: float = 0.25
+    """The same, from which it is a warning."""
     saturated: float = 0.5
     """Share of saturated channels of a bounded activation."""
-    duplicates: float = 0.02
+    duplicates: float = 0.04
     """Share of channels that are copies of another."""
     linear: float = 0.999
     """Affinity score from which an activation does nothing."""
@@ -35,16 +37,16 @@ class Limits:
     """Largest |activation| by their median (Sun et al., 2024) ..."""
     massive_size: float = 100.0
     """... where it is also at least so large."""
-    explodes: float = 1e3
+    explodes: float = 1e4
     """Root mean square of the inputs of an activation."""
     vanishes: float = 1e-4
     """The same, below which nothing is left of the signal."""
-    step: float = 100.0
-    """Factor by which the root mean square may change from one site to the next."""
-    row_ratio: float = 1.5
-    """Unevenness of rows and columns, below which weights look like independent draws ..."""
-    spectrum: float = 1.06
-    """... where their largest singular value is also below so much of a random matrix's."""
+    span: float = 1000.0
+    """Factor between the largest and the smallest root mean square of a network."""
+    random_weights: float = 4.0
+    """Standard deviations by which rows, columns and tails may differ from those of independent draws ..."""
+    spectrum: tuple[float, float] = (0.85, 1.06)
+    """... where their largest singular value is also between these shares of a random matrix's."""
     random_share: float = 0.1
     """Share of the layers that look random, from which the network is only partly loaded."""
     mean_drift: float = 1.0

@@ -41,16 +41,14 @@ def _nonfinite(evidence: Evidence) -> Iterator[Hit]:
             {"modules": len(bad)},
             1,
         )
-    elif not evidence.facts.get("logits_finite", True):
+    elif not evidence.facts.get("finite_outputs", True):
         yield Hit("", "the output of the network has NaN or inf for some inputs")
 
 
 def _looks_random(weights: pd.DataFrame) -> pd.Series[bool]:
-    return (
-        (weights["rows"] < LIMITS.row_ratio)
-        & (weights["columns"] < LIMITS.row_ratio)
-        & (weights["spectrum"] < LIMITS.spectrum)
-    )
+    noise = LIMITS.random_weights
+    is_even = (weights["rows"].abs() < noise) & (weights["columns"].abs() < noise)
+    return is_even & (weights["tails"] < noise) & weights["spectrum"].between(*LIMITS.spectrum)
 
 
 def _partly_loaded(evidence: Evidence) -> Iterator[Hit]:
@@ -185,17 +183,16 @@ def _precision(evidence: Evidence) -> Iterator[Hit]:
 
 def _massive_channels(evidence: Evidence) -> Iterator[Hit]:
     modules = _table(evidence.modules)
-    known = modules[
-        (modules["median"] > 0) & (modules["largest"] > LIMITS.massive_size) & ~modules["is_leaf"]
-    ]
-    ratios = (known["largest"] / known["median"])[lambda ratio: ratio > LIMITS.massive_ratio]
-    if len(ratios):
-        top = known.loc[ratios.idxmax()]
+    known = modules[modules["has_tokens"].astype(bool) & (modules["median"] > 0)]
+    known = known.assign(ratio=known["largest"] / known["median"])
+    known = known[(known["largest"] > LIMITS.massive_size) & (known["ratio"] > LIMITS.massive_ratio)]
+    if not known.empty:
+        top = known.loc[known["ratio"].idxmax()]
         yield Hit(
             str(top["module"]),
-            f"{top['module']}: values up to {top['largest']:.3g}, {ratios.max():.2g} times their median, as "
-            f"at {len(ratios)} places",
-            {"largest": top["largest"], "ratio": ratios.max()},
+            f"{top['module']}: values up to {top['largest']:.3g}, {top['ratio']:.2g} times their median, the "
+            f"largest of {len(known)} such modules",
+            {"largest": top["largest"], "ratio": top["ratio"]},
         )
 
 

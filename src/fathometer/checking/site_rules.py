@@ -1,10 +1,9 @@
-"""Rules about the values at the sites: dead, saturated, collapsed, exploding, and activations without effect."""
+"""Rules about the values at the sites: dead, saturated, collapsed, exploding, without effect."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pandas as pd
 
@@ -12,10 +11,20 @@ from fathometer.checking.evidence import Evidence
 from fathometer.checking.limits import LIMITS
 from fathometer.checking.rule import Hit, Rule
 
+_GATES = frozenset({"sigmoid", "hardsigmoid", "special_expit"})
 
-def _sites(evidence: Evidence, kind: str = "activation") -> pd.DataFrame:
+
+def _sites(evidence: Evidence) -> pd.DataFrame:
+    """Return the activations that a signal passes, without gates.
+
+    Squeeze-and-excitation multiplies a signal by a sigmoid of a narrow layer. In trained networks many of
+    these are constant, of low rank or saturated, and the signal passes beside them.
+    """
     assert evidence.sites is not None
-    return evidence.sites[evidence.sites["kind"] == kind]
+    rows = evidence.sites[evidence.sites["kind"] == "activation"]
+    is_sigmoid, width = rows["operator"].isin(_GATES), rows["d"]
+    is_gate = is_sigmoid & ~is_sigmoid.shift(1, fill_value=True) & (width > width.shift(1))
+    return rows[~is_gate & ~is_gate.shift(-1, fill_value=False)]
 
 
 def _dead_layers(evidence: Evidence) -> Iterator[Hit]:
@@ -43,12 +52,13 @@ def _dead_channels(evidence: Evidence) -> Iterator[Hit]:
             f"{name}: {dead} of {width} channels never change over {int(row['n'])} samples{cause}",
             {"dead": share, "constant_inputs": row["dead_x"]},
             share + row["dead_x"],
+            "warning" if share >= LIMITS.many_dead else "note",
         )
 
 
 def _saturated(evidence: Evidence) -> Iterator[Hit]:
     for name, row in _sites(evidence).iterrows():
-        if row["saturated"] >= LIMITS.saturated:
+        if row["saturated"] >= LIMITS.saturated and row["operator"] != "relu6":  # which is off at an end
             yield Hit(
                 str(name),
                 f"{name}: {row['saturated']:.0%} of the channels of this {row['operator']} are at an end of "
@@ -110,17 +120,20 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
                 {"scale": size},
                 abs(math.log(size)) if size else math.inf,
             )
-    for (before, one), (name, other) in pairwise(sizes.items()):
-        ratio = max(one, other) / min(one, other) if min(one, other) else math.inf
-        if ratio > LIMITS.step:
-            verb = "grows" if other > one else "shrinks"
-            yield Hit(
-                name,
-                f"{name}: the signal {verb} by a factor of {ratio:.2g} since {before} "
-                f"(root mean square {one:.2g} to {other:.2g})",
-                {"factor": ratio, "before": one, "after": other},
-                math.log(ratio),
-            )
+            return  # what follows has the same cause
+    if not sizes:
+        return
+    small, large = min(sizes, key=lambda name: sizes[name]), max(sizes, key=lambda name: sizes[name])
+    ratio = sizes[large] / sizes[small]
+    if ratio > LIMITS.span:
+        names = list(sizes)
+        yield Hit(
+            max(small, large, key=names.index),
+            f"the signal changes by a factor of {ratio:.2g} between {small} (root mean square "
+            f"{sizes[small]:.2g}) and {large} ({sizes[large]:.2g})",
+            {"factor": ratio, "smallest": sizes[small], "largest": sizes[large]},
+            math.log(ratio),
+        )
 
 
 def _linear(evidence: Evidence) -> Iterator[Hit]:

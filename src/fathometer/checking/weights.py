@@ -1,7 +1,7 @@
 """Whether weights look as if they had never been trained: independent draws of one distribution.
 
-Training gives the rows and columns of a weight matrix different sizes, and its spectrum large values that no
-random matrix has. All three ratios are about 1 for independent entries of any distribution.
+Training gives the rows and columns of a weight matrix different sizes, its entries long tails, and its
+spectrum large values that no random matrix has.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ def weight_table(network: nn.Module) -> pd.DataFrame:
             if name == "weight" and tensor.ndim > 1 and not isinstance(module, nn.Embedding):
                 row |= randomness(tensor.detach().flatten(1)) if row["finite"] else {}
             rows.append(row)
-    columns = ["name", "module", "kind", "finite", "rows", "columns", "spectrum"]
+    columns = ["name", "module", "kind", "finite", "rows", "columns", "spectrum", "tails"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def randomness(matrix: Tensor) -> dict[str, float]:
-    """Return how uneven the rows, the columns and the spectrum are; 1 for independent entries.
+    """Return how a matrix differs from independent draws of a uniform or normal distribution.
 
-    `rows` and `columns`: the variance of their mean squares, by what it is for independent entries.
-    `spectrum`: the largest singular value, by that of a large random matrix, s(√m + √n).
+    `rows` and `columns`: by how many standard deviations the variance of their mean squares differs from what
+    it is for independent entries. `spectrum`: the largest singular value, by that of a large random matrix,
+    s(√m + √n); `tails`: by how many standard deviations the kurtosis exceeds that of a normal distribution.
     """
     step = -(-matrix.numel() // _MAX_ENTRIES)
     some = matrix[::step].double()
-    if some.numel() < _MIN_ENTRIES or min(some.shape) < 4:
+    if some.numel() < _MIN_ENTRIES or min(some.shape) < 16:
         return {}
     squared = some.square()
     size = squared.mean()
@@ -60,19 +61,23 @@ def randomness(matrix: Tensor) -> dict[str, float]:
     m, n = some.shape
 
     def unevenness(axis: int, count: int) -> float:
-        return float(squared.mean(axis).var() / (size.square() * spread / count))
+        means = squared.mean(axis)
+        ratio = float(means.var() / (size.square() * spread / count))
+        return (ratio - 1) / math.sqrt(2 / (len(means) - 1))
 
     vector = torch.linspace(-1, 1, n, dtype=some.dtype, device=some.device).sin()
     for _ in range(_ITERATIONS):
         vector = some.mT @ (some @ (vector / vector.norm()))
     top = vector.norm().sqrt()
     edge = size.sqrt() * (math.sqrt(m) + math.sqrt(n))
-    return {"rows": unevenness(1, n), "columns": unevenness(0, m), "spectrum": float(top / edge)}
+    tails = (float(spread) - 2) / math.sqrt(24 / some.numel())
+    ends = {"spectrum": float(top / edge), "tails": tails}
+    return {"rows": unevenness(1, n), "columns": unevenness(0, m), **ends}
 
 
 @torch.no_grad()
 def norm_table(network: nn.Module) -> pd.DataFrame:
-    """Return a row for each BatchNorm with running statistics: its mode, and whether these are the defaults."""
+    """Return a row for each BatchNorm: its mode, and whether its running statistics are the defaults."""
     rows = []
     for path, module in network.named_modules():
         if not isinstance(module, _Norm) or module.running_mean is None or module.running_var is None:

@@ -98,7 +98,7 @@ GAUGES: dict[str, Gauge] = {
 
 SETS = {
     # Without one that is slower than all others together on a CPU, and unstable where d > n, without CKA with
-    # its bias, which is in the paper, without what only a few huge samples change, and what only `check` reads.
+    # its bias, which is in the paper, without what only a few huge samples change, and what `check` reads.
     "standard": tuple(
         name for name in GAUGES if name not in ("affinity_sample", "cka", "r2_trimmed", "scale", "duplicates")
     ),

@@ -53,9 +53,9 @@ def check(
     """Check a network: say what is wrong with it, in sentences, from one pass over the data.
 
     The rules look at the sites that `measure` sees, at the weights and the statistics of BatchNorm, at the
-    outputs of every module in the first forward pass, and at the accuracy where the data have labels. Up to 32
-    images are also tried in other forms (BGR, 0 to 255, without mean and deviation). The network is left as it
-    was.
+    outputs of every module in the first forward pass, and at the accuracy where the data have labels. Up to
+    32 images are also tried in other forms (BGR, 0 to 255, without mean and deviation). The network is left
+    as it was.
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.
@@ -104,7 +104,7 @@ def gather_evidence(
 ) -> tuple[Evidence, Sounding | None]:
     """Measure, and look at the weights, at the first pass, and at other ways to prepare the inputs."""
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    facts: dict[str, Any] = {"training": network.training}
+    facts: dict[str, Any] = {"training": network.training, "finite_outputs": True}
     norms, weights = norm_table(network), weight_table(network)
     first: list[Any] = []
 
@@ -112,8 +112,8 @@ def gather_evidence(
         if not first:
             first.append(value)
         found = next(tensors_in(output), None)
-        if (found is not None and "logits_finite" not in facts) or facts.get("logits_finite"):
-            facts["logits_finite"] = bool(torch.isfinite(found).all())
+        if found is not None and facts["finite_outputs"]:
+            facts["finite_outputs"] = bool(torch.isfinite(found).all())
 
     sounding = None
     with recording_first_pass(network) as rows:
@@ -122,7 +122,7 @@ def gather_evidence(
         except ForwardError:
             raise
         except FathometerError:
-            is_finite = all(row["finite"] for row in rows) and facts.get("logits_finite", True)
+            is_finite = all(row["finite"] for row in rows) and facts["finite_outputs"]
             if is_finite and bool(weights["finite"].all()):
                 raise
     evidence = Evidence() if sounding is None else evidence_of(sounding)
