@@ -45,7 +45,8 @@ def _nonfinite(evidence: Evidence) -> Iterator[Hit]:
         yield Hit("", "the output of the network has NaN or inf for some inputs")
 
 
-def _looks_random(weights: pd.DataFrame) -> pd.Series[bool]:
+def looks_random(weights: pd.DataFrame) -> pd.Series[bool]:
+    """Tell which weight matrices look like independent draws."""
     noise = LIMITS.random_weights
     is_even = (weights["rows"].abs() < noise) & (weights["columns"].abs() < noise)
     return is_even & (weights["tails"] < noise) & weights["spectrum"].between(*LIMITS.spectrum)
@@ -53,7 +54,7 @@ def _looks_random(weights: pd.DataFrame) -> pd.Series[bool]:
 
 def _partly_loaded(evidence: Evidence) -> Iterator[Hit]:
     weights = _table(evidence.weights).dropna(subset=["spectrum"])
-    random = weights[_looks_random(weights)]
+    random = weights[looks_random(weights)]
     untouched = _untouched_norms(evidence)
     count = len(random) + len(untouched)
     total = len(weights) + len(_table(evidence.norms))
@@ -76,7 +77,7 @@ def _untouched_norms(evidence: Evidence) -> list[str]:
 
 def _untrained(evidence: Evidence) -> Iterator[Hit]:
     weights = _table(evidence.weights).dropna(subset=["spectrum"])
-    if len(weights) and _looks_random(weights).all():
+    if len(weights) and looks_random(weights).all():
         layers = "layer" if len(weights) == 1 else "layers"
         yield Hit(
             "",

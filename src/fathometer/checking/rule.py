@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from fathometer.checking.evidence import Evidence
 from fathometer.errors import first_line
-from fathometer.results.checkup import SEVERITIES, Finding, Severity
+from fathometer.results.checkup import Finding
+from fathometer.results.severity import SEVERITIES, Severity
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fathometer.checking.rule import Hit, Rule
 _GATES = frozenset({"sigmoid", "hardsigmoid", "special_expit"})
 
 
-def _sites(evidence: Evidence) -> pd.DataFrame:
+def signal_sites(evidence: Evidence) -> pd.DataFrame:
     """Return the activations that a signal passes, without gates.
 
     Squeeze-and-excitation multiplies a signal by a sigmoid of a narrow layer. In trained networks many of
@@ -28,7 +28,7 @@ def _sites(evidence: Evidence) -> pd.DataFrame:
 
 
 def _dead_layers(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         if row["dead_y"] >= LIMITS.dead_layer and row["n"] >= LIMITS.min_samples:
             dead = round(row["dead_y"] * row["d"])
             yield Hit(
@@ -41,7 +41,7 @@ def _dead_layers(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _dead_channels(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         share = row["dead_y"]
         if row["n"] < LIMITS.min_samples or not LIMITS.dead_channels <= share < LIMITS.dead_layer:
             continue
@@ -57,7 +57,7 @@ def _dead_channels(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _saturated(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         if row["saturated"] >= LIMITS.saturated and row["operator"] != "relu6":  # which is off at an end
             yield Hit(
                 str(name),
@@ -69,7 +69,7 @@ def _saturated(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _duplicates(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         if row["duplicates"] >= LIMITS.duplicates and row["n"] >= LIMITS.min_samples:
             copies = round(row["duplicates"] * row["d"])
             yield Hit(
@@ -81,7 +81,7 @@ def _duplicates(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _collapsed(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         rank, carried = row["participation_ratio_y"], row.get("carriers_y", 0.0)
         is_wide = min(row["d"], row["n"]) >= LIMITS.min_width and row["dead_y"] < LIMITS.dead_layer
         if (
@@ -109,7 +109,7 @@ def _massive(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _scale(evidence: Evidence) -> Iterator[Hit]:
-    rows = _sites(evidence)
+    rows = signal_sites(evidence)
     sizes = {str(name): float(row["scale_x"]) for name, row in rows.iterrows() if row["dead_x"] < 1}
     for name, size in sizes.items():
         if size > LIMITS.explodes or size < LIMITS.vanishes:
@@ -137,7 +137,7 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
 
 
 def _linear(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in _sites(evidence).iterrows():
+    for name, row in signal_sites(evidence).iterrows():
         if row["affinity"] >= LIMITS.linear and row["dead_y"] < LIMITS.dead_layer:
             yield Hit(
                 str(name),

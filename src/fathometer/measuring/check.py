@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -79,8 +80,7 @@ def check(
         ('error', 'dead-layer', '1')
     """
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    usual = USUAL_FOR_LANGUAGE if is_of_language(network) else USUAL
-    options = with_changes(None, {**usual, **changes}, caller="check")
+    options = usual_options(network, changes)
     evidence, sounding = gather_evidence(
         model,
         data,
@@ -97,6 +97,12 @@ def check(
     else:
         facts = sounding.provenance
     return check_evidence(evidence, facts)
+
+
+def usual_options(network: nn.Module, changes: Mapping[str, Any]) -> MeasureOptions:
+    """Return the options of a check: those that are usual for the network, with some changed by name."""
+    usual = USUAL_FOR_LANGUAGE if is_of_language(network) else USUAL
+    return with_changes(None, {**usual, **changes}, caller="check")
 
 
 def gather_evidence(

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -15,15 +15,11 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.results.files import as_json_number, check_format, complete_file
 from fathometer.results.provenance import Provenance
+from fathometer.results.severity import SEVERITIES, Severity
 
 SCHEMA = "fathometer.checkup"
 VERSION = 1
 _MAX_PLACES = 3  # that are listed of one rule
-Severity: TypeAlias = Literal["error", "warning", "note"]
-
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-"""From the most to the least severe."""
-
 PAGE = "https://fathometer.readthedocs.io/en/latest/check/"
 
 
