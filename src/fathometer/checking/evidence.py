@@ -47,8 +47,11 @@ class Evidence:
             return "" if column in table else f"needs {_FACTS.get(column, column)}"
         if table is None:
             return _TABLES[part]
-        if column and (column not in table or table[column].isna().all()):
-            return f"needs the gauge {column.removesuffix('_x').removesuffix('_y')}"
+        gauge = column.removesuffix("_x").removesuffix("_y")
+        if column and column not in table:
+            return f"needs the gauge {gauge}; the set check has all"
+        if column and table[column].isna().all():
+            return f"{gauge} has no value at any site"
         return ""
 
 

@@ -62,7 +62,7 @@ def _partly_loaded(evidence: Evidence) -> Iterator[Hit]:
         return
     names = [*random["name"], *untouched]
     yield Hit(
-        str(names[0]),
+        "",
         f"{count} of {total} layers look as if they had not been trained, the others do not: "
         f"{join_names(names, _MAX_NAMED)}",
         {"layers": count, "share": count / total},

@@ -28,16 +28,18 @@ def signal_sites(evidence: Evidence) -> pd.DataFrame:
 
 
 def _dead_layers(evidence: Evidence) -> Iterator[Hit]:
-    for name, row in signal_sites(evidence).iterrows():
-        if row["dead_y"] >= LIMITS.dead_layer and row["n"] >= LIMITS.min_samples:
-            dead = round(row["dead_y"] * row["d"])
-            yield Hit(
-                str(name),
-                f"{name}: {dead} of {int(row['d'])} channels never change over {int(row['n'])} samples: "
-                "the layer passes nothing on",
-                {"dead": row["dead_y"]},
-                row["dead_y"],
-            )
+    rows = signal_sites(evidence)
+    dead = rows[(rows["dead_y"] >= LIMITS.dead_layer) & (rows["n"] >= LIMITS.min_samples)]
+    for order, (name, row) in enumerate(dead.iterrows()):
+        if order and row["dead_x"] >= LIMITS.dead_layer:
+            continue  # its inputs come from the first one
+        yield Hit(
+            str(name),
+            f"{name}: {round(row['dead_y'] * row['d'])} of {int(row['d'])} channels never change over "
+            f"{int(row['n'])} samples: the layer passes nothing on",
+            {"dead": row["dead_y"]},
+            -order,
+        )
 
 
 def _dead_channels(evidence: Evidence) -> Iterator[Hit]:
