@@ -99,8 +99,10 @@ def _collapsed(evidence: Evidence) -> Iterator[Hit]:
 
 def _massive(evidence: Evidence) -> Iterator[Hit]:
     assert evidence.sites is not None
-    rows = evidence.sites[evidence.sites["n"] >= LIMITS.min_samples]
-    for name, row in rows[rows["carriers_y"] >= LIMITS.carriers].iterrows():
+    parts = evidence.sites[evidence.sites["kind"] != "activation"]
+    rows = pd.concat([signal_sites(evidence), parts])
+    rows = rows[(rows["n"] >= LIMITS.min_samples) & (rows["carriers_y"] >= LIMITS.carriers)]
+    for name, row in rows.iterrows():
         unit = "tokens" if evidence.facts.get("pooling") == "tokens" else "samples"
         yield Hit(
             str(name),

@@ -37,13 +37,12 @@ def check(
         str,
         opt.argument("MODEL", "A network by name, as for `fathometer measure`; or the file of a sounding."),
     ],
-    data: Annotated[
-        str | None, opt.option("DATA", "Data, as for `fathometer measure`; none for a sounding.", "--data")
-    ] = None,
+    data: Annotated[str | None, opt.option("DATA", opt.DATA_HELP, "--data")] = None,
     fail_on: Annotated[
         Severity,
         opt.option("SEVERITY", "Exit code 1 from this severity on: error, warning or note.", "--fail-on"),
     ] = "error",
+    name: opt.NameOption = None,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
     as_json: opt.JsonOption = False,
@@ -85,6 +84,7 @@ def check(
             loaded.data,
             batch_size=options["batch_size"],
             device=loaded.device,
+            name=name,
             progress=True,
             **given,
         )
