@@ -194,7 +194,7 @@ class _Loading:
 
 NameOption: TypeAlias = Annotated[
     str | None,
-    option("TEXT", "Name of the network in tables, legends and files, such as 'ResNet-20, trained'."),
+    option("TEXT", "Name of the network in tables, legends and file names."),
 ]
 SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
 SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0)]
