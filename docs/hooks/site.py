@@ -1,7 +1,7 @@
 """What `mkdocs build` does besides: files of the repository become pages, and nothing is fetched.
 
 A link that leads out of `docs/` (`../examples/digits.py`) works on disk; on the site it leads to a page that
-shows that file. The commands have a page as well, from the help of each.
+shows that file. The commands have a page as well, from the help of each, and the reference networks an atlas.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import posixpath
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +19,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+
+from fathometer import reference, write_report
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -28,6 +31,7 @@ PAGES = {
 }
 """Markdown of the repository that is a page of the site."""
 COMMANDS = "reference/commands.md"
+ATLAS = "atlas.html"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
 _SOURCE = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
@@ -43,6 +47,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     for path, uri in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
     files.append(File.generated(config, COMMANDS, content=_commands()))
+    files.append(File.generated(config, ATLAS, content=_atlas()))
     for path in sorted({path for file in files.documentation_pages() for path in _linked_sources(file)}):
         page = File.generated(config, _page_of(path), content=_listing(path))
         page.inclusion = InclusionLevel.NOT_IN_NAV
@@ -117,6 +122,13 @@ def _listing(path: str) -> str:
         raise PluginError(f"a link leads to {path}, which is no file of the repository")
     code = (ROOT / path).read_text("utf-8")
     return f"---\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n~~~~~{language}\n{code}\n~~~~~\n"
+
+
+def _atlas() -> str:
+    """The atlas of the reference networks, as `fathometer.write_report` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_report(reference.load(), Path(folder) / ATLAS, title="Reference networks", atlas=True)
+        return path.read_text("utf-8")
 
 
 def _commands() -> str:

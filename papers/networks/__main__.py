@@ -8,7 +8,10 @@ import warnings
 import typer
 
 from fathometer.errors import FathometerError
+from papers.networks.distances import choose_distance
 from papers.networks.measure import measure_networks
+from papers.networks.reference import write_reference
+from papers.networks.train import train_networks
 
 app = typer.Typer(
     name="python -m papers.networks",
@@ -19,7 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("measure")(measure_networks)
-app.callback()(lambda: None)
+app.command("train")(train_networks)
+app.command("reference")(write_reference)
+app.command("distances")(choose_distance)
 
 
 def main() -> None:

@@ -34,8 +34,8 @@ resnet32 = _resnet(32, 92.63)
 resnet44 = _resnet(44, 93.10)
 resnet56 = _resnet(56, 93.39)
 resnet110 = _resnet(110, 93.78, "PyPI gnnrl 1.0.8, MIT; of the same make as the other ResNets")
-vgg16 = Network(
-    "vgg16",
+cifar_vgg16 = Network(
+    "cifar_vgg16",
     "VGG",
     2014,
     CifarVGG16,
@@ -48,6 +48,6 @@ vgg16 = Network(
 )
 
 NETWORKS: dict[str, Network] = {
-    each.name: each for each in (vgg16, resnet20, resnet32, resnet44, resnet56, resnet110)
+    each.name: each for each in (cifar_vgg16, resnet20, resnet32, resnet44, resnet56, resnet110)
 }
 """All of them by name."""

@@ -14,6 +14,7 @@ of the families wins; then the simpler one, in the order of `CANDIDATES`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +23,59 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from benchmarks.records import write_record
+from benchmarks.records import footer, markdown_table, write_record
 from fathometer import Sounding, load
-from fathometer.compare import Distances, after_sums, family_agreement, signature_distances, signatures
+from fathometer.compare import (
+    DEFAULT_METRIC,
+    Distances,
+    after_sums,
+    family_agreement,
+    signature_distances,
+    signatures,
+)
 from fathometer.progress import Terminal
-from papers.networks.measure import NETWORKS, SOUNDINGS
+from papers.networks.measure import BATCHES, SOUNDINGS
 
 RECORD = Path(__file__).parent / "distances.json"
 PAGE = Path(__file__).parents[2] / "docs" / "distances.md"
 _RANDOM = "-random"
+_TEXT = """\
+# Which distance between networks
+
+Networks have signatures of different lengths, and `fathometer.compare.distances` aligns them by dynamic
+time warping (DTW). The paper's distance is the root of the *sum* of squared differences along the best
+path: it grows with depth, so that deep networks are far from everything. With it a trained ResNet-20 is
+{example}.
+
+| metric | what it is |
+|---|---|
+| `normalised` | the root *mean* square difference along the best path, in units of the score |
+| `banded` | the same; only sites are paired whose relative depths differ by at most 0.1 |
+| `paper` | DTW as in the paper |
+| `wasserstein` | W₁ between the distributions of scores, whatever their order |
+| `euclidean` | for signatures of equal length |
+
+In the first two a step in both networks counts twice, so that all paths have the same total weight; and
+sites after a residual sum (`Site.after_sum`) are aligned with each other alone, and so are all other
+sites, if both networks have both kinds. In a ResNet the two kinds alternate, and alignment by depth alone
+pairs one with the other.
+
+## The criterion for the default
+
+Stated in [papers/networks/distances.py](../papers/networks/distances.py) before any distance was
+computed: the mean of two shares. *Family*: the nearest trained network is of the same family, for
+networks whose family has others on the same data. *Trained*: the nearest of all networks, trained ones
+and the same with random weights, is trained. Ties are broken by the silhouette of the families, then by
+simplicity. The networks are the [reference networks](atlas.md): {counts}, and {random} with random
+weights.
+
+{table}
+
+Highest score: **{best}**. The default is `{default}`. With this number of networks a difference of one or
+two networks is noise.
+
+{origin}. `python -m papers.networks distances --write` repeats it.
+"""
 _EXAMPLE = ("resnet20", "resnet20" + _RANDOM, "resnet56")  # of the issue that led to this
 
 
@@ -105,7 +150,7 @@ def choose_distance(
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the soundings.")] = SOUNDINGS,
 ) -> None:
     """Apply the criterion to every distance, over all soundings."""
-    sets = [NetworkSet.read(data, folder) for data in NETWORKS]
+    sets = [NetworkSet.read(data, folder) for data in BATCHES]
     found = {name: judge(candidate, sets) for name, candidate in CANDIDATES.items()}
     best = max(
         found, key=lambda name: (found[name]["score"], found[name]["silhouette"])
@@ -121,6 +166,25 @@ def choose_distance(
     Terminal().print(f"highest score: {best}")
     if write:
         write_record(RECORD, {"sets": sizes, "best": best, "found": found})
+        PAGE.write_text(_page(json.loads(RECORD.read_text("utf-8"))), "utf-8")
+
+
+def _page(record: Mapping[str, Any]) -> str:
+    sets = record["sets"]
+    counts = ", ".join(f"{each['trained']} on {data}" for data, each in sets.items() if each["trained"])
+    paper = record["found"]["paper"]
+    words = ("closer", "to") if paper["to_random"] < paper["to_trained"] else ("farther", "from")
+    example = "{0} {1} a random ResNet-20 than {1} a trained ResNet-56".format(*words)
+    rows = [_row(name, numbers) for name, numbers in record["found"].items()]
+    return _TEXT.format(
+        counts=counts,
+        random=sum(each["random"] for each in sets.values()),
+        best=record["best"],
+        default=DEFAULT_METRIC,
+        example=example,
+        table=markdown_table(rows).rstrip(),
+        origin=footer(record),
+    )
 
 
 def _row(name: str, numbers: Mapping[str, Any]) -> dict[str, str | int | float]:

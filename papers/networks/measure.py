@@ -22,10 +22,14 @@ from fathometer.progress import Terminal, progress_bar
 from papers.networks import cifar10, imagenet
 from papers.networks.network import Data, Network
 
-State: TypeAlias = Literal["trained", "random"]
+State: TypeAlias = Literal["trained", "random", "seeds"]
+"""`random`: the same networks with random weights; `seeds`: some networks, trained with other seeds."""
 
 SOUNDINGS = Path(__file__).parent / "soundings"
-"""A folder for each data set, and one `-random` for the same networks with random weights."""
+"""A folder for each data set, and beside it `-random` and `-seeds`: see `State`."""
+
+RECORDS = Path(__file__).parent / "training"
+"""The records of the networks that were trained here."""
 
 GAUGES = "standard,cka"  # of the paper's companions, only cka is not in the standard set
 DIGITS = 6  # to which values are rounded in a file
@@ -49,38 +53,37 @@ NOTES: dict[Data, str] = {
 
 def sounding_file(data: Data, name: str, state: State = "trained", folder: Path = SOUNDINGS) -> Path:
     """Return the file of a sounding."""
-    return folder / (data if state == "trained" else f"{data}-random") / f"{name}.json"
+    return folder / (data if state == "trained" else f"{data}-{state}") / f"{name}.json"
 
 
 def measure_network(network: Network, images: Path, file: Path | None, device: str = "cpu") -> Sounding:
     """Measure a network on images, with the weights of a file or with random ones, which need the score only.
 
-    Random weights are drawn as the library does, and BatchNorm has not seen any data.
+    Random weights are drawn as the library does, and BatchNorm has not seen any data; one batch is enough.
     """
     loaded = network.load(file)
     facts = {"family": network.family, "facts": network.facts | size_of(loaded)}
-    return measure_loaded(loaded, images, network.data, facts, device, GAUGES if file else "affinity")
+    return measure_loaded(loaded, images, network.data, facts, device, random=file is None)
 
 
 def measure_loaded(
     loaded: LoadedModel,
-    images: Any,
+    images: Path,
     data: Data,
     facts: Mapping[str, Any],
     device: str = "cpu",
-    gauges: str = GAUGES,
+    *,
+    random: bool = False,
 ) -> Sounding:
     """Measure a network; the provenance says what is known of it, on which commit and machine."""
     samples, batches, size = BATCHES[data]
-    if isinstance(images, Path):
-        images = open_data(images, loaded.inputs, batch_size=size)
     with progress_bar(loaded.name) as show:
         found = measure(
             loaded,
-            images,
+            open_data(images, loaded.inputs, batch_size=size),
             samples=samples,
-            batches=batches,
-            gauges=gauges,
+            batches=1 if random else batches,
+            gauges="affinity" if random else GAUGES,
             batch_size=size,
             device=device,
             progress=show,

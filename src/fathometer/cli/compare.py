@@ -62,6 +62,10 @@ def networks(
     ] = 0,
     families: opt.FamiliesOption = None,
     family: opt.FamilyOption = None,
+    reference: Annotated[
+        bool,
+        opt.flag("--reference", "Compare each with the trained networks that come with the package instead."),
+    ] = False,
     **options: Any,
 ) -> None:
     """Compare networks: distances, a tree, families, correlations, predictors of accuracy.
@@ -73,18 +77,26 @@ def networks(
     - `fathometer compare networks soundings/ --families networks.csv --draws 100`
 
     - `fathometer compare networks a.json b.json c.json --gauge stable_rank_y --metric wasserstein`
+
+    - `fathometer compare networks mine.json --reference --out placed`
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
     from fathometer.compare import cluster, comparable, known_distances
-    from fathometer.compare.distance import DEFAULT
+    from fathometer.compare.distance import DEFAULT_METRIC
 
     shared = _Shared(**options)
     named, gauge = shared.read()
+    if reference:
+        from fathometer.cli.compare_reference import compare_with_reference
+
+        compare_with_reference(named, gauge, metric or DEFAULT_METRIC, linkage, shared.results)
+        shared.results.finish()
+        return
     kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
     results = shared.results
-    tree = cluster(known_distances(kept, gauge, metric or DEFAULT), linkage)
+    tree = cluster(known_distances(kept, gauge, metric or DEFAULT_METRIC), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
 

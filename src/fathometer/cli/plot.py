@@ -128,7 +128,7 @@ def plot(
             layer_gauge=layer_gauge,
             columns=width,
             along=along,
-            metric=metric or kinds.DEFAULT,
+            metric=metric or kinds.DEFAULT_METRIC,
             method=linkage,
             strip=strip,
             distribution=distribution,

@@ -17,7 +17,13 @@ from fathometer.compare.conditions import (
     robustness,
     signatures_over,
 )
-from fathometer.compare.distance import Distances, distances, known_distances, signature_distances
+from fathometer.compare.distance import (
+    DEFAULT_METRIC,
+    Distances,
+    distances,
+    known_distances,
+    signature_distances,
+)
 from fathometer.compare.facts import (
     facts_of,
     families_by_pattern,
@@ -39,6 +45,7 @@ from fathometer.compare.summary import (
 )
 
 __all__ = [
+    "DEFAULT_METRIC",
     "Clustering",
     "Distances",
     "Modes",

@@ -28,7 +28,7 @@ Align: TypeAlias = Literal["auto", "sites", "dtw"]
 Roles: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Whether the input of each site is a sum, by network."""
 
-DEFAULT: Metric = "normalised"
+DEFAULT_METRIC: Metric = "normalised"
 """Chosen by a stated criterion over trained networks: `papers/networks/distances.py`, docs/distances.md."""
 BAND = 0.1
 """Of `banded`: how far the relative depths of two sites may be apart, from 0 to 1."""
@@ -83,7 +83,11 @@ class Distances:
 
 
 def distances(
-    soundings: Soundings, gauge: str = "affinity", metric: Metric = DEFAULT, *, allow_mismatch: bool = False
+    soundings: Soundings,
+    gauge: str = "affinity",
+    metric: Metric = DEFAULT_METRIC,
+    *,
+    allow_mismatch: bool = False,
 ) -> Distances:
     """Compute the distances between the signatures of networks.
 
@@ -111,14 +115,14 @@ def distances(
     return known_distances(comparable(soundings, gauge, allow_mismatch=allow_mismatch), gauge, metric)
 
 
-def known_distances(named: Mapping[str, Sounding], gauge: str, metric: Metric = DEFAULT) -> Distances:
+def known_distances(named: Mapping[str, Sounding], gauge: str, metric: Metric = DEFAULT_METRIC) -> Distances:
     """Compute the distances of soundings that are known to be comparable."""
     return signature_distances(signatures(named, gauge), metric, gauge=gauge, roles=after_sums(named, gauge))
 
 
 def signature_distances(
     series: Mapping[str, Array],
-    metric: Metric = DEFAULT,
+    metric: Metric = DEFAULT_METRIC,
     *,
     gauge: str = "affinity",
     roles: Roles | None = None,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fathometer.compare import best_predictors, cluster, known_distances, signatures, statistics
 from fathometer.compare.clustering import Method
-from fathometer.compare.distance import DEFAULT, Metric
+from fathometer.compare.distance import DEFAULT_METRIC, Metric
 from fathometer.compare.soundings import short_name
 from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.leaky import LeakyRun, LeakySweep
@@ -51,7 +51,7 @@ class PlotOptions:
     layer_gauge: str | None = None
     columns: Columns = 2
     along: Along = "depth"
-    metric: Metric = DEFAULT
+    metric: Metric = DEFAULT_METRIC
     method: Method = "average"
     strip: bool = False
     distribution: bool = False
