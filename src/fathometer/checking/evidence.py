@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fathometer.checking.ranges import reference_percentiles
 from fathometer.results.sounding import Sounding
 
 
@@ -16,8 +17,9 @@ class Evidence:
     """Everything that rules may look at; what is not known is None or missing.
 
     Attributes:
-        sites: a row for each site in order of depth: `operator`, `kind`, `n`, `d`, and the mean of every
-            column of the sounding. Its index are their names.
+        sites: a row for each site in order of depth: `operator`, `kind`, `n`, `d`, the mean of every column
+            of the sounding, and the `percentile` of the affinity score among the reference networks. Its
+            index are their names.
         modules: a row for each module call of the first forward pass, in the order in which they ended:
             `module`, `kind` (its class), `finite`, `largest` (|output|), `median` of |output|, and for
             BatchNorm `mean_drift` and `variance_drift`.
@@ -51,7 +53,7 @@ class Evidence:
         if column and column not in table:
             return f"needs the gauge {gauge}; the set check has all"
         if column and table[column].isna().all():
-            return f"{gauge} has no value at any site"
+            return _EMPTY.get(column, f"{gauge} has no value at any site")
         return ""
 
 
@@ -63,8 +65,13 @@ _TABLES = {
     "norms": _NETWORK,
     "trials": "needs images, and labels or a BatchNorm",
 }
+_EMPTY = {
+    "percentile": "no reference: too few trained networks have such sites, or it is not the mean over images",
+    "saturated": "no activation here is bounded",
+}
 _FACTS = {
     "accuracy": "labels that number the network's outputs",
+    "classes": "the number of classes, which older soundings do not have",
     "perplexity": "a causal language model",
     "training": _NETWORK.removeprefix("needs "),
 }
@@ -78,6 +85,8 @@ def evidence_of(sounding: Sounding) -> Evidence:
     table["n"] = grouped["n"].sum()
     table.insert(0, "operator", {site.name: site.operator for site in sounding.sites})
     table.insert(1, "kind", {site.name: site.kind for site in sounding.sites})
+    if "affinity" in table:
+        table["percentile"] = reference_percentiles(sounding)
     table = table.reindex([site.name for site in sites])
     known = sounding.provenance.data.get("outcome")
     facts: dict[str, Any] = dict(known) if isinstance(known, dict) else {}

@@ -30,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     sites.MASSIVE,
     network.MASSIVE_CHANNELS,
     sites.LINEAR,
+    sites.REFERENCE,
 )
 
 

@@ -140,6 +140,18 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
         )
 
 
+def _unusual(evidence: Evidence) -> Iterator[Hit]:
+    rows = signal_sites(evidence)
+    for name, row in rows[rows["percentile"].isin([0.0, 100.0])].iterrows():
+        than = "smaller than" if row["percentile"] == 0 else "larger than"
+        yield Hit(
+            str(name),
+            f"{name}: an affinity score of {row['affinity']:.3f} is {than} that of every {row['operator']} "
+            "in the same role in the reference networks",
+            {"affinity": row["affinity"], "percentile": row["percentile"]},
+        )
+
+
 def _linear(evidence: Evidence) -> Iterator[Hit]:
     for name, row in signal_sites(evidence).iterrows():
         if row["affinity"] >= LIMITS.linear and row["dead_y"] < LIMITS.dead_layer:
@@ -211,6 +223,14 @@ MASSIVE = Rule(
     "Means, ranks and R² there describe these few samples and not the others.",
     "Use the gauges carriers and r2_trimmed, and leave out the first token of each text; for quantisation, "
     "keep these channels in higher precision.",
+)
+REFERENCE = Rule(
+    "reference",
+    "note",
+    ("sites.percentile",),
+    _unusual,
+    "Trained networks differ less than that: it may be another kind of network or data, or a fault.",
+    "Look at the other findings first, and compare the network with a similar one: `fathometer compare`.",
 )
 LINEAR = Rule(
     "linear",
