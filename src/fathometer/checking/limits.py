@@ -43,6 +43,8 @@ class Limits:
     """The same, below which nothing is left of the signal."""
     span: float = 1000.0
     """Factor between the largest and the smallest root mean square of a network."""
+    initial_step: float = 3.0
+    """Factor by which random weights may change the signal from one activation to the next."""
     random_weights: float = 4.0
     """Standard deviations by which rows, columns and tails may differ from those of independent draws ..."""
     spectrum: tuple[float, float] = (0.85, 1.06)

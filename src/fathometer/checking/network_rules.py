@@ -75,9 +75,17 @@ def _untouched_norms(evidence: Evidence) -> list[str]:
     return [str(name) for name in norms.loc[norms["is_untouched"].astype(bool), "module"]]
 
 
+def is_untrained(evidence: Evidence) -> bool:
+    """Tell whether all weights look like random draws."""
+    if evidence.weights is None:
+        return False
+    weights = evidence.weights.dropna(subset=["spectrum"])
+    return bool(len(weights)) and bool(looks_random(weights).all())
+
+
 def _untrained(evidence: Evidence) -> Iterator[Hit]:
     weights = _table(evidence.weights).dropna(subset=["spectrum"])
-    if len(weights) and looks_random(weights).all():
+    if is_untrained(evidence):
         layers = "layer" if len(weights) == 1 else "layers"
         yield Hit(
             "",

@@ -9,7 +9,9 @@ import pandas as pd
 
 from fathometer.checking.evidence import Evidence
 from fathometer.checking.limits import LIMITS
+from fathometer.checking.network_rules import is_untrained
 from fathometer.checking.rule import Hit, Rule
+from fathometer.results.severity import Severity
 
 _GATES = frozenset({"sigmoid", "hardsigmoid", "special_expit"})
 
@@ -115,28 +117,38 @@ def _massive(evidence: Evidence) -> Iterator[Hit]:
 def _scale(evidence: Evidence) -> Iterator[Hit]:
     rows = signal_sites(evidence)
     sizes = {str(name): float(row["scale_x"]) for name, row in rows.iterrows() if row["dead_x"] < 1}
+    if not sizes:
+        return
+    names = list(sizes)
+    norms = evidence.norms
+    is_new = norms is not None and bool(norms["is_untouched"].any())
+    severity: Severity | None = "warning" if is_new else None  # in training mode BatchNorm would scale
     for name, size in sizes.items():
         if size > LIMITS.explodes or size < LIMITS.vanishes:
             what = "explodes" if size > LIMITS.explodes else "vanishes"
-            yield Hit(
-                name,
-                f"{name}: the signal {what}: its inputs have a root mean square of {size:.2g}",
-                {"scale": size},
-                abs(math.log(size)) if size else math.inf,
-            )
+            sentence = f"{name}: the signal {what}: its inputs have a root mean square of {size:.2g}"
+            yield Hit(name, sentence, {"scale": size}, abs(math.log(size or 1e-300)), severity)
             return  # what follows has the same cause
-    if not sizes:
-        return
-    small, large = min(sizes, key=lambda name: sizes[name]), max(sizes, key=lambda name: sizes[name])
+    small, large = min(names, key=lambda name: sizes[name]), max(names, key=lambda name: sizes[name])
     ratio = sizes[large] / sizes[small]
+    step = (sizes[names[-1]] / sizes[names[0]]) ** (1 / max(len(names) - 1, 1))
     if ratio > LIMITS.span:
-        names = list(sizes)
         yield Hit(
             max(small, large, key=names.index),
             f"the signal changes by a factor of {ratio:.2g} between {small} (root mean square "
             f"{sizes[small]:.2g}) and {large} ({sizes[large]:.2g})",
             {"factor": ratio, "smallest": sizes[small], "largest": sizes[large]},
             math.log(ratio),
+            severity,
+        )
+    elif is_untrained(evidence) and not 1 / LIMITS.initial_step < step < LIMITS.initial_step:
+        yield Hit(
+            "",
+            f"the weights are random, and from one activation to the next the signal "
+            f"{'grows' if step > 1 else 'shrinks'} by a factor of {max(step, 1 / step):.2g}",
+            {"factor": step},
+            abs(math.log(step)),
+            severity,
         )
 
 
