@@ -158,9 +158,7 @@ def page(record: Mapping[str, Any]) -> str:
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),
-        "\nWeightWatcher, which looks at weights alone, could not be installed beside these versions, and "
-        "is not "
-        "compared.\n",
+        "\nWeightWatcher, which looks at weights alone, is not installed here, and is not compared.\n",
         "## False alarms\n",
         "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds "
         "were set on "

@@ -23,7 +23,7 @@ from papers.networks.network import IMAGENET_MEAN, IMAGENET_STD, Network
 ROOT = Path(__file__).resolve().parents[1]
 SIDE = 16  # pixels of the images that small networks see
 EPOCHS, TRAINING_IMAGES, BATCH = 3, 12_000, 64
-SAMPLES = {"cifar10": 256, "imagenet": 128, "small": 512, "text": 1024}
+SAMPLES = {"cifar10": 128, "imagenet": 128, "small": 256, "text": 256}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def small(name: str, places: Places) -> Subject:
         file.parent.mkdir(parents=True, exist_ok=True)
         torch.save(model.state_dict(), file)
     images, labels = small_images(places, "test")
-    batches = list(zip(images[:512].split(64), labels[:512].split(64), strict=True))
+    batches = list(zip(images[:256].split(64), labels[:256].split(64), strict=True))
     return Subject(f"small/{name}", "small", model.eval(), batches, _HIDDEN[name[:3]], places)
 
 
@@ -203,8 +203,8 @@ def language(name: str, model: str, places: Places) -> Subject:
     text = places.work / "text.txt"
     places.work.mkdir(parents=True, exist_ok=True)
     text.write_text("\n".join(page.read_text("utf-8") for page in pages), "utf-8")
-    data = open_data(text, loaded.inputs, batch_size=4, length=128)
-    batches = [batch for batch, _ in zip(data, range(4), strict=False)]
+    data = open_data(text, loaded.inputs, batch_size=4, length=64)
+    batches = [batch for batch, _ in zip(data, range(2), strict=False)]
     hidden = r"encoder\.layer\.\d+\.intermediate\.dense" if name == "MiniLM" else r".*\.mlp\.gate_proj"
     return Subject(f"text/{name}", "text", loaded, batches, hidden, places)
 
