@@ -119,7 +119,8 @@ def _stale_statistics(evidence: Evidence) -> Iterator[Hit]:
             yield Hit(
                 str(row["module"]),
                 f"{row['module']}: its inputs are shifted by {shift:.2g} running deviations, and their "
-                f"variance is {math.exp(change):.2g} times larger or smaller than the running variance",
+                "variance "
+                f"differs from the running variance by a factor of {math.exp(change):.2g}",
                 {"mean_drift": shift, "variance_drift": change},
                 max(shift / LIMITS.mean_drift, change / LIMITS.variance_drift),
             )
