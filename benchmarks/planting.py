@@ -275,7 +275,7 @@ def _faults() -> Iterator[Fault]:
     yield Fault("BGR instead of RGB", ("all",), ("inputs",), bgr)
     yield Fault("0-255 instead of 0-1", ("all",), ("inputs",), up_to_255)
     yield Fault("mean and deviation missing", ("all",), ("inputs",), wrong_mean)
-    yield Fault("state dict partly loaded", (0.25, 0.5, 0.75), ("partly-loaded",), partly_loaded)
+    yield Fault("state dict partly loaded", (0.25, 0.5, 0.75), ("partly-loaded", "untrained"), partly_loaded)
     yield Fault("BatchNorm statistics reset", (0.01, 0.5, 1.0), ("batchnorm-statistics",), norms_reset)
     diverged = ("nonfinite", "scale", "dead-layer", "chance", "dead-channels", "saturated", "rank")
     yield Fault("learning rate too large", (0.1, 0.3, 1.0), (*diverged, "batchnorm-drift"), too_fast)

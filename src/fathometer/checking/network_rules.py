@@ -58,7 +58,7 @@ def _partly_loaded(evidence: Evidence) -> Iterator[Hit]:
     untouched = _untouched_norms(evidence)
     count = len(random) + len(untouched)
     total = len(weights) + len(_table(evidence.norms))
-    if len(random) == len(weights) or count < max(2, LIMITS.random_share * total):
+    if len(random) == len(weights) or count < max(1, LIMITS.random_share * total):
         return
     names = [*random["name"], *untouched]
     yield Hit(
@@ -154,7 +154,9 @@ def _inputs(evidence: Evidence) -> Iterator[Hit]:
     if "loss" in trials and trials["loss"].notna().all():
         best = others.loc[others["loss"].idxmin()]
         gain = given["loss"] - best["loss"]
-        if gain > LIMITS.trial_loss and best["accuracy"] >= given["accuracy"]:
+        knows = math.log(float(evidence.facts.get("classes", 2)))  # the loss of guessing
+        is_better = gain > LIMITS.trial_loss and best["accuracy"] >= given["accuracy"]
+        if is_better and best["loss"] < knows and not is_untrained(evidence):
             yield Hit(
                 "",
                 f"the images look as if they were {best['name']}: prepared in the other way, the accuracy on "

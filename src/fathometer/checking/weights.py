@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 _MAX_ENTRIES = 2**20  # of one matrix that are looked at
-_MIN_ENTRIES = 256
+_MIN_ENTRIES = 1024  # with fewer, a trained matrix may look random by chance
 _ITERATIONS = 8  # of the power method
 
 _Norm = nn.modules.batchnorm._BatchNorm
