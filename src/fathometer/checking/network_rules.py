@@ -218,6 +218,7 @@ def _chance(evidence: Evidence) -> Iterator[Hit]:
             f"the accuracy is {accuracy:.1%} on {n:.0f} samples, and guessing one of {classes:.0f} classes "
             f"gives {chance:.1%}",
             {"accuracy": accuracy, "chance": chance},
+            severity="note" if is_untrained(evidence) else None,
         )
 
 
