@@ -54,8 +54,8 @@ def check(
     """Check a network: say what is wrong with it, in sentences, from one pass over the data.
 
     The rules look at the sites that `measure` sees, at the weights and the statistics of BatchNorm, at the
-    outputs of every module in the first forward pass, and at the accuracy where the data have labels. Up to
-    32 images are also tried in other forms (BGR, 0 to 255, without mean and deviation). The network is left
+    outputs of every module in the first forward pass, and at the accuracy where the data have labels. A few
+    images are also tried in other forms (BGR, 0 to 255, without mean and deviation). The network is left
     as it was.
 
     Args:

@@ -16,7 +16,8 @@ from fathometer.measuring.scores import Scorer
 from fathometer.models import LoadedModel
 from fathometer.models.inputs import IMAGENET_MEAN, IMAGENET_STD
 
-MAX_SAMPLES = 32
+MIN_SAMPLES, MAX_SAMPLES = 32, 128
+_PIXELS = 2**20  # in all samples of a trial, beyond the smallest number of samples
 _Norm = nn.modules.batchnorm._BatchNorm
 
 
@@ -78,12 +79,14 @@ def trial_table(
 
     With labels, the rows have accuracy and loss; otherwise the drift at the first BatchNorm.
     """
-    value = slice_inputs(value, 0, MAX_SAMPLES, input_count(value))
     images = value[0] if isinstance(value, tuple | list) and value else value
     if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
         return None
     if not images.is_floating_point() or not bool(images.isfinite().all()):
         return None
+    count = min(max(_PIXELS // images[0, 0].numel(), MIN_SAMPLES), MAX_SAMPLES)
+    value = slice_inputs(value, 0, count, input_count(value))
+    images = images[:count]
     rows = []
     for trial in (Trial("", "", lambda x: x), *trials_for(images)):
         changed = trial.change(images)
