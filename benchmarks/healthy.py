@@ -88,7 +88,7 @@ def published(network: Network, places: Places) -> Subject:
         batches.append(batch)
         if sum(len(x) for x, *_ in batches) >= count:
             break
-    is_vgg = network.name == "vgg16"
+    is_vgg = network.name == "cifar_vgg16"
     hidden = r"features\.\d+" if is_vgg else r"layer\d\.\d+\.conv1"
     labelled = Labelled(batches, getattr(data, "labels_are_outputs", False), data)
     return Subject(f"{network.data}/{network.name}", network.data, loaded, labelled, hidden, places)
