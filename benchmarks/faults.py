@@ -31,7 +31,7 @@ from fathometer.measuring.check import gather_evidence, usual_options
 from fathometer.models import LoadedModel
 
 PLANTED = {  # networks of five kinds, and the names of their kinds
-    "cifar10/cifar_vgg16": "CNN",
+    "small/CNN, BatchNorm": "CNN",
     "cifar10/resnet20": "residual",
     "small/MLP": "MLP",
     "small/MLP, Tanh": "MLP",
