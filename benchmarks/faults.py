@@ -39,6 +39,8 @@ PLANTED = {  # networks of five kinds, and the names of their kinds
     "text/MiniLM": "language model",
     "text/SmolLM2": "language model",
 }
+ONLY = {"small/MLP, Tanh": "saturation", "text/SmolLM2": "wrong tokenizer"}
+"""Networks that are there for one fault."""
 SEEDS = 3
 _EXTREMES = {  # numbers that thresholds are compared with: column of the sites, and whether large is unusual
     "dead_y": True,
@@ -86,7 +88,10 @@ class Done:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        rows = [json.loads(line) for line in lines]
+        names = ("network", "fault", "strength", "seed")
+        by_key = {tuple(row.get(name) for name in names): row for row in rows}
+        self.rows: list[dict[str, Any]] = list(by_key.values())  # two runs may have made the same check
 
     def has(self, **key: Any) -> bool:
         """Return whether a check is finished."""
@@ -102,7 +107,7 @@ class Done:
 def run_subject(name: str, load: Any, done: Done, deadline: float) -> None:
     """Check a healthy network, and then with every fault in it."""
     cases = [(fault, s, seed) for fault in FAULTS for s in fault.strengths for seed in range(SEEDS)]
-    cases = cases if name in PLANTED else []
+    cases = [case for case in cases if name in PLANTED and ONLY.get(name, case[0].name) == case[0].name]
     keys = [{"network": name, "fault": f.name, "strength": str(s), "seed": seed} for f, s, seed in cases]
     if done.has(network=name, fault="") and all(done.has(**key) for key in keys):
         return
