@@ -203,7 +203,8 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
         why = [f": {reason}" for name, reason in _WHY_MISSING.items() if gauge.startswith(name)]
         first = f"{gauge} has no value at any of these sites{''.join(why)}"
     lines = [first, *remarks(sounding)]
-    view = TableView(frame.rename_axis("site"), title_of(sounding), caption, optional=others)
+    optional = ["operator", "width", "", "percentile", *others]  # rather than names in two lines
+    view = TableView(frame.rename_axis("site"), title_of(sounding), caption, optional=optional)
     return Group(view, *map(Text, lines))
 
 
