@@ -23,7 +23,6 @@ app = opt.new_app()
 log = logging.getLogger(__name__)
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-_MAX_PLACES = 3  # that are listed of one rule
 
 
 @app.command()
@@ -101,7 +100,7 @@ def checkup_view(checkup: Checkup) -> Group:
     from rich.padding import Padding
     from rich.text import Text
 
-    from fathometer.results.checkup import skipped_lines
+    from fathometer.results.checkup import MAX_PLACES, skipped_lines
 
     facts = checkup.provenance
     name = f"{facts.model.get('name', 'network')} on {facts.data.get('name', 'data')}"
@@ -109,11 +108,11 @@ def checkup_view(checkup: Checkup) -> Group:
     for group in checkup.groups():
         first = group[0]
         parts.append(Text())
-        for finding in group[:_MAX_PLACES]:
+        for finding in group[:MAX_PLACES]:
             parts.append(
                 Text.assemble((finding.severity, _STYLES[finding.severity]), f"  {finding.sentence}")
             )
-        below = [f"… and at {len(group) - _MAX_PLACES} more places"] if len(group) > _MAX_PLACES else []
+        below = [f"… and at {len(group) - MAX_PLACES} more places"] if len(group) > MAX_PLACES else []
         below += [first.why, f"Try: {first.advice}", first.link]
         parts += [
             Padding(Text(line, style="dim" if line == first.link else ""), (0, 0, 0, 2)) for line in below

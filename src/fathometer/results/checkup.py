@@ -19,7 +19,8 @@ from fathometer.results.severity import SEVERITIES, Severity
 
 SCHEMA = "fathometer.checkup"
 VERSION = 1
-_MAX_PLACES = 3  # that are listed of one rule
+MAX_PLACES = 3
+"""So many places are listed of one rule."""
 PAGE = "https://fathometer.readthedocs.io/en/latest/check/"
 
 
@@ -131,9 +132,9 @@ class Checkup:
         lines = [f"{name} on {self.provenance.data.get('name', 'data')}: {self.summary}"]
         for group in self.groups():
             first = group[0]
-            lines += ["", *(str(each) for each in group[:_MAX_PLACES])]
-            if len(group) > _MAX_PLACES:
-                lines.append(f"  … and at {len(group) - _MAX_PLACES} more places")
+            lines += ["", *(str(each) for each in group[:MAX_PLACES])]
+            if len(group) > MAX_PLACES:
+                lines.append(f"  … and at {len(group) - MAX_PLACES} more places")
             lines += [f"  why: {first.why}", f"  try: {first.advice}", f"  see: {first.link}"]
         if self.skipped:
             lines += ["", *skipped_lines(self.skipped)]

@@ -18,7 +18,7 @@ from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, 
 from fathometer.report.page.layers import layer_items
 from fathometer.report.page.similarity import map_chart
 from fathometer.report.tables import clear_modes, has_layers, site_table, step_edges
-from fathometer.results.checkup import Checkup
+from fathometer.results.checkup import MAX_PLACES, Checkup
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
@@ -27,9 +27,6 @@ MAX_VALUES = 1_000_000
 """So many numbers of a training go into a page: step × site × gauge. Beyond, some steps are left out."""
 MAX_POINTS = 400
 """So many values of a metric are drawn."""
-
-MAX_PLACES = 3
-"""So many sites are named of one rule."""
 
 PROVENANCE = "Provenance"
 
