@@ -25,7 +25,8 @@ def reference_percentiles(sounding: Sounding, gauge: str = "affinity") -> pd.Ser
     found = pd.Series(math.nan, [site.name for site in sounding.sites], name="percentile", dtype=float)
     reduction = sounding.provenance.settings.get("reduction")
     is_mean = isinstance(reduction, dict) and reduction.get("pooling") == "mean"
-    are_images = len(sounding.provenance.data.get("sample_shape", ())) == 3
+    data = sounding.provenance.data
+    are_images = len(data.get("sample_shape", ())) == 3 and data.get("kind") != "random"
     known = _reference()
     if not is_mean or not are_images or gauge not in known or gauge not in sounding.gauges:
         return found
