@@ -32,7 +32,7 @@ _EIGHT_BIT = "weights dequantised from 8 bit"
 _TRUNK = "convolutional trunk alone, without the classifier: it has no accuracy of its own"
 
 
-def _torchvision(name: str, **options: Any) -> nn.Module:
+def _torchvision(name: str, **options: Any) -> Any:
     ensure_torchvision_operators()
     from torchvision import models
 

@@ -46,9 +46,8 @@ def test_sites_after_a_sum_are_aligned_with_each_other_alone() -> None:
     plain: Any = signature_distances(given, "normalised").frame
     assert plain.loc["a", "b"] > 0
     assert found.loc["none", "b"] == plain.loc["none", "b"] > 0  # one of them has no such sites
-    branch = signature_distances({"a": [0.2, 0.9, 0.2, 0.9], "b": [0.4, 0.8]}, roles={
-        "a": np.array([False, True] * 2), "b": np.array([False, True])
-    })  # fmt: skip
+    two = {"a": np.array([0.2, 0.9, 0.2, 0.9]), "b": np.array([0.4, 0.8])}
+    branch = signature_distances(two, roles={name: values > 0.5 for name, values in two.items()})
     assert branch.matrix[0, 1] == pytest.approx(np.sqrt((0.2**2 + 0.1**2) / 2))
 
 

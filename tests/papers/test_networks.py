@@ -22,6 +22,7 @@ from papers.networks import measure as measuring
 from papers.networks.__main__ import app
 from papers.networks.layers import SameConv2d, with_tensorflow_padding
 from papers.networks.measure import NETWORKS, SOUNDINGS, State, sounding_file
+from papers.networks.network import Network
 from papers.networks.recipes import ARCHITECTURES, SEVERAL_SEEDS, build
 from papers.networks.reference import recorded_soundings
 from papers.networks.trainer import Trainer
@@ -45,7 +46,7 @@ TRAINED = sorted(SOUNDINGS.glob("[!.]*/*.json"))
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_structure(network: imagenet.Network, parameters: int, side: int, outputs: int) -> None:
+def test_structure(network: Network, parameters: int, side: int, outputs: int) -> None:
     loaded = network.load(None)
     assert sum(p.numel() for p in loaded.module.parameters()) == parameters
     assert loaded.inputs.shape == (3, side, side)
@@ -66,7 +67,7 @@ def test_structure(network: imagenet.Network, parameters: int, side: int, output
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_preprocessing_of_a_red_image(network: imagenet.Network, red: list[float]) -> None:
+def test_preprocessing_of_a_red_image(network: Network, red: list[float]) -> None:
     found = network.crop(Image.new("RGB", (40, 50), "red"))
     assert found[:, 3, 5].tolist() == pytest.approx(red, abs=1e-5)
 

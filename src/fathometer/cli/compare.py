@@ -82,8 +82,7 @@ def networks(
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
-    from fathometer.compare import cluster, comparable, known_distances
-    from fathometer.compare.distance import DEFAULT_METRIC
+    from fathometer.compare import DEFAULT_METRIC, cluster, comparable, known_distances
 
     shared = _Shared(**options)
     named, gauge = shared.read()

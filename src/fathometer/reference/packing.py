@@ -93,6 +93,7 @@ def _frame(network: _Network, columns: Mapping[str, list[float | None]]) -> pd.D
 
 def _sounding(network: _Network) -> Sounding:
     values = _frame(network, network.mean).reset_index()
-    for place, (column, numbers) in enumerate({"batch": 0, "n": network.n, "d": network.d}.items(), 1):
-        values.insert(place, column, numbers)
+    values.insert(1, "batch", 0)
+    values.insert(2, "n", network.n)
+    values.insert(3, "d", network.d)
     return Sounding(network.sites, values, network.provenance)

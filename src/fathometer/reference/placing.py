@@ -66,10 +66,11 @@ def place(
     facts["year"] = facts["year"].astype("Int64")
     rows = []
     for name in soundings:
-        closest = near.frame.loc[name, list(known)].sort_values(kind="stable")[:count]
-        for other, distance in closest.items():
+        row = near.matrix[near.names.index(name)]
+        closest = sorted((float(row[near.names.index(other)]), other) for other in known)[:count]
+        for distance, other in closest:
             found = {"network": name, "nearest": other, "distance": distance}
-            rows.append(found | {"data": str(other).partition("/")[0], **facts.loc[other].to_dict()})
+            rows.append(found | {"data": other.partition("/")[0], **facts.loc[other].to_dict()})
     numbers = statistics(every, gauge)
     usual = numbers.loc[list(known)]
     percentiles = [
