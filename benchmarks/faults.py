@@ -116,7 +116,8 @@ def run_subject(name: str, load: Any, done: Done, deadline: float) -> None:
     subject = load()
     if not done.has(network=name, fault=""):
         torch.manual_seed(0)
-        done.add({"network": name, "fault": "", "kind": subject.kind, **checked(subject)})
+        row = {"network": name, "fault": "", "kind": subject.kind, **checked(subject)}
+        done.add(row | ({"time": seconds_of_both(subject)} if subject.kind == "cifar10" else {}))
         print(name, done.rows[-1]["seconds"], done.rows[-1]["findings"][:2], flush=True)
     for (fault, strength, seed), key in zip(cases, keys, strict=True):
         if done.has(**key) or time.monotonic() > deadline:
@@ -161,6 +162,20 @@ def checked(subject: Subject) -> dict[str, Any]:
         "numbers": numbers | extremes(evidence),
         "seconds": round(time.perf_counter() - started, 2),
     }
+
+
+def seconds_of_both(subject: Subject) -> dict[str, float]:
+    """Return how long a check takes, and `measure` with its standard gauges, on 512 samples."""
+    found = {}
+    options = replace(usual_options(subject.module, {"samples": 512}), gauges="standard")
+    for name in ("check", "measure"):
+        started = time.perf_counter()
+        if name == "check":
+            fathometer.check(subject.model, subject.data, samples=512)
+        else:
+            fathometer.measure(subject.model, subject.data, options)
+        found[name] = round(time.perf_counter() - started, 3)
+    return found
 
 
 def extremes(evidence: Any) -> dict[str, float]:

@@ -169,6 +169,8 @@ def page(record: Mapping[str, Any]) -> str:
         "Networks with an error: "
         + ("; ".join(f"{c['network']} ({c['findings'][0][3]})" for c in alarms) or "none")
         + ".\n",
+        "## Time\n",
+        time_line(healthy),
         "## Thresholds\n",
         markdown_table(limit_rows(calibration, test)),
         "`dead_y` and `random_layers` are shares, `affinity` is that of the activation with the least "
@@ -177,6 +179,20 @@ def page(record: Mapping[str, Any]) -> str:
         f"<small>{footer(record)}.</small>\n",
     ]
     return "\n".join(parts)
+
+
+def time_line(healthy: Sequence[Check]) -> str:
+    """Compare the time of a check with that of `measure`."""
+    times = [check["time"] for check in healthy if "time" in check]
+    ratios = sorted(each["check"] / each["measure"] for each in times)
+    if not ratios:
+        return "Not measured.\n"
+    middle = ratios[len(ratios) // 2]
+    return (
+        f"A check takes {middle:.2f} times as long as `measure` with its standard gauges on the same "
+        "samples (the "
+        f"median of {len(ratios)} networks; from {ratios[0]:.2f} to {ratios[-1]:.2f}). The goal is 1.\n"
+    )
 
 
 def missed_lines(planted: Iterable[Check], healthy: Mapping[str, Check]) -> list[str]:

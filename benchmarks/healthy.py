@@ -82,7 +82,7 @@ def published(network: Network, places: Places) -> Subject:
     loaded = network.load(network.weights_file(places.weights))
     images = places.cifar10 / "cifar10_test.npz" if network.data == "cifar10" else places.imagenet
     data = open_data(images, loaded.inputs, batch_size=64 if network.data == "cifar10" else 32)
-    count = SAMPLES[network.data]
+    count = 512 if network.data == "cifar10" else SAMPLES[network.data]  # all are needed to compare times
     batches: list[Any] = []
     for batch in data:
         batches.append(batch)

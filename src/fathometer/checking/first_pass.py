@@ -14,6 +14,7 @@ from fathometer.capture.hiding import hidden
 from fathometer.capture.sites import module_paths
 
 _Norm = nn.modules.batchnorm._BatchNorm
+_MAX_SAMPLES = 16  # images that are compared with the statistics of a BatchNorm
 _MAX_ENTRIES = 2**16  # of an output, of which the median is taken
 
 
@@ -65,10 +66,12 @@ def drift(module: nn.Module, given: Tensor) -> dict[str, float]:
     `mean_drift` is the median over channels of |mean − running mean| / s with the running deviation s,
     `variance_drift` that of |log(variance / running variance)|.
     """
-    given = given.float().transpose(0, 1).flatten(1)
-    if given.shape[1] < 2:
+    if given.ndim > 2:
+        given = given[:_MAX_SAMPLES]  # with their positions, these are enough
+    others = [axis for axis in range(given.ndim) if axis != 1]
+    if given.numel() // given.shape[1] < 2:
         return {}
-    variance, mean = torch.var_mean(given, dim=1)
+    variance, mean = torch.var_mean(given.float(), dim=others)
     eps = float(module.eps)  # type: ignore[arg-type]
     running = module.running_var.float() + eps  # type: ignore[operator, union-attr]
     shift = (mean - module.running_mean.float()).abs() / running.sqrt()  # type: ignore[operator, union-attr]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import cache
 
-import numpy as np
 import pandas as pd
 
 from fathometer.results.sounding import Sounding
@@ -33,13 +32,15 @@ def reference_percentiles(sounding: Sounding, gauge: str = "affinity") -> pd.Ser
     known = known[known["checksum"] != sounding.provenance.model.get("checksum")]
     family = known[known["family"] == sounding.provenance.model.get("family")]
     values = sounding.mean(gauge)
+    usual: dict[tuple[str, bool], pd.Series[float]] = {}
+    for among in (known, family):
+        for role, alike in among.groupby(["operator", "after_sum"]):
+            if alike["network"].nunique() >= MIN_NETWORKS:
+                usual[role] = alike[gauge].dropna()
     for site in sounding.sites:
-        for among in (family, known):
-            alike = among[(among["operator"] == site.operator) & (among["after_sum"] == site.after_sum)]
-            if site.kind == "activation" and alike["network"].nunique() >= MIN_NETWORKS:
-                others = alike[gauge].dropna().to_numpy()
-                found[site.name] = 100 * float(np.mean(others < values[site.name]))
-                break
+        others = usual.get((site.operator, site.after_sum))
+        if site.kind == "activation" and others is not None:
+            found[site.name] = 100 * float((others < values[site.name]).mean())
     return found
 
 

@@ -116,7 +116,7 @@ def gather_evidence(
 
     def on_pass(value: Any, output: Any) -> None:
         if not first:
-            first.append(value)
+            first.extend((value, output))
         found = next(tensors_in(output), None)
         if found is not None and facts["finite_outputs"]:
             facts["finite_outputs"] = bool(torch.isfinite(found).all())
@@ -135,7 +135,7 @@ def gather_evidence(
     trials = None
     if first and sounding is not None:
         with placed(network, how.get("device")) as where, evaluating(network):
-            trials = trial_table(model, network, data, first[0], where, options.call)
+            trials = trial_table(model, network, data, *first, where, options.call)
     return (
         replace(
             evidence,

@@ -72,12 +72,14 @@ def trial_table(
     network: nn.Module,
     data: Any,
     value: Any,
+    output: Any,
     device: torch.device,
     call: Call | None,
 ) -> pd.DataFrame | None:
-    """Run the network on a few images as they are, and prepared in other ways; None if that says nothing.
+    """Run the network on a few images that are prepared in other ways; None if that says nothing.
 
-    With labels, the rows have accuracy and loss; otherwise the drift at the first BatchNorm.
+    `output` is that of the images as they are, which the first row is about. With labels, the rows have
+    accuracy and loss; otherwise the drift at the first BatchNorm.
     """
     images = value[0] if isinstance(value, tuple | list) and value else value
     if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
@@ -91,14 +93,32 @@ def trial_table(
     for trial in (Trial("", "", lambda x: x), *trials_for(images)):
         changed = trial.change(images)
         given = type(value)((changed, *value[1:])) if isinstance(value, tuple | list) else changed
-        found = _score(model, network, data, given, device, call)
+        if not rows and isinstance(output, Tensor) and len(output) >= count and has_labels(value):
+            scorer = Scorer(model, data)
+            scorer.add(output[:count], value)
+            found = _scores(scorer)
+        else:
+            found = _tried(model, network, data, given, device, call)
         if found is None:
             return None
         rows.append({"name": trial.name, "advice": trial.advice, "samples": len(images), **found})
     return pd.DataFrame(rows)
 
 
-def _score(
+def has_labels(value: Any) -> bool:
+    """Tell whether a batch has something in the place of labels."""
+    return isinstance(value, tuple | list) and len(value) > 1
+
+
+def _scores(scorer: Scorer) -> dict[str, float] | None:
+    """Return accuracy and loss, where labels number the outputs."""
+    scores = scorer.take()()
+    if scores is None or scorer.doubt([scores]):
+        return None
+    return {"accuracy": scores.correct / scores.samples, "loss": scores.loss / scores.samples}
+
+
+def _tried(
     model: nn.Module | LoadedModel,
     network: nn.Module,
     data: Any,
@@ -109,13 +129,12 @@ def _score(
     """Return accuracy, loss and drift; None without labels and BatchNorm."""
     norm = next((m for m in network.modules() if isinstance(m, _Norm) and m.running_mean is not None), None)
     scorer = Scorer(model, data)
-    has_labels = isinstance(value, tuple | list) and len(value) > 1
     found: dict[str, float] = {}
 
     def before(module: nn.Module, arguments: tuple[Any, ...]) -> None:
         if not found:
             found.update(drift(module, arguments[0]))
-        if not has_labels:
+        if not has_labels(value):
             raise _Stop
 
     handle = None if norm is None else norm.register_forward_pre_hook(before)
@@ -126,10 +145,7 @@ def _score(
     finally:
         if handle is not None:
             handle.remove()
-    scores = scorer.take()()
-    if scores is not None and not scorer.doubt([scores]):
-        found |= {"accuracy": scores.correct / scores.samples, "loss": scores.loss / scores.samples}
-    return found or None
+    return found | (_scores(scorer) or {}) or None
 
 
 def _normalised(images: Tensor) -> Tensor:
