@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +38,7 @@ def network(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
 
 
 @cache
-def _trained(activation: type[nn.Module]) -> nn.Sequential:
+def _trained(activation: Any) -> nn.Sequential:
     net = network(activation)
     images, labels = (part[:-512] for part in _data())
     optimiser = torch.optim.AdamW(net.parameters(), 3e-3, weight_decay=0.1)
@@ -51,4 +52,4 @@ def _trained(activation: type[nn.Module]) -> nn.Sequential:
 
 def trained(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
     """Return a copy of the trained network."""
-    return deepcopy(_trained(activation))
+    return deepcopy(_trained(activation))  # type: ignore[arg-type]

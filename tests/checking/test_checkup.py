@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from tests.checking.digits import digits, trained
 
 @pytest.fixture
 def broken() -> nn.Sequential:
-    net = trained()
+    net: Any = trained()
     with torch.no_grad():
         net[1].weight.zero_()
         net[1].bias.fill_(-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -30,75 +31,75 @@ def test_a_healthy_network_has_no_error(activation: type[nn.Module]) -> None:
     assert not {"untrained", "inputs", "duplicates", "saturated", "rank"} & set(rules_of(found))
 
 
-def kill_layer(net: nn.Sequential) -> None:
+def kill_layer(net: Any) -> None:
     net[1].weight.zero_()
     net[1].bias.fill_(-1)
 
 
-def kill_channels(net: nn.Sequential) -> None:
+def kill_channels(net: Any) -> None:
     net[4].weight[:12] = 0
     net[4].bias[:12] = -1
 
 
-def copy_channels(net: nn.Sequential) -> None:
+def copy_channels(net: Any) -> None:
     for tensor in (net[3].weight, net[3].bias, *net[4].parameters(), net[4].running_mean, net[4].running_var):
         tensor[8:12] = tensor[:4].clone()
 
 
-def saturate(net: nn.Sequential) -> None:
+def saturate(net: Any) -> None:
     net[8].weight.mul_(100)
 
 
-def explode(net: nn.Sequential) -> None:
+def explode(net: Any) -> None:
     net[8].weight.mul_(1e6)
 
 
-def vanish(net: nn.Sequential) -> None:
+def vanish(net: Any) -> None:
     for layer in (net[4], net[8]):
         layer.weight.mul_(1e-4)
         layer.bias.mul_(1e-8)
 
 
-def collapse(net: nn.Sequential) -> None:
+def collapse(net: Any) -> None:
     weight = net[8].weight
     weight.copy_(weight[:1] * torch.linspace(0.5, 2, len(weight))[:, None])
     net[8].bias.zero_()
 
 
-def set_nan(net: nn.Sequential) -> None:
+def set_nan(net: Any) -> None:
     net[3].weight[0, 0, 0, 0] = torch.nan
 
 
-def load_half(net: nn.Sequential) -> None:
+def load_half(net: Any) -> None:
     torch.manual_seed(1)
     for layer in (net[3], net[4]):
         layer.reset_parameters()
 
 
-def reset_norm(net: nn.Sequential) -> None:
+def reset_norm(net: Any) -> None:
     net[4].reset_running_stats()
 
 
-def shift_norm(net: nn.Sequential) -> None:
+def shift_norm(net: Any) -> None:
     net[4].running_mean += 5 * net[4].running_var.sqrt()
 
 
-def train_norm(net: nn.Sequential) -> None:
+def train_norm(net: Any) -> None:
     net[4].train()
 
 
-def overflow(net: nn.Sequential) -> None:
+def overflow(net: Any) -> None:
     for tensor in (net[4].weight, net[4].bias):
         tensor *= 1e7
     net[8].weight /= 1e7
 
 
-def shuffle_classes(net: nn.Sequential) -> None:
+def shuffle_classes(net: Any) -> None:
     net[-1].weight.copy_(net[-1].weight.roll(3, 0))
     net[-1].bias.copy_(net[-1].bias.roll(3, 0))
 
 
-def lift(net: nn.Sequential) -> None:
+def lift(net: Any) -> None:
     net[8].bias += 20
     net[10].bias -= 20 * net[10].weight.sum(1)
 
@@ -108,7 +109,7 @@ def healthy_places() -> list[tuple[str, str]]:
     return [(each.rule, each.place) for each in check(trained(), digits()).findings]
 
 
-FAULTS: list[tuple[Callable[[nn.Sequential], None], str, str]] = [
+FAULTS: list[tuple[Callable[[Any], None], str, str]] = [
     (kill_layer, "dead-layer", "2"),
     (kill_channels, "dead-channels", "5"),
     (copy_channels, "duplicates", "5"),
@@ -127,7 +128,7 @@ FAULTS: list[tuple[Callable[[nn.Sequential], None], str, str]] = [
 
 
 @pytest.mark.parametrize(("plant", "rule", "place"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_planted_fault_is_found(plant: Callable[[nn.Sequential], None], rule: str, place: str) -> None:
+def test_a_planted_fault_is_found(plant: Callable[[Any], None], rule: str, place: str) -> None:
     net = trained()
     with torch.no_grad():
         plant(net)

@@ -49,7 +49,7 @@ def test_files_and_arrays_are_prepared_alike(tmp_path: Path) -> None:
     )
     assert inputs.shape == (3, 4, 4)
     files, arrays = (
-        torch.cat(list(open_data(tmp_path / name, inputs, shuffle=False))) for name in ("images", "x.npz")
+        torch.cat([*open_data(tmp_path / name, inputs, shuffle=False)]) for name in ("images", "x.npz")
     )
     expected = (torch.from_numpy(pixels).permute(0, 3, 1, 2).flip(1)[..., 2:6, 2:6] / 255 - 0.4) / 0.2
     assert torch.allclose(files, expected)

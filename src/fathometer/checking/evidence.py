@@ -83,8 +83,9 @@ def evidence_of(sounding: Sounding) -> Evidence:
     grouped = sounding.records.groupby("site", sort=False)
     table = grouped[["n", "d", *sounding.gauges]].mean()
     table["n"] = grouped["n"].sum()
-    table.insert(0, "operator", {site.name: site.operator for site in sounding.sites})
-    table.insert(1, "kind", {site.name: site.kind for site in sounding.sites})
+    by_name = {site.name: site for site in sounding.sites}
+    table.insert(0, "operator", [by_name[str(name)].operator for name in table.index])
+    table.insert(1, "kind", [by_name[str(name)].kind for name in table.index])
     if "affinity" in table:
         table["percentile"] = reference_percentiles(sounding)
     table = table.reindex([site.name for site in sites])

@@ -73,7 +73,7 @@ def drift(module: nn.Module, given: Tensor) -> dict[str, float]:
         return {}
     variance, mean = torch.var_mean(given.float(), dim=others)
     eps = float(module.eps)  # type: ignore[arg-type]
-    running = module.running_var.float() + eps  # type: ignore[operator, union-attr]
+    running = module.running_var.float() + eps  # type: ignore[operator]
     shift = (mean - module.running_mean.float()).abs() / running.sqrt()  # type: ignore[operator, union-attr]
     change = ((variance + eps) / running).log().abs()
     return {"mean_drift": float(shift.median()), "variance_drift": float(change.median())}

@@ -152,7 +152,7 @@ def _inputs(evidence: Evidence) -> Iterator[Hit]:
     if others.empty:
         return
     if "loss" in trials and trials["loss"].notna().all():
-        best = others.loc[others["loss"].idxmin()]
+        best = others.iloc[int(others["loss"].to_numpy().argmin())]
         gain = given["loss"] - best["loss"]
         knows = math.log(float(evidence.facts.get("classes", 2)))  # the loss of guessing
         is_better = gain > LIMITS.trial_loss and best["accuracy"] >= given["accuracy"]
@@ -167,16 +167,16 @@ def _inputs(evidence: Evidence) -> Iterator[Hit]:
                 advice=f"To prepare them as the network expects, {best['advice']}.",
             )
     elif "variance_drift" in trials:
-        drift = trials["mean_drift"] + trials["variance_drift"]
-        place = drift.iloc[1:].idxmin()
-        if drift[place] < LIMITS.trial_drift * drift.iloc[0] and drift.iloc[0] > LIMITS.mean_drift:
+        drifts = (trials["mean_drift"] + trials["variance_drift"]).to_numpy(float)
+        place = 1 + int(drifts[1:].argmin())
+        before, after, best = drifts[0], drifts[place], trials.iloc[place]
+        if after < LIMITS.trial_drift * before and before > LIMITS.mean_drift:
             yield Hit(
                 "",
-                f"the images look as if they were {trials['name'][place]}: prepared in the other way, the "
-                f"first BatchNorm sees what it was trained on (drift {drift[place]:.2g} instead of "
-                f"{drift.iloc[0]:.2g})",
-                {"drift": drift.iloc[0], "other_drift": drift[place]},
-                advice=f"To prepare them as the network expects, {trials['advice'][place]}.",
+                f"the images look as if they were {best['name']}: prepared in the other way, the first "
+                f"BatchNorm sees what it was trained on (drift {after:.2g} instead of {before:.2g})",
+                {"drift": before, "other_drift": after},
+                advice=f"To prepare them as the network expects, {best['advice']}.",
             )
 
 
@@ -184,7 +184,7 @@ def _precision(evidence: Evidence) -> Iterator[Hit]:
     modules = _table(evidence.modules)
     large = modules[modules["finite"].astype(bool) & (modules["largest"] > LIMITS.half_precision)]
     if not large.empty:
-        top = large.loc[large["largest"].idxmax()]
+        top = large.iloc[int(large["largest"].to_numpy().argmax())]
         yield Hit(
             str(top["module"]),
             f"{top['module']}: values up to {top['largest']:.2g}, beyond the largest number of float16 "
@@ -199,7 +199,7 @@ def _massive_channels(evidence: Evidence) -> Iterator[Hit]:
     known = known.assign(ratio=known["largest"] / known["median"])
     known = known[(known["largest"] > LIMITS.massive_size) & (known["ratio"] > LIMITS.massive_ratio)]
     if not known.empty:
-        top = known.loc[known["ratio"].idxmax()]
+        top = known.iloc[int(known["ratio"].to_numpy().argmax())]
         yield Hit(
             str(top["module"]),
             f"{top['module']}: values up to {top['largest']:.3g}, {top['ratio']:.2g} times their median, the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import pandas as pd
 
@@ -32,7 +33,7 @@ def reference_percentiles(sounding: Sounding, gauge: str = "affinity") -> pd.Ser
     known = known[known["checksum"] != sounding.provenance.model.get("checksum")]
     family = known[known["family"] == sounding.provenance.model.get("family")]
     values = sounding.mean(gauge)
-    usual: dict[tuple[str, bool], pd.Series[float]] = {}
+    usual: dict[Any, pd.Series[float]] = {}
     for among in (known, family):
         for role, alike in among.groupby(["operator", "after_sum"]):
             if alike["network"].nunique() >= MIN_NETWORKS:

@@ -135,7 +135,7 @@ def gather_evidence(
     trials = None
     if first and sounding is not None:
         with placed(network, how.get("device")) as where, evaluating(network):
-            trials = trial_table(model, network, data, *first, where, options.call)
+            trials = trial_table(model, network, data, first[0], first[1], where, options.call)
     return (
         replace(
             evidence,

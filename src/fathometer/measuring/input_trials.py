@@ -89,7 +89,7 @@ def trial_table(
     count = min(max(_PIXELS // images[0, 0].numel(), MIN_SAMPLES), MAX_SAMPLES)
     value = slice_inputs(value, 0, count, input_count(value))
     images = images[:count]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for trial in (Trial("", "", lambda x: x), *trials_for(images)):
         changed = trial.change(images)
         given = type(value)((changed, *value[1:])) if isinstance(value, tuple | list) else changed
