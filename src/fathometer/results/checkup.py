@@ -77,13 +77,17 @@ class Checkup:
         return self.findings[0].severity if self.findings else None
 
     @property
+    def applied(self) -> int:
+        """How many rules could be applied."""
+        return len(self.rules) - len(self.skipped)
+
+    @property
     def summary(self) -> str:
         """One line: how many findings of each severity, of how many rules."""
         counts = Counter(finding.severity for finding in self.findings)
         words = [f"{counts[kind]} {kind}{'s' * (counts[kind] != 1)}" for kind in SEVERITIES if counts[kind]]
-        applied = len(self.rules) - len(self.skipped)
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
-        return f"{', '.join(words) or 'nothing found'} ({applied} rules applied{skipped})"
+        return f"{', '.join(words) or 'nothing found'} ({self.applied} rules applied{skipped})"
 
     def table(self) -> pd.DataFrame:
         """Return a row for each finding."""

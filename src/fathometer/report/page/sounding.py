@@ -63,7 +63,8 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     first: tuple[Section, ...] = (Section("", (view,)),)
     if has_layers(sounding):
         first = (Section("By layer", layer_items(sounding)), Section("Sites", (view,)))
-    return Page(name, lead, (check_section(checkup), *first, *similarity, origin))
+    checks = (check_section(checkup),) if checkup.applied else ()
+    return Page(name, lead, (*checks, *first, *similarity, origin))
 
 
 def check_section(checkup: Checkup) -> Section:
