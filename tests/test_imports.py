@@ -23,6 +23,7 @@ WHEN_ASKED = {  # a result imports `report` in the method that draws it; one `lo
     ("activations", "report"),
     ("compare", "report"),
     ("leaky", "report"),
+    ("results", "checking"),
     ("results", "leaky"),
     ("results", "report"),
 }

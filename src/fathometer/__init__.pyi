@@ -1,5 +1,6 @@
 from . import activations as activations
 from . import capture as capture
+from . import checking as checking
 from . import compare as compare
 from . import data as data
 from . import errors as errors
@@ -45,11 +46,14 @@ from .gauges import r2 as r2
 from .gauges import r2_heldout as r2_heldout
 from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
+from .measuring.check import check as check
 from .measuring.measure import measure as measure
 from .measuring.options import MeasureOptions as MeasureOptions
 from .measuring.two_networks import similarity_map as similarity_map
 from .report.page import write_report as write_report
 from .residual import residual_path as residual_path
+from .results.checkup import Checkup as Checkup
+from .results.checkup import Finding as Finding
 from .results.history import History as History
 from .results.loading import load as load
 from .results.loading import load_history as load_history

@@ -121,7 +121,7 @@ def test_accuracy_and_loss_are_printed_with_the_table(folder: Path, command: Com
     assert expected in out
     assert expected in command("show", "test.json")[1]
     outcome = json.loads(command("show", "test.json", "--json")[1])["data"]["outcome"]
-    assert outcome == {"accuracy": sounding.accuracy, "loss": sounding.loss}
+    assert outcome == {"accuracy": sounding.accuracy, "classes": 4, "loss": sounding.loss}
     assert command("report", "test.json", "--out", "test.html")[0] == 0
     assert expected in (folder / "test.html").read_text()
 
@@ -320,3 +320,18 @@ def test_file_names_suit_every_file_system() -> None:
     assert slug("../..") == "data"
     assert slug("a\x1b[31m/b c\n") == "b-c"
     assert len(slug("x" * 5000)) <= 80
+
+
+def test_a_name_and_a_preparation_are_given(folder: Path, command: Command) -> None:
+    np.savez("x.npz", x=np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), np.uint8))
+    prepared = ("--crop", "12", "--mean", "0.5,0.4,0.3", "--std", "0.2", "--bgr")
+    asked = ("measure", "nets:small", "--data", "x.npz", "--samples", "40", "--name", "My net, trained")
+    code, out, err = command(*asked, *prepared)
+    assert code == 0, err
+    assert "My net, trained" in out
+    model = load(folder / "My-net-trained-x.json").provenance.model
+    assert model["name"] == "My net, trained"
+    assert "mean=(0.5, 0.4, 0.3)" in model["preprocess"]
+    code, _, err = command(*asked, "--mean", "0.5,x", "--force")
+    assert code == 2
+    assert "--mean: expected numbers with commas, got '0.5,x'" in err

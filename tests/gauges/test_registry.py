@@ -195,7 +195,7 @@ def test_gauges_of_ones_own_get_copies_and_can_be_sent_to_another_process() -> N
 
 def test_gauges_are_chosen_by_name_set_and_function() -> None:
     standard = list(choose_gauges("standard"))
-    assert set(GAUGES) - set(standard) == {"affinity_sample", "cka", "r2_trimmed"}
+    assert set(GAUGES) - set(standard) == {"affinity_sample", "cka", "r2_trimmed", "scale", "duplicates"}
     assert list(choose_gauges(["standard", in_place])) == [*standard, "in_place"]
     assert list(choose_gauges([in_place, "all"])) == ["in_place", *GAUGES]
     assert list(choose_gauges("standard,affinity_sample")) == [*standard, "affinity_sample"]

@@ -39,6 +39,7 @@ GAUGE_COLUMNS = [
     *["rankme_x", "rankme_y", "alpha_x", "alpha_y", "intrinsic_dimension_twonn_x"],
     *["intrinsic_dimension_twonn_y", "intrinsic_dimension_mle_x", "intrinsic_dimension_mle_y"],
     *["anisotropy_x", "anisotropy_y", "dead_x", "dead_y", "saturated"],
+    *["scale_x", "scale_y", "duplicates"],
 ]
 
 

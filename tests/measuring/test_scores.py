@@ -88,7 +88,7 @@ def test_accuracy_and_loss_are_those_of_scikit_learn(form: Callable[[Tensor], An
 def test_a_few_classes_have_no_top5_and_files_keep_the_outcome(tmp_path: Path) -> None:
     x, y = labelled(classes=3)
     found = sounding_of(x, y, Net(classes=3))
-    assert set(found.provenance.data["outcome"]) == {"accuracy", "loss"}
+    assert set(found.provenance.data["outcome"]) == {"accuracy", "classes", "loss"}
     again = load(found.save(tmp_path / "a.json"))
     assert (again.accuracy, again.loss, again.outcome) == (found.accuracy, found.loss, found.outcome)
     without = {name: entry for name, entry in found.provenance.data.items() if name != "outcome"}

@@ -39,6 +39,8 @@ PROMISES = {
     "anisotropy": Promises(scale="each", rotate="each"),
     "dead": Promises(scale="each"),
     "saturated": Promises(missing=True),  # always: a bare pair has no bounds
+    "scale": Promises(rotate="each"),
+    "duplicates": Promises(translate="each", scale="each", missing=True),
 }
 
 

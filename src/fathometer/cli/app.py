@@ -15,7 +15,7 @@ from fathometer.cli import FLAGS, SETTINGS
 from fathometer.cli.options import new_app
 
 COMMANDS = (
-    *("measure", "path", "show", "compare", "report", "plot"),
+    *("measure", "check", "path", "show", "compare", "report", "plot"),
     *("sites", "models", "activations", "survey", "leaky"),
 )
 

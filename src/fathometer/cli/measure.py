@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from fathometer.errors import InputError
 from fathometer.measuring.options import Preset
 
 if TYPE_CHECKING:
-    from fathometer.data import DataSource
+    from fathometer.data import DataSource, Inputs
     from fathometer.measuring.options import MeasureOptions
     from fathometer.models import LoadedModel
     from fathometer.results.sounding import Sounding
@@ -53,6 +54,7 @@ def measure(
         Literal["class"] | None,
         opt.option("class", "Measure the samples of each class by themselves; --out is a folder."),
     ] = None,
+    name: opt.NameOption = None,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
     resume: opt.ResumeOption = False,
@@ -92,7 +94,7 @@ def measure(
 
     options["map"] = "cka" if with_map else None
     chosen = opt.chosen_options(options, preset, context)
-    out = out or Path(f"{slug(model)}-{slug(data)}" + (".json" if by is None else f"-by-{by}"))
+    out = out or Path(f"{slug(name or model)}-{slug(data)}" + (".json" if by is None else f"-by-{by}"))
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out.with_name(f".{out.name}.lock")) as is_ours:
         if not is_ours:
@@ -107,6 +109,8 @@ def measure(
             check_folder(out, force or resume or _journal(out).exists())
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, chosen.seed, options)
+        if name is not None:
+            loaded = loaded._replace(model=replace(loaded.model, name=name))
         if preset is None and is_language_model(loaded.model):
             preset = "language"
             chosen = opt.chosen_options(options, preset, context)
@@ -166,8 +170,21 @@ def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any
     loaded = load_model(model, options["weights"], seed=seed)
     if options["dtype"]:
         loaded.cast(options["dtype"])
+    if any(options.get(name) for name in ("size", "crop", "mean", "std", "bgr")):
+        loaded = replace(loaded, inputs=_prepared(loaded.inputs, options))
     reading = {name: options[name] for name in ("batch_size", "workers", "length", "shuffle", "strict")}
     return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
+
+
+def _prepared(inputs: Inputs, options: dict[str, Any]) -> Inputs:
+    """Return the inputs with the preparation of images that the flags describe."""
+    from fathometer.data.preparation import Preparation, with_preparation
+
+    numbers = {name: opt.numbers(options[name], float, name) for name in ("mean", "std") if options[name]}
+    parts: dict[str, Any] = {name: tuple(values) for name, values in numbers.items()}
+    return with_preparation(
+        inputs, Preparation(options["size"], options["crop"], bgr=options["bgr"], **parts)
+    )
 
 
 def _measured(

@@ -153,11 +153,12 @@ ModelArgument: TypeAlias = Annotated[
 WeightsOption: TypeAlias = Annotated[
     str, option("WHICH", "default (downloaded if necessary), none (random weights), or a file of tensors.")
 ]
+DATA_HELP = "A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000)."
 DataOption: TypeAlias = Annotated[
     str,
     option(
         "DATA",
-        "A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000).",
+        DATA_HELP,
         "--data",  # in full: Typer 0.27 would call it --DATA, after its metavar
     ),
 ]
@@ -169,6 +170,9 @@ DeviceOption: TypeAlias = Annotated[
 ]
 
 
+_INSTEAD = "with any of --size, --crop, --mean, --std, --bgr, images are not prepared as the network's own"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Loading:
     weights: WeightsOption = "default"
@@ -177,8 +181,21 @@ class _Loading:
     ] = 32
     workers: Annotated[int, option("N", "Number of processes that read data ahead.", min=0)] = 0
     device: DeviceOption = "auto"
+    size: Annotated[
+        int | None, option("PIXELS", f"Short side of images before the crop; {_INSTEAD}.", min=1)
+    ] = None
+    crop: Annotated[int | None, option("PIXELS", f"Side of the centre crop; {_INSTEAD}.", min=1)] = None
+    mean: Annotated[
+        str | None, option("NUMBERS", f"Mean of pixels from 0 to 1, with commas; {_INSTEAD}.")
+    ] = None
+    std: Annotated[str | None, option("NUMBERS", f"Standard deviation of pixels; {_INSTEAD}.")] = None
+    bgr: Annotated[bool, flag("--bgr", f"Channels in the order blue, green, red; {_INSTEAD}.")] = False
 
 
+NameOption: TypeAlias = Annotated[
+    str | None,
+    option("TEXT", "Name of the network in tables, legends and file names."),
+]
 SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
 SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0)]
 SigmaOption: TypeAlias = Annotated[str | None, option("σ", "Activation function σ, such as relu.")]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fathometer.cli import options as opt
 from fathometer.cli.outputs import check_writable, print_result, write_files
+
+if TYPE_CHECKING:
+    from fathometer.results.sounding import Sounding
 
 app = opt.new_app()
 
@@ -57,10 +60,19 @@ def show(
         + ", ".join(f"{name} {version}" for name, version in list(facts.versions.items())[:3]),
         f"gauges: {', '.join(sounding.gauges)}",
     ]
-    below = [Text(line, style="dim") for line in lines]
+    below = [*map(Text, _checked(sounding)), *(Text(line, style="dim") for line in lines)]
     view = layers or sounding_view(sounding, gauge)
     console = print_result(sounding_json(sounding), Group(view, *below), as_json)
     write_files({out: sounding.records} if out else {}, console)
+
+
+def _checked(sounding: Sounding) -> list[str]:
+    """Say in one line what a check finds; nothing if no rule could be applied."""
+    found = sounding.check()
+    if not found.applied:
+        return []
+    first = f"; first: {found.findings[0].sentence}" if found.findings else ""
+    return [f"check: {found.summary}{first}"]
 
 
 def _count(number: object) -> str:

@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, Group
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.checking.ranges import reference_percentiles
 from fathometer.errors import join_names
 from fathometer.results.sounding import Sounding
 
@@ -181,11 +182,16 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
         for value, spread in zip(mean, std, strict=True)
     ]
     frame[""] = [bar(value / top) for value in mean]
+    percentile = reference_percentiles(sounding, gauge)
+    if percentile.notna().any():
+        frame["percentile"] = [math.nan if math.isnan(value) else f"{value:.0f}" for value in percentile]
     others = [name for name in _EXTRA_GAUGES if name in sounding.gauges and name != gauge]
     for name in others:
         frame[name] = sounding.mean(name)
     batches = ", mean ± std over batches" if std.notna().any() else ""
     caption = f"{gauge}{batches}; a full bar is {top:.4g}"
+    if percentile.notna().any():
+        caption += "; percentile: among trained networks at the same operator in the same role"
     numbers = ", ".join(f"{name} {number:.3f}" for name, number in sounding.summary(gauge).items())
     left_out = sounding.undersampled
     counted = int(mean.drop(list(left_out)).notna().sum())
@@ -197,7 +203,8 @@ def sounding_view(sounding: Sounding, gauge: str) -> Group:
         why = [f": {reason}" for name, reason in _WHY_MISSING.items() if gauge.startswith(name)]
         first = f"{gauge} has no value at any of these sites{''.join(why)}"
     lines = [first, *remarks(sounding)]
-    view = TableView(frame.rename_axis("site"), title_of(sounding), caption, optional=others)
+    optional = ["operator", "width", "", "percentile", *others]  # rather than names in two lines
+    view = TableView(frame.rename_axis("site"), title_of(sounding), caption, optional=optional)
     return Group(view, *map(Text, lines))
 
 

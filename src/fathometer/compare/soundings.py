@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -154,7 +155,9 @@ def labels_of(soundings: Sequence[Sounding], aspect: str, words: Sequence[str] |
     words = aspects_of(soundings, aspect) if words is None else words
     if aspect == "data":
         return _add_detail(words, soundings, _count, ":")
-    return _with_seeds(words, soundings) if aspect == "weights" else list(words)
+    if aspect != "weights":
+        return list(words)
+    return _names_of_weights(_with_seeds(words, soundings), soundings)
 
 
 def _unique_names(soundings: Sequence[Sounding]) -> list[str]:
@@ -217,6 +220,16 @@ def _with_seeds(words: Sequence[str], soundings: Sequence[Sounding]) -> list[str
     if not len(drawn) == len(set(seeds.values())) == len({words[index] for index in seeds}) > 1:
         return list(words)
     return [seeds.get(index, word) for index, word in enumerate(words)]
+
+
+def _names_of_weights(words: Sequence[str], soundings: Sequence[Sounding]) -> list[str]:
+    """Name weights by their files alone where that tells them apart; one file and none: trained, random."""
+    given = [str(sounding.provenance.model.get("weights") or "") for sounding in soundings]
+    if not all(given) or len(set(given)) != len(set(words)) or len(set(given)) < 2:
+        return list(words)
+    files = set(given) - {"none"}
+    names = {name: "trained" if len(files) == 1 else PurePath(name).stem for name in files}
+    return [names.get(name, "random") for name in given]
 
 
 def _mismatch(aspect: str, values: Mapping[str, str]) -> str:

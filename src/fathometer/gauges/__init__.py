@@ -10,13 +10,13 @@ from fathometer.gauges.affinity import (
 from fathometer.gauges.collapse import neural_collapse
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank, stable_rank_of
 from fathometer.gauges.gauge import Gauge
-from fathometer.gauges.geometry import anisotropy, dead, saturated
+from fathometer.gauges.geometry import anisotropy, dead, duplicates, saturated
 from fathometer.gauges.linear_fits import carriers, cka, cka_debiased, r2, r2_heldout, r2_trimmed
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, participation_ratio, rankme
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.registry import GAUGES, choose_gauges
-from fathometer.gauges.statistics import entropy, norm, sparsity
+from fathometer.gauges.statistics import entropy, norm, scale, sparsity
 
 __all__ = [
     "GAUGES",
@@ -34,6 +34,7 @@ __all__ = [
     "cka_debiased",
     "cost_of_identity",
     "dead",
+    "duplicates",
     "effective_rank",
     "entropy",
     "intrinsic_dimension",
@@ -47,6 +48,7 @@ __all__ = [
     "rankme",
     "read_gauges",
     "saturated",
+    "scale",
     "sparsity",
     "stable_rank",
     "stable_rank_of",

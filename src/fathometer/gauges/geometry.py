@@ -11,6 +11,8 @@ from fathometer.transport.arrays import Array
 
 _OUTER = 0.99  # of half the range: beyond, an output is saturated
 _MAJORITY = 0.5  # of the samples: beyond, a feature is saturated
+_SAME = 0.9999  # correlation from which a feature is a copy of another
+_MAX_FEATURES_TO_COMPARE = 8192  # each with each
 
 
 @torch.no_grad()
@@ -80,6 +82,38 @@ def saturated(x: Array, y: Array, *, bounds: tuple[float, float] | None = None) 
     return samples.each(is_saturated.to(samples.items).mean(-1))
 
 
+@torch.no_grad()
+def duplicates(x: Array, y: Array) -> Tensor:
+    """Compute the share of features of X that are copies of an earlier one: their correlation exceeds 0.9999.
+
+    Scale and shift do not matter, and features that never vary do not count. NaN for more than 8192 features.
+
+    Args:
+        x: inputs.
+        y: outputs; they are not used.
+
+    Example:
+        >>> import torch
+        >>> x = torch.randn(100, 3, generator=torch.manual_seed(0))
+        >>> x[:, 2] = 3 * x[:, 0] + 1
+        >>> round(duplicates(x, x.relu()).item(), 3)
+        0.333
+    """
+    samples = prepare(x, y, unequal=True).x
+    if samples.values.shape[-1] > _MAX_FEATURES_TO_COMPARE:
+        return samples.each(samples.items.new_full((len(samples.items),), torch.nan))
+    norms = torch.linalg.vector_norm(samples.centred, dim=-2, keepdim=True)
+    is_alive = (norms > 0) & samples.varying[:, None]
+    units = torch.where(is_alive, samples.centred / torch.where(is_alive, norms, 1.0), 0.0).float()
+    copies = (torch.tril(units.mT @ units, -1) > _SAME).any(-1).sum(-1).to(norms)
+    return samples.each(copies / _widths(samples).to(copies))
+
+
+def _widths(samples: Samples) -> Tensor:
+    """Return the number of features of each item, without those that were appended."""
+    return torch.tensor(samples.widths or [samples.values.shape[-1]] * len(samples.items))
+
+
 def _mean_cosine(samples: Samples) -> Tensor:
     rows, _ = to_unit(samples.items)
     norms = torch.linalg.vector_norm(rows, dim=-1)
@@ -90,6 +124,6 @@ def _mean_cosine(samples: Samples) -> Tensor:
 
 
 def _share_of_dead(samples: Samples) -> Tensor:
-    alive, d = samples.varying.sum(-1).to(samples.mean), samples.values.shape[-1]
-    count = torch.full_like(alive, d) if samples.widths is None else torch.tensor(samples.widths).to(alive)
+    alive = samples.varying.sum(-1).to(samples.mean)
+    count = _widths(samples).to(alive)
     return (count - alive) / count

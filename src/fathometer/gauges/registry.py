@@ -12,11 +12,11 @@ from fathometer.gauges.affinity import affinity, affinity_of_batches
 from fathometer.gauges.collapse import neural_collapse
 from fathometer.gauges.dimensions import cost_of_identity, nonnegativity, stable_rank
 from fathometer.gauges.gauge import LABELS, Gauge, GaugeFunction, Range
-from fathometer.gauges.geometry import anisotropy, dead, saturated
+from fathometer.gauges.geometry import anisotropy, dead, duplicates, saturated
 from fathometer.gauges.linear_fits import carriers, cka, cka_debiased, r2, r2_heldout, r2_trimmed
 from fathometer.gauges.neighbours import intrinsic_dimension
 from fathometer.gauges.ranks import alpha, effective_rank, max_rankme, participation_ratio, rankme
-from fathometer.gauges.statistics import entropy, norm, sparsity
+from fathometer.gauges.statistics import entropy, norm, scale, sparsity
 
 GaugeChoice: TypeAlias = "str | Gauge | GaugeFunction"
 """A name, a record, or a plain function of X and Y."""
@@ -83,6 +83,8 @@ GAUGES: dict[str, Gauge] = {
         _joined("anisotropy", anisotropy, _of_sides((lambda n, _: -1 / (n - 1), 1.0))),
         _joined("dead", dead, _of_sides(_SHARE)),
         _gauge("saturated", saturated, _SHARE, missing=True),
+        _unequal("scale", scale, _of_sides(_POSITIVE)),
+        _unequal("duplicates", duplicates, _SHARE, missing=True),
         _joined(
             "neural_collapse",
             neural_collapse,
@@ -96,8 +98,15 @@ GAUGES: dict[str, Gauge] = {
 
 SETS = {
     # Without one that is slower than all others together on a CPU, and unstable where d > n, without CKA with
-    # its bias, which is in the paper, and without what only a few huge samples change.
-    "standard": tuple(name for name in GAUGES if name not in ("affinity_sample", "cka", "r2_trimmed")),
+    # its bias, which is in the paper, without what only a few huge samples change, and what `check` reads.
+    "standard": tuple(
+        name for name in GAUGES if name not in ("affinity_sample", "cka", "r2_trimmed", "scale", "duplicates")
+    ),
+    # What the rules of `fathometer.check` read.
+    "check": (
+        *("affinity", "carriers", "nonnegativity", "participation_ratio", "dead", "saturated"),
+        *("scale", "duplicates"),
+    ),
     "language": ("affinity", "r2_heldout", "r2_trimmed", "carriers", "stable_rank", "intrinsic_dimension"),
     "all": tuple(GAUGES),
 }

@@ -70,6 +70,26 @@ def norm(x: Array, y: Array) -> Tensor:
     return length
 
 
+@torch.no_grad()
+def scale(x: Array, y: Array) -> dict[str, Tensor]:
+    """Compute the root mean square of all entries, of inputs and outputs.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[-3.0, 3.0], [3.0, -3.0]])
+        >>> {name: round(value.item(), 3) for name, value in scale(x, x.relu()).items()}
+        {'x': 3.0, 'y': 2.121}
+    """
+    return prepare(x, y, unequal=True).each_side(_root_mean_square)
+
+
+def _root_mean_square(samples: Samples) -> Tensor:
+    unit, size = to_unit(samples.items)
+    widths = samples.widths or [samples.values.shape[-1]] * len(unit)
+    count = samples.values.shape[-2] * torch.tensor(widths).to(size)
+    return (squares(unit) / count).sqrt() * size
+
+
 def _change(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {"before": values["x"], "after": values["y"], "change": values["y"] - values["x"]}
 

@@ -39,6 +39,9 @@ from fathometer.progress import ProgressBar
 Progress: TypeAlias = "Callable[[int, int | None], None]"
 """Called with the number of samples done and their total, None if unknown."""
 
+OnPass: TypeAlias = "Callable[[Any, Any], object]"
+"""Called with the input and the output of every forward pass."""
+
 _IN_BACKGROUND = frozenset(
     {"cuda"}
 )  # where gauges run beside the next passes; a CPU needs all cores for either
@@ -86,7 +89,9 @@ class Loop:
         journal: Journal | None,
         scorer: Scorer,
         read: Callable[[Pairs], list[dict[str, float]]] | None = None,
+        on_pass: OnPass = lambda _, __: None,
     ) -> None:
+        self._on_pass = on_pass
         self._network, self._record, self._options = network, record, options
         self._device, self._journal, self._scorer = device, journal, scorer
         self._read = read
@@ -185,6 +190,7 @@ class Loop:
                     f"{options.samples} samples of every site; use a smaller `batch_size` or fewer `samples`"
                 ) from error
         else:  # the pass counts: from here on, it must not be run again
+            self._on_pass(piece.value, output)
             self._scorer.add(output, piece.value, piece.unfit)
             self._labels.append(None if piece.unfit else labels_of(piece.value))
             return

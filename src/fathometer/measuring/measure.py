@@ -25,7 +25,7 @@ from fathometer.measuring.batches import batches_of, first_sample, pieces
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.language_scores import HiddenTokens
-from fathometer.measuring.loop import Loop, Progress, evaluating, placed, with_advice
+from fathometer.measuring.loop import Loop, OnPass, Progress, evaluating, placed, with_advice
 from fathometer.measuring.options import MeasureOptions, with_changes
 from fathometer.measuring.scores import Scorer, classes_of, outcome
 from fathometer.measuring.similarity import map_of_batches
@@ -159,6 +159,7 @@ def measure_by_label(
     options: MeasureOptions,
     read: Callable[[Pairs], list[dict[str, float]]] | None = None,
     *,
+    on_pass: OnPass = lambda _, __: None,
     by: By | None = None,
     tokenizer: Any = None,
     length: int | None = None,
@@ -170,7 +171,8 @@ def measure_by_label(
 ) -> dict[str, Sounding]:
     """Measure as `measure` does; return the soundings by label, or one under an empty name.
 
-    `read` computes the values of all sites instead of the options' gauges.
+    `read` computes the values of all sites instead of the options' gauges. `on_pass` is called with
+    the input and the output of every forward pass.
     """
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
@@ -211,7 +213,7 @@ def measure_by_label(
         cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
         hidden = HiddenTokens(model, network, tokenizer, options.seed)
         cut = cut if options.call else hidden.keeping(checked(cut, network))
-        loop = Loop(network, record, options, where, log, scorer, read)
+        loop = Loop(network, record, options, where, log, scorer, read, on_pass)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
     _warn_of_missing_sites(record, loop.finished)

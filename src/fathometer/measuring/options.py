@@ -124,8 +124,8 @@ class MeasureOptions:
     )
     gauges: GaugeChoice | Iterable[GaugeChoice] = option(
         ("standard",),
-        "Gauges to compute: standard (all but affinity_sample, cka and r2_trimmed), language, all, names "
-        "such as affinity or stable_rank, and functions of your own.",
+        "Gauges to compute: standard (all but affinity_sample, cka, r2_trimmed, scale and duplicates), "
+        "language, check, all, names such as affinity or stable_rank, and functions of your own.",
         str,
         many=True,
     )

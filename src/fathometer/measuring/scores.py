@@ -185,7 +185,8 @@ def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> d
         return {"no_accuracy": doubt}
     if not known or sum(each.samples for each in known) != samples:
         return {}
-    found = {"accuracy": sum(each.correct for each in known) / samples}
+    accuracy = sum(each.correct for each in known) / samples
+    found = {"accuracy": accuracy, "classes": known[0].outputs}
     if known[0].outputs > _MAX_FOR_TOP1:
         found["top5"] = sum(each.top5 for each in known) / samples
     loss = sum(each.loss for each in known) / samples

@@ -87,8 +87,14 @@ def is_language_model(model: LoadedModel) -> bool:
 
     An encoder with a decoder is not: its decoder needs an input of its own.
     """
-    config = config_of(model.module)
-    if not model.name.startswith("hf:") or config is None or model.inputs.kind != "tokens":
+    is_by_name = model.name.startswith("hf:") and model.inputs.kind == "tokens"
+    return is_by_name and is_of_language(model.module)
+
+
+def is_of_language(module: nn.Module) -> bool:
+    """Say whether a network is of a family of causal or masked language models of transformers."""
+    config = config_of(module)
+    if config is None:
         return False
     is_known = any(config.model_type in _heads(task) for task in ("CAUSAL", "MASKED"))
     return is_known and not getattr(config, "is_encoder_decoder", False)

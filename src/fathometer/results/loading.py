@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fathometer.errors import InputError
-from fathometer.results import history, similarity, sounding
+from fathometer.results import checkup, history, similarity, sounding
+from fathometer.results.checkup import Checkup
 from fathometer.results.files import parse_json
 from fathometer.results.history import History
 from fathometer.results.similarity import SimilarityMap
@@ -19,12 +20,17 @@ SWEEP = "sweep.json"
 """The file by which a folder of Leaky ResNets is known."""
 
 _MAX_NAMED = 5  # skipped files that a warning names
+_KINDS: dict[type, str] = {
+    History: "the history of a training; report or plot it alone",
+    SimilarityMap: "a similarity map; report or plot it alone",
+    Checkup: "a checkup, not a sounding",
+}
 
 
 def load(path: Place) -> Any:
     """Read a result that fathometer wrote.
 
-    That is a `Sounding`, a `History`, a `SimilarityMap`, or a folder of Leaky ResNets.
+    That is a `Sounding`, a `History`, a `SimilarityMap`, a `Checkup`, or a folder of Leaky ResNets.
 
     Args:
         path: a `.json` or `.parquet` file, the folder of a leaky run, or a URL of one of these that fsspec
@@ -93,9 +99,7 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
             try:
                 sounding = _read(store, name)
                 if not isinstance(sounding, Sounding):
-                    is_history = isinstance(sounding, History)
-                    kind = "the history of a training" if is_history else "a similarity map"
-                    raise InputError(f"{path}: is {kind}; report or plot it alone")
+                    raise InputError(f"{path}: is {_KINDS[type(sounding)]}")
                 found.soundings[path] = sounding
                 used += 1
             except InputError as error:
@@ -127,7 +131,7 @@ def is_sweep(folder: Store) -> bool:
     return folder.exists(SWEEP)
 
 
-def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap:
+def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap | Checkup:
     """Read a file; its schema says what it is."""
     path = store.path(name)
     if path.lower().endswith(".parquet"):
@@ -142,6 +146,8 @@ def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap:
         return history.from_plain(plain, path)
     if isinstance(plain, dict) and plain.get("schema") == similarity.SCHEMA:
         return similarity.from_plain(plain, path)
+    if isinstance(plain, dict) and plain.get("schema") == checkup.SCHEMA:
+        return checkup.from_plain(plain, path)
     return sounding.from_plain(plain, path)
 
 

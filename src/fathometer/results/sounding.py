@@ -21,6 +21,7 @@ import pandas as pd
 from fathometer.capture.sites import Site
 from fathometer.errors import InputError, did_you_mean, first_line, import_extra, join_names
 from fathometer.gauges.registry import GAUGES, out_of_range
+from fathometer.results.checkup import Checkup
 from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
 from fathometer.results.provenance import Provenance
 
@@ -210,6 +211,15 @@ class Sounding:
         from fathometer.report import plot_map
 
         return plot_map(self, columns=columns)
+
+    def check(self) -> Checkup:
+        """Say what is wrong with the network, as far as its values at the sites tell.
+
+        `fathometer.check(model, data)` also looks at the network itself.
+        """
+        from fathometer.checking.rules import check_sounding
+
+        return check_sounding(self)
 
     def save(self, path: str | Path) -> Path:
         """Save one file, `.json` or `.parquet`; it appears once it is complete."""

@@ -48,7 +48,8 @@ class TensorBoardLog:
     """Writes soundings for TensorBoard: `Probe(..., log=TensorBoardLog("runs/mine"))`.
 
     Every gauge has a curve for each site, the min, median and max over the sites, and a histogram of the
-    values of all sites. TensorBoard expects one writer per folder: give this one a folder of its own.
+    values of all sites. The first finding of each rule of `fathometer.check` is a text. TensorBoard expects
+    one writer per folder: give this one a folder of its own.
 
     Args:
         folder: for the event file; it is created if needed.
@@ -62,6 +63,7 @@ class TensorBoardLog:
             raise MissingExtraError("tensorboard", "tensorboard", "a TensorBoard log") from error
         self.folder, self._prefix = Path(folder), prefix
         self._writer: Any = SummaryWriter(str(folder))
+        self._reported: set[str] = set()
 
     def __call__(self, step: int, sounding: Sounding) -> None:
         """Write one sounding; TensorBoard can show it from now on."""
@@ -72,6 +74,12 @@ class TensorBoardLog:
             finite = values[np.isfinite(values)]
             if len(finite):
                 self._writer.add_histogram(clean(f"{self._prefix}/{gauge}"), finite, step)
+        for finding in sounding.check().at_least("warning"):
+            if finding.rule not in self._reported:
+                self._reported.add(finding.rule)
+                self._writer.add_text(
+                    clean(f"{self._prefix}/check"), f"{finding} Try: {finding.advice}", step
+                )
         self._writer.flush()
 
     def close(self) -> None:

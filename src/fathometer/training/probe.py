@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +16,7 @@ from fathometer.capture import unwrapped
 from fathometer.errors import FathometerError, InputError, check_whole
 from fathometer.measuring.measure import measure
 from fathometer.measuring.options import MeasureOptions, with_changes
+from fathometer.results.checkup import Finding
 from fathometer.results.history import History, metrics_frame
 from fathometer.results.sounding import Sounding
 from fathometer.training.isolation import (
@@ -26,6 +28,8 @@ from fathometer.training.isolation import (
 )
 from fathometer.training.record import Budget, Metrics
 
+log = logging.getLogger(__name__)
+
 Log: TypeAlias = "Callable[[int, Sounding], None]"
 """Called with the step and the sounding, as `TensorBoardLog` is."""
 
@@ -35,7 +39,9 @@ class Probe:
 
     The first call of `step` always measures, and `finish` does once more. In between, a sounding is taken
     when a multiple of `every` has been reached *and* measuring stays within `max_overhead` of the total
-    time. Training continues as if there were no probe: weights, buffers, modes, gradients and random number
+    time. The rules of `fathometer.check` are applied to every sounding, and the first finding of each rule
+    that is a warning or an error is logged and kept in `findings` (`gauges="check"` has what they need).
+    Training continues as if there were no probe: weights, buffers, modes, gradients and random number
     generators, also those of a loader, are as before. What else a `forward` changes is not known, and an
     iterator stays advanced. With `torch.distributed` only the first process measures.
 
@@ -96,6 +102,8 @@ class Probe:
         self._missed: list[tuple[int, str]] = []
         self._metrics = Metrics()
         self._warned: set[str] = set()
+        self.findings: list[tuple[int, Finding]] = []
+        """The first finding of each rule of `fathometer.check`, with its step."""
         self.within: Callable[[], AbstractContextManager[Any]] = nullcontext
         """Returns the context in which soundings are taken."""
 
@@ -190,12 +198,20 @@ class Probe:
                 self._miss(step, "no sounding", error)
                 return None
             self._soundings[step] = sounding
-            for log in self._logs:
+            self._check(step, sounding)
+            for write in self._logs:
                 try:
-                    log(step, sounding)
+                    write(step, sounding)
                 except Exception as error:
                     self._miss(step, "not logged", error)
         return sounding
+
+    def _check(self, step: int, sounding: Sounding) -> None:
+        """Apply the rules of `fathometer.check`, and warn of each rule once."""
+        for finding in sounding.check().at_least("warning"):
+            if all(finding.rule != known.rule for _, known in self.findings):
+                self.findings.append((step, finding))
+                log.warning("step %d: %s Try: %s", step, finding, finding.advice)
 
     def _measured(self) -> Sounding:
         with (

@@ -14,10 +14,11 @@ from fathometer.errors import join_names
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
-from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, View
+from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, Table, View
 from fathometer.report.page.layers import layer_items
 from fathometer.report.page.similarity import map_chart
 from fathometer.report.tables import clear_modes, has_layers, site_table, step_edges
+from fathometer.results.checkup import MAX_PLACES, Checkup
 from fathometer.results.history import History
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Sounding
@@ -34,6 +35,7 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     """Return the report of one sounding."""
     facts = sounding.provenance
     name = title or str(facts.model.get("name", "a network"))
+    checkup = sounding.check()
     batches = sounding.records["batch"].nunique()
     only_activations = all(site.kind == "activation" for site in sounding.sites)
     what = (
@@ -61,7 +63,28 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     first: tuple[Section, ...] = (Section("", (view,)),)
     if has_layers(sounding):
         first = (Section("By layer", layer_items(sounding)), Section("Sites", (view,)))
-    return Page(name, lead, (*first, *similarity, origin))
+    checks = (check_section(checkup),) if checkup.applied else ()
+    return Page(name, lead, (*checks, *first, *similarity, origin))
+
+
+def check_section(checkup: Checkup) -> Section:
+    """Return what the rules have found, the first places of each rule, and which rules were skipped."""
+    items: list[Item] = [Paragraph(f"{checkup.summary}.")]
+    rows = [
+        {
+            "severity": group[0].severity,
+            "finding": "; ".join(finding.sentence for finding in group[:MAX_PLACES]),
+            "places": len(group),
+            "why": group[0].why,
+            "try": group[0].advice,
+        }
+        for group in checkup.groups()
+    ]
+    if rows:
+        items.append(Table(pd.DataFrame(rows)))
+    if checkup.skipped:
+        items.append(Facts("Rules that were not applied", dict(checkup.skipped)))
+    return Section("Check", tuple(items))
 
 
 def sounding_data(sounding: Sounding, name: str) -> dict[str, Any]:
