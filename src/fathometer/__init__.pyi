@@ -5,6 +5,7 @@ from . import data as data
 from . import errors as errors
 from . import gauges as gauges
 from . import leaky as leaky
+from . import linearizing as linearizing
 from . import models as models
 from . import report as report
 from . import residual as residual
@@ -44,12 +45,15 @@ from .gauges import r2 as r2
 from .gauges import r2_heldout as r2_heldout
 from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
+from .linearizing.linearize import linearize as linearize
+from .linearizing.recover import recover as recover
 from .measuring.measure import measure as measure
 from .measuring.options import MeasureOptions as MeasureOptions
 from .measuring.two_networks import similarity_map as similarity_map
 from .report.page import write_report as write_report
 from .residual import residual_path as residual_path
 from .results.history import History as History
+from .results.linearized import Linearized as Linearized
 from .results.loading import load as load
 from .results.loading import load_history as load_history
 from .results.provenance import Provenance as Provenance
