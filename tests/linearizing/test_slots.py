@@ -85,7 +85,7 @@ def by_hand(name: str) -> Any:
     def half(x: Tensor) -> Tensor:
         return 0.5 * x + 1
 
-    def functional(net: Any, x: Tensor) -> Tensor:
+    def functional(_: Any, x: Tensor) -> Tensor:
         x = half(x)
         x = half(x - 0.1)
         x = half(x - 0.1)
@@ -97,17 +97,17 @@ def by_hand(name: str) -> Any:
         "reused": lambda net, x: (y := half(net.first(x))) + half(net.second(y)),
         "in place": lambda net, x: half(net[2](half(net[0](x)))),
         "looped": lambda net, x: half(net.layers[2](half(net.layers[1](half(net.layers[0](x)))))),
-        "recursive": lambda net, x: half(half(half(x - 0.1 - 0.1))),
+        "recursive": lambda _, x: half(half(half(x - 0.1 - 0.1))),
         "shared": lambda net, x: half(net.tied(half(net.one[0](half(net.one[0](x)))))),
         "gated": lambda net, x: half(x) * torch.sigmoid(net.gate) * torch.tanh(x.mean()),
-        "derived": lambda net, x: half(x - 0.1) + 0.1,
+        "derived": lambda _, x: half(x - 0.1) + 0.1,
         "attention": lambda net, x: half(net.attention(x, x, x)[0]),
     }
     return bodies[name]
 
 
 @pytest.mark.parametrize(
-    "name", "functional reused looped recursive shared gated derived attention".split() + ["in place"]
+    "name", [*"functional reused looped recursive shared gated derived attention".split(), "in place"]
 )
 def test_a_replaced_network_is_the_network_written_by_hand(name: str) -> None:
     made, network, replacer = opened(name)

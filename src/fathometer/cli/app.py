@@ -16,7 +16,7 @@ from fathometer.cli.options import new_app
 
 COMMANDS = (
     *("measure", "path", "show", "compare", "report", "plot"),
-    *("sites", "models", "activations", "survey", "leaky"),
+    *("sites", "linearize", "models", "activations", "survey", "leaky"),
 )
 
 

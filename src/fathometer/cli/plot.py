@@ -55,7 +55,7 @@ def plot(
     Kinds for one sounding: `signature`, `strip`, `distribution`, `map` (of `measure --map`); for a residual
     path: `path`. For two: `alignment`, `difference`. For several: `overlay`, `strip`, `distribution`,
     `years`, `distances`, `predictors`. For the history of a training: `history`. For two networks of
-    `compare map`: `map`.
+    `compare map`: `map`. For a linearized network: `curve`.
 
     For transformers with parts (`measure --sites activations,mlp,attention`): `layers`, of one network or
     several; `gauges`, a heat map of layers × gauges.
@@ -87,9 +87,10 @@ def plot(
     from fathometer.cli.results import choose_gauge, facts_for, read_results
     from fathometer.compare import comparable
     from fathometer.progress import Terminal
-    from fathometer.report import plot_history, plot_map, require_matplotlib
+    from fathometer.report import plot_history, plot_linearized, plot_map, require_matplotlib
     from fathometer.report.figures import kinds
     from fathometer.results.history import History
+    from fathometer.results.linearized import Linearized
     from fathometer.results.similarity import SimilarityMap
 
     require_matplotlib()
@@ -102,6 +103,8 @@ def plot(
         options, default = {"history": ("gauge",)}, "history"
     elif isinstance(results, SimilarityMap):
         options, default = {"map": ()}, "map"
+    elif isinstance(results, Linearized):
+        options, default = {"curve": ()}, "curve"
     elif isinstance(results, dict):
         options = {name: each.options for name, each in kinds.KINDS.items()}
         default = kinds.default_kind(results)
@@ -119,6 +122,8 @@ def plot(
         figure = plot_history(results, choose_gauge(gauge, results.soundings), columns=width)
     elif isinstance(results, SimilarityMap):
         figure = plot_map(results, columns=width)
+    elif isinstance(results, Linearized):
+        figure = plot_linearized(results, columns=width)
     elif isinstance(results, dict):
         layer_gauge, gauge = gauge, choose_gauge(gauge, results.values())
         if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:

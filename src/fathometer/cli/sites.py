@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fathometer.cli import options as opt
+from fathometer.cli.linearize import KindOption
+from fathometer.cli.measure import load_model_and_data
 from fathometer.cli.outputs import print_result
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 
@@ -12,10 +14,21 @@ app = opt.new_app()
 
 
 @app.command()
-@opt.with_options(*opt.measure_options("sites", "residual", "activations"))
+@opt.with_options(*opt.measure_options("sites", "residual", "activations", "seed"), *opt.loading_options())
 def sites(
     model: opt.ModelArgument,
-    weights: opt.WeightsOption = "none",
+    weights: Annotated[
+        str | None,
+        opt.option("WHICH", "default, none (random weights), or a file of tensors. Default: as needed."),
+    ] = None,
+    cost: Annotated[
+        bool, opt.flag("--cost", "Measure what it costs to replace each activation by lines; needs --data.")
+    ] = False,
+    data: Annotated[
+        str | None, opt.option("DATA", "Data for --cost, as for `fathometer measure`.", "--data")
+    ] = None,
+    kind: KindOption = "channel",
+    samples: Annotated[int, opt.option("N", "Number of inputs to use for --cost.", min=2)] = 512,
     as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
@@ -23,9 +36,15 @@ def sites(
 
     Weights do not change which sites there are, so none are loaded by default.
 
+    With `--cost` and `--data`, the default weights are loaded, and each site is replaced by lines in turn:
+    `kl` is the divergence of the outputs that this causes, `fisher` its estimate from one backward pass, `r2`
+    the share of the variance that the lines explain.
+
     For example:
 
     - `fathometer sites torchvision:resnet50`
+
+    - `fathometer sites torchvision:resnet18 --cost --data photos/`
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
 
@@ -43,7 +62,12 @@ def sites(
     from fathometer.models import load_model
 
     chosen = opt.chosen_options(options)
-    loaded = load_model(model, weights)
+    if cost:
+        if data is None:
+            raise InputError("--cost needs --data: costs are measured on data")
+        _costs(model, data, weights or "default", chosen, kind, samples, as_json, options)
+        return
+    loaded = load_model(model, weights or "none")
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with (
         torch.no_grad(),
@@ -76,3 +100,35 @@ def sites(
     if set(shown["kind"]) <= {"activation"}:
         shown = shown.drop(columns=["kind", "layer"])
     print_result(found, TableView(shown.set_index("site"), f"{len(found)} sites of {model}"), as_json)
+
+
+def _costs(
+    model: str,
+    data: str,
+    weights: str,
+    chosen: Any,
+    kind: Any,
+    samples: int,
+    as_json: bool,
+    options: dict[str, Any],
+) -> None:
+    """Show what it costs to replace each site, the cheapest first."""
+    from fathometer.cli.tables import TableView
+    from fathometer.linearizing import site_costs
+
+    loaded = load_model_and_data(model, data, chosen.seed, {**options, "weights": weights})
+    found = site_costs(
+        loaded.model,
+        loaded.data,
+        sites=chosen.sites,
+        kind=kind,
+        activations=[*chosen.activations],
+        samples=samples,
+        batch_size=options["batch_size"],
+        device=loaded.device,
+        seed=chosen.seed,
+        progress=True,
+    ).sort_values("kl")
+    title = f"{len(found)} sites of {model} on {data}, the cheapest first"
+    note = "kl: divergence of the outputs if the site alone is replaced (nats); fisher: its estimate"
+    print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -105,7 +105,7 @@ class Choice:
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
             show(len(self.replaced), total, f"{self.curve[-1]['divergence']:.3g}")
-            before = self._snapshot() if budget.unit == "points" else None
+            before = self.snapshot() if budget.unit == "points" else None
             if step < len(journal.rows):
                 slot = by_name[journal.rows[step]["site"]]
                 self.replace([slot])
@@ -117,7 +117,7 @@ class Choice:
                 self.curve.append(self.row(slot.site.name))
                 journal.add(self.curve[-1])
             if before is not None and lost_points(self.curve) > budget.amount:
-                self._restore(before)
+                self.restore(before)
                 self.curve.pop()
                 break
         show(len(self.replaced), len(self.replaced))
@@ -151,11 +151,13 @@ class Choice:
         ]
         return pd.DataFrame(rows).set_index("site")
 
-    def _snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
+    def snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
+        """Return what `restore` needs to come back to the network as it is now."""
         buffers = {name: value.clone() for name, value in self._network.named_buffers()}
         return {slot: slot.replacement for slot in self._slots}, buffers
 
-    def _restore(self, state: tuple[Mapping[Slot, nn.Module | None], Mapping[str, Tensor]]) -> None:
+    def restore(self, state: tuple[Mapping[Slot, nn.Module | None], Mapping[str, Tensor]]) -> None:
+        """Undo all steps since a snapshot."""
         replacements, buffers = state
         for slot, replacement in replacements.items():
             slot.replacement = replacement

@@ -249,7 +249,7 @@ def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> N
         maps[f"{key}_{slot.site.order}" if key in maps or hasattr(nn.ModuleDict, key) else key] = (
             slot.replacement
         )
-        if slot.site.kind == "module" and replacer.is_single(slot):  # its weights are of no more use
+        if slot.site.kind == "module" and slot.is_only:  # its weights are of no more use
             module = paths[slot.site.module]
             for part in (module._modules, module._parameters, module._buffers):
                 part.clear()

@@ -60,6 +60,10 @@ class _Search(Observer):
             self.found[site].in_place = result is given
         return output
 
+    def count_calls(self, site: Site) -> int:
+        """Return how often the module of a site was called."""
+        return max(self._counts[site.module, site.operator], self._counts[site.module, ""])
+
     def _open(self, state: Pass, frame: Frame, given: Tensor | None) -> None:
         self._counts[frame.path, ""] += 1
         super()._open(state, frame, given)
@@ -134,7 +138,8 @@ def find_slots(
     Args:
         network: it is changed: hooks stay on it.
         run: makes one forward pass.
-        sites: which calls, as for `fathometer.watch`; parts of a transformer must be modules of their own.
+        sites: which calls, as for `fathometer.watch`; parts of a transformer must be modules of their own. If
+            all are names of calls, they stand for these alone: `act` is not `act#2`.
         activations: classes and functions of your own that are activations.
 
     Raises:
@@ -151,7 +156,11 @@ def find_slots(
         stack.enter_context(search.following())
         run()
     choice.check_patterns(search.record.called)
+    for slot in search.found.values():
+        slot.is_only = slot.site.is_module and search.count_calls(slot.site) == 1
     slots = sorted(search.found.values(), key=lambda slot: slot.site.order)
+    if wanted and {slot.site.name for slot in slots}.issuperset(map(str, wanted)):
+        slots = [slot for slot in slots if slot.site.name in wanted]  # names of calls, not of modules
     if not slots:
         known = ", ".join(site.name for site in search.record.called[:8]) or "none"
         raise InputError(f"no call to replace; the activation calls are: {known}", parameter="sites")

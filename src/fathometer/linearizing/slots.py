@@ -39,6 +39,7 @@ class Slot:
         widths: channels of its input and of its output.
         axes: where they are; -1 is the last axis.
         elements: numbers that it is given for each input of the network.
+        is_only: whether it is the only call of its module.
         in_place: whether the output overwrites the input.
         reason: why it cannot be replaced; empty if it can.
         replacement: runs instead of the call; None leaves the call as it is.
@@ -50,6 +51,7 @@ class Slot:
     widths: tuple[int, int]
     axes: tuple[int, int]
     elements: int
+    is_only: bool = False
     in_place: bool = False
     reason: str = ""
     replacement: nn.Module | None = None
@@ -98,7 +100,6 @@ class Replacer(Observer):
         for path, calls in modules.items():
             forward = _Forward(self, path, by_path[path].forward, calls)
             by_path[path].forward = forward  # type: ignore[method-assign]
-        self._is_single = {path: calls.keys() == {1} for path, calls in modules.items()}
         owners = self._paths if self._functions else {model: ""}
         self._handles = [h for m in filter(self._needs_hooks, owners) for h in self._hooks(m)]
 
@@ -161,21 +162,16 @@ class Replacer(Observer):
         finally:
             self._leave()
 
-    def is_single(self, slot: Slot) -> bool:
-        """Tell whether a slot is the only call of its module."""
-        return self._is_single.get(slot.site.module, False)
-
     def call_module(self, path: str, calls: dict[int, Slot], forward: Any, args: Any, kwargs: Any) -> Any:
         """Run the slot of this call of a module."""
-        if self._is_single[path]:
-            slot: Slot | None = calls[1]
-        else:
+        slot = next(iter(calls.values()))
+        if not slot.is_only:
             if self._pass is None:
                 raise self._outside(path)
             self._counts[path, ""] += 1
-            slot = calls.get(self._counts[path, ""])
-        if slot is None:
-            return forward(*args, **kwargs)
+            if self._counts[path, ""] not in calls:
+                return forward(*args, **kwargs)
+            slot = calls[self._counts[path, ""]]
         given = first_input(args, kwargs)
         return slot.run(given, partial(call_on, forward, args, kwargs, given))
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fathometer.errors import InputError
-from fathometer.results import history, similarity, sounding
+from fathometer.results import history, linearized, similarity, sounding
 from fathometer.results.files import parse_json
 from fathometer.results.history import History
+from fathometer.results.linearized import Linearized
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import SUFFIXES, Sounding, load_parquet
 from fathometer.results.store import Place, Store, local_copy
@@ -18,13 +19,18 @@ from fathometer.results.store import Place, Store, local_copy
 SWEEP = "sweep.json"
 """The file by which a folder of Leaky ResNets is known."""
 
+_KINDS: dict[type, str] = {
+    History: "the history of a training",
+    SimilarityMap: "a similarity map",
+    Linearized: "a linearized network",
+}
 _MAX_NAMED = 5  # skipped files that a warning names
 
 
 def load(path: Place) -> Any:
     """Read a result that fathometer wrote.
 
-    That is a `Sounding`, a `History`, a `SimilarityMap`, or a folder of Leaky ResNets.
+    That is a `Sounding`, a `History`, a `SimilarityMap`, a `Linearized`, or a folder of Leaky ResNets.
 
     Args:
         path: a `.json` or `.parquet` file, the folder of a leaky run, or a URL of one of these that fsspec
@@ -93,9 +99,7 @@ def open_results(places: Place | Iterable[Place], *, strict: bool = False) -> Re
             try:
                 sounding = _read(store, name)
                 if not isinstance(sounding, Sounding):
-                    is_history = isinstance(sounding, History)
-                    kind = "the history of a training" if is_history else "a similarity map"
-                    raise InputError(f"{path}: is {kind}; report or plot it alone")
+                    raise InputError(f"{path}: is {_KINDS[type(sounding)]}; report or plot it alone")
                 found.soundings[path] = sounding
                 used += 1
             except InputError as error:
@@ -127,7 +131,7 @@ def is_sweep(folder: Store) -> bool:
     return folder.exists(SWEEP)
 
 
-def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap:
+def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap | Linearized:
     """Read a file; its schema says what it is."""
     path = store.path(name)
     if path.lower().endswith(".parquet"):
@@ -138,10 +142,10 @@ def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap:
             raise InputError(f"{path}: no such file or folder")
         raise InputError(f"{path}: expected a result, a file that ends in {' or '.join(SUFFIXES)}")
     plain = parse_json(_content(store, name), path, "a result of fathometer")
-    if isinstance(plain, dict) and plain.get("schema") == history.SCHEMA:
-        return history.from_plain(plain, path)
-    if isinstance(plain, dict) and plain.get("schema") == similarity.SCHEMA:
-        return similarity.from_plain(plain, path)
+    schema = plain.get("schema") if isinstance(plain, dict) else None
+    for kind in (history, similarity, linearized):
+        if schema == kind.SCHEMA:
+            return kind.from_plain(plain, path)
     return sounding.from_plain(plain, path)
 
 
