@@ -18,7 +18,7 @@ from fathometer.linearizing.criteria import Chosen, gauge_costs, gradient_costs
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Fit, Trial
+from fathometer.linearizing.trial import Fit, Score, Trial
 from fathometer.progress import show_nothing
 
 Row = dict[str, Any]
@@ -150,6 +150,17 @@ class Choice:
             for slot in self._slots
         ]
         return pd.DataFrame(rows).set_index("site")
+
+    def score_with(self, slots: Sequence[Slot]) -> Score:
+        """Return the score on the test data if these sites are replaced, with nothing else adapted."""
+        before = {slot: slot.replacement for slot in slots}
+        for slot in slots:
+            slot.replacement = self._maps[slot]
+        try:
+            return self._test.score()
+        finally:
+            for slot, replacement in before.items():
+                slot.replacement = replacement
 
     def snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
         """Return what `restore` needs to come back to the network as it is now."""

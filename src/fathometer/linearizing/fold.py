@@ -90,7 +90,7 @@ def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
         ) from error
     traced = fx.GraphModule(network, graph)
     modules = dict(traced.named_modules())
-    seen = [n for n in graph.nodes if n.op == "call_module" and n.target.startswith("linear_maps.")]
+    seen = [n for n in graph.nodes if n.op == "call_module" and "linear_maps" in n.target.split(".")]
     if len(seen) != lines:
         raise InputError(
             f"torch.fx sees {len(seen)} of the {lines} lines, so that they cannot be folded (calls such as "

@@ -36,7 +36,9 @@ from fathometer.results.linearized import KL, SQUARED_ERROR, Linearized
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
 MAPS = "linear_maps"
-"""The name of the child of a linearized network that holds its maps."""
+"""The name of the child of a module that holds the maps in the place of its calls."""
+
+_CONTAINERS = nn.Sequential, nn.ModuleList, nn.ModuleDict
 
 _FEW = 2  # inputs are enough to find the calls
 
@@ -94,8 +96,9 @@ def linearize(
         progress: True for a bar, or a function of (sites done, total or None).
 
     Returns:
-        A network of the same class, with the maps in its child `linear_maps`. It can be trained, saved as a
-        state dict and exported. Its attribute `linearized` is the result: the curve and the table of sites.
+        A network of the same class. Modules whose calls were replaced have a child `linear_maps`. It can be
+        trained, saved as a state dict and exported. Its attribute `linearized` is the result (`Linearized`):
+        the curve and the table of sites.
 
     Example:
         >>> import torch
@@ -220,7 +223,7 @@ def opened(
 ) -> Iterator[Opened]:
     """Copy a network, in eval mode on the device, and find its calls."""
     original = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    if hasattr(original, MAPS):
+    if hasattr(original, "linearized"):
         raise InputError(
             "this network has been linearized before; give the original one, and all sites", parameter="model"
         )
@@ -239,21 +242,22 @@ def opened(
 
 
 def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> None:
-    """Leave only what was chosen, with the maps as a child of the network."""
+    """Leave only what was chosen, with each map as a child of the module that makes the call."""
     replacer.keep_only(chosen)
-    maps: dict[str, nn.Module] = {}
     paths = dict(network.named_modules())
     for slot in chosen:
         assert slot.replacement is not None
-        key = re.sub(r"\W+", "_", slot.site.name).strip("_")
-        maps[f"{key}_{slot.site.order}" if key in maps or hasattr(nn.ModuleDict, key) else key] = (
-            slot.replacement
-        )
+        path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}".removesuffix("_1")
         if slot.site.kind == "module" and slot.is_only:  # its weights are of no more use
-            module = paths[slot.site.module]
+            module = paths[path]
             for part in (module._modules, module._parameters, module._buffers):
                 part.clear()
-    network.add_module(MAPS, nn.ModuleDict(maps))
+        elif isinstance(paths[path], _CONTAINERS):  # which would run its children
+            path = next(path for path, module in paths.items() if not isinstance(module, _CONTAINERS))
+            key = re.sub(r"\W+", "_", slot.site.name)
+        maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
+        assert isinstance(maps, nn.ModuleDict)
+        maps[key] = slot.replacement
 
 
 def _warn_of_constant_channels(choice: Choice) -> None:
