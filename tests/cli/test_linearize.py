@@ -67,5 +67,5 @@ def test_costs_of_sites_are_listed(linearize: Command) -> None:
 
 def test_a_mistake_is_one_line_that_names_the_flag(linearize: Command) -> None:
     code, _, error = linearize("linearize", *BUILD, "--budget", "9")
-    assert (code, error.count("\n")) == (1, 1)
+    assert (code, error.count("\n")) == (2, 1)
     assert "--budget: expected at most 2, the number of sites, got 9" in error
