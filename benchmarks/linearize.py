@@ -236,8 +236,8 @@ def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     file = next(path for folder in options.weights for path in sorted(Path(folder).rglob(pattern)))
     model = load_model(build, file)
     source = str(Path(options.data) / "cifar10_train.npz")
-    batches = list(islice(open_data(source, model.inputs, batch_size=128, shuffle=False), 2))
-    network = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
+    batches: list[Any] = list(islice(open_data(source, model.inputs, batch_size=128, shuffle=False), 2))
+    network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
     folded = fold(network, batches[0])
     x = batches[0][0]
     times: dict[str, list[float]] = {"original": [], "linearized": [], "folded": []}
@@ -249,7 +249,7 @@ def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
                 each(x)
                 times[label].append(time.perf_counter() - started)
     return {
-        "replaced": len(network.linearized.replaced),  # type: ignore[union-attr, arg-type]
+        "replaced": len(network.linearized.replaced),
         "error": error,
         "seconds for 128 images": {label: round(statistics.median(each), 4) for label, each in times.items()},
     }

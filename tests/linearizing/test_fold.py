@@ -37,7 +37,7 @@ def mixer() -> nn.Module:
     )
 
 
-def lines_in(network: nn.Module) -> int:
+def lines_in(network: fx.GraphModule) -> int:
     calls = [node.target for node in network.graph.nodes if node.op == "call_module"]
     return sum(isinstance(network.get_submodule(call), ChannelMap | SlopeMap | FullMap) for call in calls)
 
@@ -122,7 +122,7 @@ def test_a_network_that_was_not_linearized_cannot_be_folded() -> None:
 def test_recovery_brings_the_outputs_back(labels: bool) -> None:
     torch.manual_seed(0)
     layers = nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4)
-    teacher = nn.Sequential(*layers).eval()
+    teacher: Any = nn.Sequential(*layers).eval()
     with torch.no_grad():
         teacher[4].weight *= 8
     x = 2 * torch.randn(512, 6)

@@ -42,9 +42,10 @@ class Small(nn.Module):
 SITES = ["/relu", "act", "act#2"]
 
 
-def made() -> tuple[nn.Module, Tensor, Tensor]:
+def made() -> tuple[Any, Tensor, Tensor]:
     torch.manual_seed(0)
-    network, x = Small(), torch.randn(64, 3, 6, 6)
+    network: Any = Small()
+    x = torch.randn(64, 3, 6, 6)
     network.train()
     for _ in range(20):
         network(x)  # so that running means are those of the data
@@ -57,7 +58,7 @@ def made() -> tuple[nn.Module, Tensor, Tensor]:
     return network, x, network(x).argmax(1)
 
 
-def result_of(network: nn.Module) -> Linearized:
+def result_of(network: Any) -> Linearized:
     found: Any = network.linearized
     assert isinstance(found, Linearized)
     return found
@@ -73,11 +74,11 @@ def by_hand(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that_written_by_hand() -> None:
     network, x, _ = made()
     before = copy.deepcopy(network.state_dict())
-    found = linearize(network, x, sites="/relu", recalibrate=False, batch_size=20)
+    found: Any = linearize(network, x, sites="/relu", recalibrate=False, batch_size=20)
     with torch.no_grad():
         inner = network.norm(network.first(x))
         slope, intercept = by_hand(inner, relu(inner))
-        line: Any = found.linear_maps["relu"]
+        line = found.linear_maps["relu"]
         torch.testing.assert_close(line.slope.double(), slope, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(line.intercept.double(), intercept, rtol=1e-4, atol=1e-5)
         hidden = line.slope.view(-1, 1, 1) * inner + line.intercept.view(-1, 1, 1)
@@ -318,11 +319,11 @@ def test_a_width_that_depends_on_the_input_is_refused() -> None:
 
 
 def test_a_dead_channel_gets_a_constant_line_and_a_warning() -> None:
-    network = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    network: Any = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     with torch.no_grad():
         network[0].weight[1] = 0
         network[0].bias[1] = 0.5
     with pytest.warns(UserWarning, match=re.escape("slope 0: 1 (1 of 3)")):
-        found = linearize(network, torch.randn(50, 4))
-    line: Any = found[1].linear_maps["relu"]
+        found: Any = linearize(network, torch.randn(50, 4))
+    line = found[1].linear_maps["relu"]
     assert (line.slope[1].item(), line.intercept[1].item()) == (0, 0.5)

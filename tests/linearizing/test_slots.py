@@ -121,7 +121,7 @@ def test_a_replaced_network_is_the_network_written_by_hand(name: str) -> None:
 
 
 def test_composite_activations_and_functions_of_the_user_are_replaced_as_wholes() -> None:
-    network = Net(
+    network: Any = Net(
         lambda net, x: tanh_and_relu(net.act(net.linear(x)), slope=0.1),
         linear=nn.Linear(8, 8),
         act=Swish(),

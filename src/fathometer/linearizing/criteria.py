@@ -92,7 +92,7 @@ def gradient_costs(
                     rows, _ = rows_of(output, value)
                     count += len(rows)
                     number = projected(rows) if criterion == "fisher" else loss(rows, value)
-                    number.backward()  # type: ignore[no-untyped-call]
+                    number.backward()
     finally:
         for parameter, learns in zip(parameters, learning, strict=True):
             parameter.requires_grad_(learns)

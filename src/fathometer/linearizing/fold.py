@@ -16,7 +16,7 @@ from fathometer.measuring.loop import evaluating
 
 _TOLERANCE = 1e-5  # of the outputs, relative to the largest
 _LINES = (ChannelMap, SlopeMap)
-_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.InstanceNorm2d)
 
 
@@ -34,9 +34,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     Raises:
         InputError: if torch.fx cannot trace the network, or if the outputs differ.
     """
-    replacer = next(
-        (h.__self__ for h in network._forward_pre_hooks.values() if isinstance(_owner(h), Replacer)), None
-    )
+    replacer = _replacer_of(network)
     if replacer is None:
         raise InputError("expected a network that `linearize` returned", parameter="network")
     device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
@@ -62,8 +60,9 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     return folded
 
 
-def _owner(hook: Any) -> Any:
-    return getattr(hook, "__self__", None)
+def _replacer_of(network: nn.Module) -> Replacer | None:
+    owners = (getattr(hook, "__self__", None) for hook in network._forward_pre_hooks.values())
+    return next((owner for owner in owners if isinstance(owner, Replacer)), None)
 
 
 class _Tracer(fx.Tracer):
@@ -78,7 +77,8 @@ class _Tracer(fx.Tracer):
 
 def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
     """Return the network as a graph in which every line is one node."""
-    replacer: Replacer = next(h.__self__ for h in network._forward_pre_hooks.values() if _owner(h))
+    replacer = _replacer_of(network)
+    assert replacer is not None
     try:
         with replacer.tracing():
             graph = _Tracer().trace(network)
@@ -131,7 +131,7 @@ def _fold_lines(traced: fx.GraphModule) -> None:
             traced.graph.erase_node(node)
 
 
-def _scale_output(layer: nn.Module | None, line: nn.Module) -> bool:
+def _scale_output(layer: Any, line: Any) -> bool:
     """Make a line part of the layer before it, if that has the channels where the line has them."""
     if isinstance(line, ChannelMap):
         is_last = isinstance(layer, nn.Linear | nn.LayerNorm)
@@ -142,10 +142,10 @@ def _scale_output(layer: nn.Module | None, line: nn.Module) -> bool:
     elif isinstance(layer, _NORMS):
         fits = layer.weight is not None
     else:
-        fits = isinstance(layer, (nn.Linear, *_CONVOLUTIONS))
-    if not fits or layer is None:
+        fits = isinstance(layer, _LAYERS)
+    if not fits:
         return False
-    weight: Any = layer.weight
+    weight = layer.weight
     slope = line.slope.to(weight)
     zero = weight.new_zeros(len(weight))
     shift = line.intercept.to(weight) if isinstance(line, ChannelMap) else zero
@@ -168,7 +168,7 @@ def _merge_layers(traced: fx.GraphModule) -> None:
     for node in list(traced.graph.nodes):
         if not node.args or not isinstance(node.args[0], fx.Node):
             continue
-        source = node.args[0]
+        source: Any = node.args[0]
         first, second = _module(traced, source), _module(traced, node)
         alone = _is_alone(traced, source) and _is_alone(traced, node) and len(source.users) == 1
         merged = _product(first, second) if alone else None
@@ -179,13 +179,13 @@ def _merge_layers(traced: fx.GraphModule) -> None:
         traced.graph.erase_node(source)
 
 
-def _product(first: Any, second: Any) -> nn.Module | None:
+def _product(first: Any, second: Any) -> Any:
     """Return two layers as one, if that is exact and has fewer weights."""
-    kinds = nn.Linear, *_CONVOLUTIONS
-    if not isinstance(first, kinds) or type(first) is not type(second):
+    if type(first) is not type(second) or not isinstance(first, _LAYERS):
         return None
     if not isinstance(first, nn.Linear):
-        is_pointwise = {*second.kernel_size, *second.stride} == {1} and {*second.padding} == {0}
+        shape: list[int] = [*second.kernel_size, *second.stride]
+        is_pointwise = set(shape) == {1} and set(second.padding) == {0}
         if not is_pointwise or first.groups != 1 or second.groups != 1:
             return None
     after, before = second.weight.flatten(1), first.weight.flatten(1)
@@ -203,14 +203,14 @@ def _product(first: Any, second: Any) -> nn.Module | None:
     return merged
 
 
-def _module(traced: fx.GraphModule, node: Any) -> nn.Module | None:
+def _module(traced: fx.GraphModule, node: Any) -> Any:
     is_call = isinstance(node, fx.Node) and node.op == "call_module"
     return traced.get_submodule(str(node.target)) if is_call else None
 
 
 def _is_alone(traced: fx.GraphModule, node: Any) -> bool:
     """Tell whether a layer is called once, and shares its weight with no other."""
-    layer: Any = _module(traced, node)
+    layer = _module(traced, node)
     if layer is None or not isinstance(getattr(layer, "weight", None), Tensor):
         return False
     calls = [other for other in traced.graph.nodes if other.op == "call_module"]

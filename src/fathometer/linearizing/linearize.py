@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 import torch
@@ -20,7 +20,7 @@ from fathometer.capture import SiteFilter, unwrapped
 from fathometer.errors import InputError, check_choice, join_names
 from fathometer.linearizing.budget import parse_budget
 from fathometer.linearizing.choose import Choice
-from fathometer.linearizing.criteria import Chosen, check_criterion
+from fathometer.linearizing.criteria import Chosen, Criterion, check_criterion
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.search import copied, find_slots
@@ -199,7 +199,8 @@ def site_costs(
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
             costs = choice.costs_by(criterion, seed, show or show_nothing)
-            found[criterion] = [costs[slot] for slot in replacer.slots]
+            sign = -1 if criterion not in get_args(Criterion) and not criterion.startswith("-") else 1
+            found[criterion] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
     return found
 
 

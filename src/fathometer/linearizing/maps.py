@@ -80,8 +80,8 @@ class ChannelMoments:
         x, y = x.to(dtype), y.to(dtype)
         mean = torch.stack([x.mean(1), y.mean(1)])
         a, b = (x - mean[0, :, None])[:, None], (y - mean[1, :, None])[:, None]
-        products = [first @ second.mT for first, second in ((a, a), (a, b), (b, b))]
-        spread, mean = torch.stack(products).flatten(1).double(), mean.double()
+        spread = torch.stack([a @ a.mT, a @ b.mT, b @ b.mT]).flatten(1).double()
+        mean = mean.double()
         if self.count:
             gap = mean - self._mean
             products = torch.stack([gap[0] * gap[0], gap[0] * gap[1], gap[1] * gap[1]])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
+from torch.nn.utils import clip_grad_norm_
 
 from fathometer.capture import unwrapped
 from fathometer.errors import InputError, check_positive, check_whole
@@ -19,7 +20,7 @@ from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.progress import progress_bar, show_nothing
 
 _TEMPERATURE = 4.0  # Hinton et al. (2015), Distilling the knowledge in a neural network
-_MOMENTUM, _WEIGHT_DECAY = 0.9, 5e-4
+_MOMENTUM, _WEIGHT_DECAY, _MAX_NORM = 0.9, 5e-4, 1.0
 
 
 def recover(
@@ -37,8 +38,8 @@ def recover(
     """Train a network to give the outputs of its teacher, and the labels where there are some.
 
     The loss is the mean of the KL divergence at temperature 4 and, with labels, the cross-entropy. Training
-    is by SGD with Nesterov momentum, and a learning rate that falls to 0 as a cosine. This is a plain recipe;
-    a loop of your own works as well.
+    is by SGD with Nesterov momentum, gradients clipped to norm 1, and a learning rate that falls to 0 as a
+    cosine. This is a plain recipe; a loop of your own works as well.
 
     Args:
         model: the network to train, in place; usually the result of `linearize`.
@@ -57,13 +58,8 @@ def recover(
     """
     epochs, rate = check_whole("epochs", epochs, 1), check_positive("learning_rate", learning_rate)
     teacher = unwrapped(teacher)
-    optimizer = torch.optim.SGD(
-        [weight for weight in model.parameters() if weight.requires_grad],
-        rate,
-        _MOMENTUM,
-        weight_decay=_WEIGHT_DECAY,
-        nesterov=True,
-    )
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)
     losses: list[float] = []
     steps: int | None = None
     modes = {module: module.training for module in model.modules()}
@@ -81,8 +77,15 @@ def recover(
                         wanted, are_logits = rows_of(run(teacher, value, where, None), value)
                     found, _ = rows_of(run(model, value, where, None), value)
                     loss = _loss(found, wanted, labels_of(value), are_logits=are_logits)
+                    if not torch.isfinite(loss):
+                        raise InputError(
+                            f"the loss is not a finite number in epoch {epoch + 1}; give a smaller one than "
+                            f"{rate:g}",
+                            parameter="learning_rate",
+                        )
                     optimizer.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    loss.backward()
+                    clip_grad_norm_(weights, _MAX_NORM)
                     optimizer.step()
                     total += loss.item() * input_count(value)
                     count, step = count + input_count(value), step + 1
@@ -104,8 +107,8 @@ def recover(
 def _loss(found: Tensor, wanted: Tensor, labels: Tensor | None, *, are_logits: bool) -> Tensor:
     if not are_logits:
         return (found - wanted).square().mean() / wanted.var().clamp_min(1e-12)
-    soft = [log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted)]
-    loss = kl_div(*soft, reduction="batchmean", log_target=True) * _TEMPERATURE**2
+    soft, target = (log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted))
+    loss = kl_div(soft, target, reduction="batchmean", log_target=True) * _TEMPERATURE**2
     if labels is None or len(labels) != len(found):
         return loss
     return (loss + cross_entropy(found, labels.to(found.device).long())) / 2

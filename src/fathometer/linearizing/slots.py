@@ -99,11 +99,11 @@ class Replacer(Observer):
         by_path = {path: module for module, path in self._paths.items()}
         for path, calls in modules.items():
             forward = _Forward(self, path, by_path[path].forward, calls)
-            by_path[path].forward = forward  # type: ignore[method-assign]
+            by_path[path].forward = forward
         owners = self._paths if self._functions else {model: ""}
         self._handles = [h for m in filter(self._needs_hooks, owners) for h in self._hooks(m)]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Replacer:
+    def __deepcopy__(self, memo: Any) -> Replacer:
         """Belong to the copy of the network."""
         new = self.__class__.__new__(self.__class__)
         memo[id(self)] = new

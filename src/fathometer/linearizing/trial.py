@@ -163,7 +163,7 @@ class Trial:
                 )
                 for slot, moments in found.items()
             }
-        except torch.linalg.LinAlgError as error:
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
             raise NumericalError(f"no affine map could be fitted ({first_line(error)})") from error
 
     @torch.no_grad()

@@ -119,7 +119,7 @@ def from_plain(content: Any, name: str = "linearized network") -> Linearized:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{name: as_json_number(v) for name, v in row.items()} for row in frame.to_dict("records")]
+    return [{str(n): as_json_number(v) for n, v in row.items()} for row in frame.to_dict("records")]
 
 
 def _frame(rows: list[dict[str, Any]], needed: tuple[str, ...]) -> pd.DataFrame:
