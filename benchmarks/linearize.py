@@ -155,7 +155,8 @@ def costs(
         }
         for seed in range(RANDOM_SEEDS):
             criteria[f"random {seed}"] = b.choice.costs_by("random", seed, show_nothing)
-        found["together"] = {name: together(b, values, options) for name, values in criteria.items()}
+        if not options.alone:
+            found["together"] = {name: together(b, values, options) for name, values in criteria.items()}
         found["seconds"] = round(time.perf_counter() - started, 1)
     return found
 
@@ -281,6 +282,7 @@ def main() -> None:
     parser.add_argument("--calibration", type=int, default=512, help="training images, or blocks of text")
     parser.add_argument("--test", type=int, default=1000, help="test images, or blocks of text")
     parser.add_argument("--counts", type=int, nargs="*", help="how many sites; default 10, 25 and 50 %%")
+    parser.add_argument("--alone", action="store_true", help="replace each site alone, not several at once")
     parser.add_argument("--criteria", default="greedy-fisher,greedy-kl")
     parser.add_argument("--text", default="documentation", choices=TEXTS)
     parser.add_argument("--test-text", choices=TEXTS)

@@ -50,7 +50,7 @@ def together(records: dict[str, Any]) -> Iterator[Row]:
     """Yield a row for each network and number of sites: the accuracy by each criterion."""
     for name, each in records.items():
         found = each["found"]
-        for count in next(iter(found["together"].values())):
+        for count in next(iter(found.get("together", {"": {}}).values())):
             row: Row = {"network": name, "sites": f"{count} of {len(found['sites'])}"}
             for criterion in ("kl", "fisher", "taylor", "affinity", "r2_heldout", "on/off entropy"):
                 scores = found["together"][criterion][count]

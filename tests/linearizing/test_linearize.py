@@ -327,3 +327,25 @@ def test_a_dead_channel_gets_a_constant_line_and_a_warning() -> None:
         found: Any = linearize(network, torch.randn(50, 4))
     line = found[1].linear_maps["relu"]
     assert (line.slope[1].item(), line.intercept[1].item()) == (0, 0.5)
+
+
+def test_the_mlps_of_a_language_model_are_replaced_by_affine_maps_of_the_tokens_that_count() -> None:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 60, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 3}
+    config = transformers.LlamaConfig(**sizes, num_attention_heads=2, num_key_value_heads=2)
+    network = transformers.LlamaForCausalLM(config).eval()
+    ids = torch.randint(60, (24, 10))
+    mask = torch.ones_like(ids)
+    mask[:12, 6:] = 0
+    padded = {"input_ids": ids.where(mask.bool(), 0), "attention_mask": mask}
+    found = linearize(network, padded, sites="mlp", kind="affine", budget=2, batch_size=12)
+    assert [*result_of(found).table.index] == [f"model.layers.{layer}.mlp" for layer in range(3)]
+    assert "perplexity" in result_of(found).curve
+    assert found.generate(ids[:1], max_new_tokens=2, do_sample=False).shape == (1, 12)  # type: ignore[operator]
+    other = {**padded, "input_ids": ids.where(mask.bool(), 7)}  # what is padded has no influence
+    again = linearize(network, other, sites="mlp", kind="affine", budget=2, batch_size=12)
+    assert result_of(again).replaced == result_of(found).replaced
+    assert result_of(again).curve["divergence"].to_numpy() == pytest.approx(
+        result_of(found).curve["divergence"].to_numpy(), rel=1e-4
+    )
