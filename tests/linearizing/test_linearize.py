@@ -19,6 +19,7 @@ from fathometer.linearizing import ChannelMap, criteria, site_costs
 from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import opened
 from fathometer.linearizing.trial import Trial
+from fathometer.models import ensure_torchvision_operators
 
 
 class Small(nn.Module):
@@ -330,6 +331,7 @@ def test_a_dead_channel_gets_a_constant_line_and_a_warning() -> None:
 
 
 def test_the_mlps_of_a_language_model_are_replaced_by_affine_maps_of_the_tokens_that_count() -> None:
+    ensure_torchvision_operators()
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     sizes = {"vocab_size": 60, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 3}
