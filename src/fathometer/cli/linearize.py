@@ -54,7 +54,7 @@ def linearize(
         str | None, opt.option("DATA", "Data that the curve is measured on. Default: --data.", "--test")
     ] = None,
     recalibrate: Annotated[
-        bool, opt.flag("--recalibrate/--no-recalibrate", "Estimate BatchNorm's means again after each step.")
+        bool, opt.flag("--recalibrate/--no-recalibrate", "Estimate BatchNorm's means again if it helps.")
     ] = True,
     save: Annotated[
         Path | None, opt.option("FILE", "Also save the state dict of the network, by torch.save.", "--save")

@@ -67,8 +67,11 @@ class Choice:
         """Put the maps of these sites in their places, and adapt the rest of the network."""
         for slot in slots:
             slot.replacement = self._maps[slot]
-        if self._recalibrates:
+        if self._recalibrates and self._trial.has_running_means:
+            state, before = self.snapshot(), self._trial.score().divergence
             self._trial.recalibrate()
+            if self._trial.score().divergence > before:
+                self.restore(state)
         self.fit()
 
     def row(self, site: str) -> Row:

@@ -176,13 +176,15 @@ class Trial:
                 pass
         return int(counter.get_total_flops())
 
+    @property
+    def has_running_means(self) -> bool:
+        """Whether there are BatchNorm layers that use running means."""
+        return bool(self._norms())
+
     @torch.no_grad()
     def recalibrate(self) -> None:
         """Estimate the running means and variances of all BatchNorm layers again, in one pass."""
-        norms = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-        norms = [norm for norm in norms if norm.track_running_stats and norm.running_mean is not None]
-        if not norms:
-            return
+        norms = self._norms()
         before = [norm.momentum for norm in norms]
         for norm in norms:
             norm.reset_running_stats()
@@ -195,6 +197,10 @@ class Trial:
             for norm, momentum in zip(norms, before, strict=True):
                 norm.momentum = momentum
                 norm.eval()
+
+    def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
+        found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        return [norm for norm in found if norm.track_running_stats and norm.running_mean is not None]
 
 
 def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: int) -> list[Any]:
