@@ -34,7 +34,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
-from benchmarks.records import ROOT, add_record_option, record_benchmark
+from benchmarks.records import FOLDER, ROOT, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
 from fathometer.linearizing.choose import Choice
@@ -62,6 +62,7 @@ FILES = {
 }
 """Networks by name: how they are built, and the file of their weights."""
 IMAGENET = ("resnet18", "mobilenet_v2", "mobilenet_v3_small")
+RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
 RANDOM_SEEDS = 3
@@ -300,7 +301,8 @@ def main() -> None:
         print(name, found.get("correlation with divergence", found), flush=True)
         if options.record:
             suffix = f"-{options.test_text}" if options.part == "language" and options.test_text else ""
-            record_benchmark(f"linearize-{options.part}-{name}{suffix}", found)
+            path = RECORDS / f"{options.part}-{name}{suffix}.json"
+            write_record(path, {"benchmark": f"linearize {options.part}", "found": found})
 
 
 if __name__ == "__main__":
