@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from fathometer.cli import options as opt
 from fathometer.cli import resumable
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 app = opt.new_app()
 
-KindOption = Annotated[
+ReplacementOption: TypeAlias = Annotated[
     Literal["channel", "slope", "identity", "affine"],
     opt.option(
         "WORD",
         "What takes the place of a call: a line for each channel, one slope, the identity, or an affine map "
         "of all channels (for whole modules).",
-        "--kind",
+        "--replacement",
     ),
+]
+InputsOption: TypeAlias = Annotated[
+    int, opt.option("N", "Number of inputs to use of the data.", "--inputs", min=2)
 ]
 
 
@@ -48,8 +51,8 @@ def linearize(
             "affinity (-NAME: the smallest first).",
         ),
     ] = "greedy-kl",
-    kind: KindOption = "channel",
-    samples: Annotated[int, opt.option("N", "Number of inputs to use of the data.", min=2)] = 1024,
+    kind: ReplacementOption = "channel",
+    samples: InputsOption = 1024,
     test: Annotated[
         str | None, opt.option("DATA", "Data that the curve is measured on. Default: --data.", "--test")
     ] = None,
@@ -76,7 +79,7 @@ def linearize(
 
     - `fathometer linearize my_nets:build --data train.npz --test test.npz --budget "0.5 points"`
 
-    - `fathometer linearize hf:gpt2 --data book.txt --sites "module:*.mlp" --kind affine --budget 3`
+    - `fathometer linearize hf:gpt2 --data book.txt --sites "module:*.mlp" --replacement affine --budget 3`
     """
     import torch
 

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import typer
+
 from fathometer.cli import options as opt
-from fathometer.cli.linearize import KindOption
+from fathometer.cli.linearize import InputsOption, ReplacementOption
 from fathometer.cli.measure import load_model_and_data
 from fathometer.cli.outputs import print_result
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 
 app = opt.new_app()
 
+_WITHOUT_COST = ("model", "weights", "cost", "sites", "residual", "activations", "as_json")
+
 
 @app.command()
 @opt.with_options(*opt.measure_options("sites", "residual", "activations", "seed"), *opt.loading_options())
 def sites(
     model: opt.ModelArgument,
-    weights: Annotated[
-        str | None,
-        opt.option("WHICH", "default, none (random weights), or a file of tensors. Default: as needed."),
-    ] = None,
+    context: typer.Context,
+    weights: opt.WeightsOption = "none",
     cost: Annotated[
         bool, opt.flag("--cost", "Measure what it costs to replace each activation by lines; needs --data.")
     ] = False,
-    data: Annotated[
-        str | None, opt.option("DATA", "Data for --cost, as for `fathometer measure`.", "--data")
-    ] = None,
-    kind: KindOption = "channel",
-    samples: Annotated[int, opt.option("N", "Number of inputs to use for --cost.", min=2)] = 512,
+    data: opt.DataOption = "",
+    kind: ReplacementOption = "channel",
+    samples: InputsOption = 1024,
     as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
@@ -63,11 +63,13 @@ def sites(
 
     chosen = opt.chosen_options(options)
     if cost:
-        if data is None:
+        if not data:
             raise InputError("--cost needs --data: costs are measured on data")
-        _costs(model, data, weights or "default", chosen, kind, samples, as_json, options)
+        options["weights"] = weights if "weights" in opt.given_options(context) else "default"
+        _costs(model, data, chosen, kind, samples, as_json, options)
         return
-    loaded = load_model(model, weights or "none")
+    opt.refuse_unused(context, _WITHOUT_COST, "a list of sites without --cost")
+    loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with (
         torch.no_grad(),
@@ -105,7 +107,6 @@ def sites(
 def _costs(
     model: str,
     data: str,
-    weights: str,
     chosen: Any,
     kind: Any,
     samples: int,
@@ -116,7 +117,7 @@ def _costs(
     from fathometer.cli.tables import TableView
     from fathometer.linearizing import site_costs
 
-    loaded = load_model_and_data(model, data, chosen.seed, {**options, "weights": weights})
+    loaded = load_model_and_data(model, data, chosen.seed, options)
     found = site_costs(
         loaded.model,
         loaded.data,
