@@ -219,23 +219,23 @@ def test_budgets_of_elements_and_points() -> None:
     assert unlabelled.curve["agreement"].iloc[0] == 1
 
 
-def test_an_interrupted_run_resumes_to_the_same_network(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop_at", [1, 2])
+def test_an_interrupted_run_resumes_to_the_same_network(stop_at: int, tmp_path: Path) -> None:
     network, x, _ = made()
     whole = linearize(network, x, budget=3)
     journal = tmp_path / "steps"
-    done = []
 
     def stop(replaced: int, *_: Any) -> None:
-        done.append(replaced)
-        if replaced == 2:
+        if replaced == stop_at:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         linearize(network, x, budget=3, journal=journal, progress=stop)
-    assert len(journal.read_text("utf-8").splitlines()) == 4  # identity, original network, two steps
+    assert len(journal.read_text("utf-8").splitlines()) == 2 + stop_at  # identity, original network, steps
     resumed = linearize(network, x, budget=3, journal=journal)
     columns = ["replaced", "site", "divergence", "elements"]
     assert result_of(resumed).curve[columns].equals(result_of(whole).curve[columns])
+    assert result_of(resumed).table.equals(result_of(whole).table)
     for name, value in whole.state_dict().items():
         torch.testing.assert_close(resumed.state_dict()[name], value, rtol=0, atol=0)
     with pytest.raises(InputError, match=r"other budget"):

@@ -6,7 +6,6 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 import torch
@@ -15,13 +14,11 @@ from torch import Tensor, nn
 from fathometer.errors import InputError
 from fathometer.linearizing.budget import Budget
 from fathometer.linearizing.criteria import Chosen, gauge_costs, gradient_costs
-from fathometer.linearizing.journal import Journal
+from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Fit, Score, Trial
 from fathometer.progress import show_nothing
-
-Row = dict[str, Any]
 
 
 class Choice:
@@ -100,25 +97,27 @@ class Choice:
     ) -> None:
         """Replace sites until the budget is used."""
         self.fit()
-        self.curve = [journal.rows[0] if journal.rows else self.row("")]
-        journal.add(self.curve[0])
+        known = journal.steps
+        self.curve = [known[0].row if known else self.row("")]
+        journal.add(Step(self.curve[0], {}))
         by_name = {slot.site.name: slot for slot in self._slots}
-        order = _Order(self._trial, self._network, criterion, seed, self.costs)
+        order = _Order(self._trial, self._network, criterion, seed)
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
             show(len(self.replaced), total, f"{self.curve[-1]['divergence']:.3g}")
             before = self.snapshot() if budget.unit == "points" else None
-            if step < len(journal.rows):
-                slot = by_name[journal.rows[step]["site"]]
-                self.replace([slot])
-                self.curve.append(journal.rows[step])
+            if step < len(known):
+                order.costs = {by_name[name]: cost for name, cost in known[step].costs.items()}
+                slot = by_name[known[step].row["site"]]
             else:
                 left = {s: self._maps[s] for s in self._slots if s.replacement is None}
                 slot = order.next(left)
-                self.replace([slot])
-                self.curve.append(self.row(slot.site.name))
-                journal.add(self.curve[-1])
+            self.costs = self.costs or dict(order.costs)
+            self.replace([slot])
+            self.curve.append(known[step].row if step < len(known) else self.row(slot.site.name))
+            costs = {slot.site.name: cost for slot, cost in order.costs.items()}
+            journal.add(Step(self.curve[-1], costs))
             if before is not None and lost_points(self.curve) > budget.amount:
                 self.restore(before)
                 self.curve.pop()
@@ -181,39 +180,36 @@ class Choice:
 
 
 class _Order:
-    """Says which site comes next."""
+    """Says which site comes next.
 
-    def __init__(
-        self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int, costs: dict[Slot, float]
-    ) -> None:
+    Attributes:
+        costs: the last that is known of each site.
+    """
+
+    def __init__(self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int) -> None:
         self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
-        self._costs = costs
-        self._measured: dict[Slot, float] = {}  # the last that is known of each site
+        self.costs: dict[Slot, float] = {}
 
     def next(self, maps: Mapping[Slot, nn.Module]) -> Slot:
         """Return the site with the smallest cost among those that are left."""
-        criterion = self._criterion
-        is_first = not self._costs
-        if criterion == "greedy-kl" and not is_first:
+        if self._criterion == "greedy-kl" and self.costs:
             return self._least_divergence(maps)
-        if is_first or criterion == "greedy-fisher":
-            self._measured = costs_of(criterion, maps, self._trial, self._network, self._seed)
-        if is_first:
-            self._costs.update(self._measured)
-        return min(maps, key=lambda slot: self._measured[slot])
+        if not self.costs or self._criterion == "greedy-fisher":
+            self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed)
+        return min(maps, key=lambda slot: self.costs[slot])
 
     def _least_divergence(self, maps: Mapping[Slot, nn.Module]) -> Slot:
         """Measure again, beginning with the sites that cost least before, until no other can be cheaper.
 
         Costs are taken to grow from step to step, as they nearly always do.
         """
-        queue = [(self._measured[slot], slot.site.order, slot) for slot in maps]
+        queue = [(self.costs[slot], slot.site.order, slot) for slot in maps]
         heapq.heapify(queue)
         best: tuple[float, Slot] | None = None
         while queue and (best is None or queue[0][0] < best[0]):
             slot = heapq.heappop(queue)[2]
             cost = divergence_with(self._trial, slot, maps[slot])
-            self._measured[slot] = cost
+            self.costs[slot] = cost
             if best is None or cost < best[0]:
                 best = cost, slot
         assert best is not None
