@@ -19,7 +19,9 @@ CRITERIA = (
     *("kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines", "nonnegativity_energy"),
     *("on/off entropy", "SNIP"),
 )
-PASSES = {"kl": "one for each site", "fisher": "1 forward, 1 backward", "taylor": "1 forward, 1 backward"}
+PASSES = {"kl": "1 forward for each site"} | dict.fromkeys(
+    ("fisher", "taylor", "SNIP"), "1 forward, 1 backward"
+)
 TARGET, ACCURACY = 0.90, 0.85
 
 
@@ -95,7 +97,6 @@ def page() -> str:
     simpler = [
         name for name in ("r2_heldout", "r2 of the lines", "taylor") if median[name] > median["affinity"]
     ]
-    verdict = "is met" if median["fisher"] >= TARGET else "is missed"
     parts = [
         "# What an activation is worth\n",
         "**The affinity score is not the best guide to which activations can be removed.** Its rank "
@@ -113,10 +114,9 @@ def page() -> str:
         "(images/linearize.svg)\n",
         "## Does a criterion know the cost?\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
-        f"images. The target, a median of at least {TARGET:.2f} for `fisher`, {verdict}: "
-        f"{median['fisher']:.3f}. `fisher` was chosen among nine criteria by gradients on training images of "
-        "ResNet-20. Criteria by which linear sites come first have their signs turned. The ImageNet networks "
-        "were measured on sample images that they were probably trained on, others than those of the fit.\n",
+        f"images. {_verdict(records)} Criteria by which linear sites come first have their signs turned. The "
+        "ImageNet networks are measured on sample images that they were probably trained on, others than "
+        "those of the fit.\n",
         markdown_table(by_divergence),
         "With the accuracy that is lost instead of the divergence:\n",
         markdown_table([{k: v for k, v in row.items() if k != "passes"} for row in by_loss]),
@@ -152,6 +152,19 @@ def page() -> str:
     ]
     parts.append("<small>" + "<br>".join(sizes) + "</small>\n")
     return "\n".join(parts)
+
+
+def _verdict(records: dict[str, Any]) -> str:
+    """Say whether the target is met, by the networks that had no part in the choice of `fisher`."""
+    of = "correlation with divergence"
+    values = [each["found"][of]["fisher"] for name, each in records.items() if name != "resnet20"]
+    target = f"The target is a median of at least {TARGET:.2f} for `fisher`, which was chosen among nine "
+    target += "criteria by gradients on training images of ResNet-20. "
+    if not values:
+        return f"{target}It is open: no other network has been measured yet."
+    median = statistics.median(values)
+    word = "met" if median >= TARGET else "missed"
+    return f"{target}It is {word} by the others: {median:.3f}."
 
 
 def _listed(names: list[str], median: dict[str, float]) -> str:

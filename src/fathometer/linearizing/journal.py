@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from fathometer.measuring.journal import JournalError
 from fathometer.results.files import complete_file
 from fathometer.results.provenance import Provenance, different_names
@@ -39,7 +41,7 @@ class Journal:
         try:
             head, *lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             known = head["identity"] if head["schema"] == _SCHEMA else None
-            steps = [Step(*line) for line in lines]
+            steps = msgspec.convert(lines, list[Step])
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise JournalError(f"{path}: not a journal of steps; remove it to start again") from error
         if known is None or (differing := different_names(known, identity.identity())):
