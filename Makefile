@@ -16,9 +16,11 @@ demo: $(READY)  ## measure two small networks, train four Leaky ResNets; tables,
 test: $(READY)  ## run the tests, except those that need a GPU or take long
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-lint: $(READY)  ## check style and types
+lint: $(READY)  ## check style, spelling and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell -D - -D .ci/plain-words.txt
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation in site/; a warning is an error

@@ -26,10 +26,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
@@ -44,24 +46,22 @@ from fathometer.linearizing.linearize import linearize, opened
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening
-from fathometer.models import load_model
+from fathometer.models import load_model, load_weights
 from fathometer.progress import show_nothing
 from fathometer.results.provenance import Provenance
+from papers.images.networks import CifarResNet, CifarVGG16
 
+DEPTHS = (20, 32, 44, 56, 110)
 FILES = {
-    "resnet20": ("examples.pretrained:resnet20", "resnet20-*.th"),
-    "resnet32": ("examples.pretrained:resnet32", "resnet32-*.th"),
-    "resnet44": ("examples.pretrained:resnet44", "resnet44-*.th"),
-    "resnet56": ("examples.pretrained:resnet56", "resnet56-*.th"),
-    "resnet110": ("examples.pretrained:resnet110", "resnet110.th"),
-    "vgg16": ("examples.pretrained:vgg16_cifar10", "vgg16_cifar10.pth"),
+    **{f"resnet{depth}": (partial(CifarResNet, depth), f"resnet{depth}[-.]*th") for depth in DEPTHS},
+    "vgg16": (CifarVGG16, "vgg16_cifar10.pth"),
     "resnet18": ("torchvision:resnet18", "resnet18.pth"),
     "mobilenet_v2": ("torchvision:mobilenet_v2", "mobilenet_v2-*.pth"),
-    "mobilenet_v3_small": ("torchvision:mobilenet_v3_small", "mobilenet_v3_small.pth"),
     "smollm2": ("hf:", "SmolLM2-135M-Instruct.Q4_1.gguf"),
 }
 """Networks by name: how they are built, and the file of their weights."""
-IMAGENET = ("resnet18", "mobilenet_v2", "mobilenet_v3_small")
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of the ResNets for CIFAR-10; VGG-16 has neither
+IMAGENET = ("resnet18", "mobilenet_v2")
 RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
@@ -85,11 +85,7 @@ def bench(
     options: argparse.Namespace, name: str, kind: Kind = "channel", sites: Any = None
 ) -> Iterator[Bench]:
     """Load a network, and its data."""
-    build, pattern = FILES[name]
-    file = next((path for folder in options.weights for path in sorted(Path(folder).rglob(pattern))), None)
-    if file is None:
-        raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
-    model = load_model(f"{build}{file}") if build == "hf:" else load_model(build, file)
+    model = loaded(options, name)
     calibration, test = options.calibration, options.test
     if name == "smollm2":
         data = [blocks(model, text, options) for text in (options.text, options.test_text or options.text)]
@@ -98,19 +94,36 @@ def bench(
         source = list(islice(open_data(options.images, model.inputs, batch_size=50), 20))
         batches, tested = source[: calibration // 50], source[-(test // 50) :]
     else:
-        train, held = (
-            open_data(
-                str(Path(options.data) / f"cifar10_{which}.npz"), model.inputs, batch_size=128, shuffle=False
-            )
-            for which in ("train", "test")
-        )
-        batches, tested = list(islice(train, calibration // 128)), list(islice(held, -(-test // 128)))
+        batches, tested = cifar(options, name, "train", calibration), cifar(options, name, "test", test)
     with opened(model, batches, kind=kind, sites=sites) as (device, network, replacer):
-        trial = Trial(network, batches, batches, device, model.module)
-        held_out = Trial(network, tested, tested, device, model.module)
+        trial = Trial(network, batches, batches, device)
+        held_out = Trial(network, tested, tested, device)
         choice = Choice(network, replacer.slots, trial, held_out, kind, recalibrates=True)
         choice.fit()
         yield Bench(network, replacer.slots, trial, held_out, choice)
+
+
+def loaded(options: argparse.Namespace, name: str) -> Any:
+    """Load a network by its name here."""
+    build, pattern = FILES[name]
+    file = next((path for folder in options.weights for path in sorted(Path(folder).rglob(pattern))), None)
+    if file is None:
+        raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
+    if isinstance(build, str):
+        return load_model(f"{build}{file}") if build == "hf:" else load_model(build, file)
+    module = build()
+    load_weights(module, file)
+    return module.eval()
+
+
+def cifar(options: argparse.Namespace, name: str, which: str, count: int) -> list[tuple[Tensor, Tensor]]:
+    """Return the first images of CIFAR-10 with their labels, as the network takes them."""
+    with np.load(Path(options.data) / f"cifar10_{which}.npz") as file:
+        x = torch.from_numpy(file["x"][:count]).movedim(-1, 1) / 255
+        y = torch.from_numpy(file["y"][:count]).long()
+    if name != "vgg16":
+        x = (x - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+    return list(zip(x.split(128), y.split(128), strict=True))
 
 
 def blocks(model: Any, text: str, options: argparse.Namespace) -> list[Any]:
@@ -234,11 +247,7 @@ def steps(options: argparse.Namespace, name: str, criterion: str) -> dict[str, A
 
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Compare a network whose inner ReLUs are lines with the same network folded."""
-    build, pattern = FILES[name]
-    file = next(path for folder in options.weights for path in sorted(Path(folder).rglob(pattern)))
-    model = load_model(build, file)
-    source = str(Path(options.data) / "cifar10_train.npz")
-    batches: list[Any] = list(islice(open_data(source, model.inputs, batch_size=128, shuffle=False), 2))
+    model, batches = loaded(options, name), cifar(options, name, "train", 256)
     network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
     folded = fold(network, batches[0])
     x = batches[0][0]
@@ -246,7 +255,7 @@ def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     with torch.no_grad():
         error = float((folded(x) - network(x)).abs().max() / network(x).abs().max())
         for _ in range(options.rounds):
-            for label, each in (("original", model.module), ("linearized", network), ("folded", folded)):
+            for label, each in (("original", model), ("linearized", network), ("folded", folded)):
                 started = time.perf_counter()
                 each(x)
                 times[label].append(time.perf_counter() - started)

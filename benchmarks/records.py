@@ -68,7 +68,9 @@ def processor() -> str:
 
 def commit() -> str:
     """Name the commit, and say whether the code differs from it."""
-    changed = _git("status", "--porcelain", "--", "src", "tests", "papers", "benchmarks/*.py", "examples")
+    changed = _git(
+        "status", "--porcelain", "--", "src", "tests", "papers/*.py", "benchmarks/*.py", "examples"
+    )
     return _git("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
 
 

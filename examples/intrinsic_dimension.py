@@ -1,8 +1,8 @@
-"""Draws the intrinsic dimension along several networks, and prints the table of docs/dimensions.md.
+"""Draws the intrinsic dimension along several networks, and prints the table of docs/trained-networks.md.
 
     python -m examples.intrinsic_dimension ResNet-18=resnet18.json … --out intrinsic-dimension.png
 
-docs/dimensions.md has the commands that measure the networks.
+docs/trained-networks.md has the commands that measure the networks.
 """
 
 from __future__ import annotations

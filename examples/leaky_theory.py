@@ -83,7 +83,7 @@ def one_representation(found: Statements) -> list[str]:
         f"Proposition 2, random 30 × 5: {neuron.left:.6g} against {neuron.right:.6g}, "
         f"closed form to {neuron.details['off_closed_form']:.0e}",
         "Proposition 2 with γ, predicted decrease: " + listed(rates),
-        f"Proposition 3, random 40 × 3: constant to {saddle[0].details['error']:.0e}, "
+        f"Proposition 3, random 40 × 3: constant to {saddle[0].error:.0e}, "
         f"{saddle[1].left:g} rows zero, rate {saddle[2].left:.3g}",
     ]
 
@@ -93,7 +93,7 @@ def symmetries(paths: Paths, found: Statements) -> list[str]:
     names = [name for name in found[USUAL] if name.startswith("Section 1.2")]
     lines = [
         f"{name}: worst of {sum(name in of for of in found.values())}: "
-        f"{max(of[name].details['error'] for of in found.values() if name in of):.0e}"
+        f"{max(of[name].error for of in found.values() if name in of):.0e}"
         for name in names
     ]
     kappa = output_scaling(paths[USUAL], 0.5)[0].details["kappa_from_exponential"]
@@ -135,11 +135,13 @@ def energies(found: Statements) -> list[str]:
     spreads = [s.details["cost_std"] for s in conserved]
     total = sum(1 / 5 + 0.5 / 5 * (1 / 4 - abs(layer / 5 - 1 / 2)) for layer in range(1, 6))
     return [
-        f"three terms: {terms.left:.4g}, {terms.right:.4g}; the paper's: {terms.details['paper_right']:.4g}",
-        f"footnote 1: {linear.left:.4g}, to {linear.details['error']:.0e}; with ReLU {nonlinear.left:.3g}",
-        "appendix A.2, worst layer: " + listed(of["Appendix A.2"].details["error"] for of in found.values()),
-        f"the same, solved, L = 400: {hamiltonian_identity(solved(400)).details['error']:.0e}",
-        "std of −2H/L̃: " + listed(s.right for s in conserved),
+        f"three terms: {terms.left:.4g}, {terms.right:.4g}; the paper's: {terms.paper:.4g}",
+        f"footnote 1: {linear.left:.4g}, to {linear.error:.0e}; with ReLU {nonlinear.left:.3g}",
+        "appendix A.2, worst layer: " + listed(of["Appendix A.2"].error for of in found.values()),
+        f"the same, solved, L = 400: {hamiltonian_identity(solved(400)).error:.0e}",
+        "std/|median| of −2H/L̃, inner layers: " + listed(s.error for s in conserved),
+        "std of −2H/L̃, inner layers: " + listed(s.details["std"] for s in conserved),
+        "std/|median| of −2H/L̃, all layers: " + listed(s.details["all_layers"] for s in conserved),
         f"std of COI_γ: {min(spreads):.3g} to {max(spreads):.3g}",
         f"irregular steps, L = 5, a = .5: sum {total:.4g}",
     ]
@@ -156,8 +158,8 @@ def bounds(paths: Paths) -> list[str]:
             f"{below.left:.2g}, {above.right:.2g} ≤ {above.left:.2g} | −2H/L̃ {numbers['hamiltonian']:.3g}, "
             f"min COI_γ {numbers['cost_min']:.3g}",
             f"    ℓ {numbers['length']:.3g}, sup ‖B‖² {numbers['momentum2_max']:.2g}, the paper's bound "
-            f"{numbers['paper_right']:.3g} (slack {numbers['paper_slack']:.3g}), second display above: slack "
-            f"{above.slack:.2g}, with each layer's own H {above.details['own_slack']:.3g}",
+            f"{low.paper:.3g} (margin {numbers['paper_margin']:.3g}), second display above: margin "
+            f"{above.margin:.2g}, with each layer's own H {above.details['own_margin']:.3g}",
         ]
     return lines
 
@@ -178,7 +180,7 @@ def growth(paths: Paths) -> list[str]:
     kinds = {f"solved, L = {layers}": solved(layers) for layers in (400, 40)}
     kinds |= {f"trained, L̃ = {depth:g}": path for depth, path in paths.items()}
     for name, path in kinds.items():
-        biases, norms, _ = (s.details["error"] for s in balancedness(path))
+        biases, norms, _ = (s.error for s in balancedness(path))
         numbers = norm_growth(path).details
         rows.append(
             f"{name}: ρL̃ {numbers['largest_leak']:.2g}, {biases:.2g}, {norms:.2g}, factor "

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 from fathometer.errors import InputError, did_you_mean
 from papers import affinity, joined, leaky
-from papers.item import SCALES, Answer, Claim, Item, RunContext, Scale, Seconds
+from papers.item import SCALES, Claim, Item, NotDecided, RunContext, Scale, Simulation
 from papers.running import reproduce
-from papers.verdict import Verdict, read_verdict
+from papers.verdict import Answer, Verdict, read_verdict
 
 __all__ = [
     "ITEMS",
@@ -17,9 +17,10 @@ __all__ = [
     "Answer",
     "Claim",
     "Item",
+    "NotDecided",
     "RunContext",
     "Scale",
-    "Seconds",
+    "Simulation",
     "Verdict",
     "chosen_items",
     "read_verdict",

@@ -1,4 +1,4 @@
-"""Write all verdicts as one page of Markdown."""
+"""Write all verdicts as pages of Markdown: a summary, and one page for each item."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import get_args
 from fathometer.errors import InputError
 from fathometer.results import complete_file
 from papers import ITEMS
-from papers.item import Answer, Claim, Item, Paper, Scale, time_in_words
+from papers.item import SCALES, Item, Kind, Paper, Scale, time_in_words
 from papers.running import verdict_file
-from papers.verdict import Outcome, Verdict, read_verdict
+from papers.verdict import MIN_POWER, Answer, Outcome, Verdict, read_verdict
 
-_DECIDING: tuple[Scale, ...] = ("paper", "small")  # the larger one is shown
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _PAPERS: dict[Paper, str] = {
     "affinity": "The affinity score",
     "leaky": "Leaky ResNets",
     "joined": "Both papers joined",
 }
-_PLANNED = "networks of a plan in place of the paper's"
+_KINDS: dict[Kind, str] = {
+    "paper": "Claims of the paper",
+    "numerical": "Verified numerically",
+    "ours": "Other readings and corrections (ours; they do not count)",
+}
 _WORDS = {True: "holds", False: "**does not hold**", None: "not decided"}
 
 Found = Mapping[str, Mapping[Scale, Verdict]]
@@ -30,41 +33,33 @@ Found = Mapping[str, Mapping[Scale, Verdict]]
 _HEAD = """\
 # Reproduction of both papers
 
-Every figure, table and statement of the paper on the affinity score
-([Bouniot, Redko et al.](https://arxiv.org/abs/2310.11439)) and of that on Leaky ResNets
-([Jacot and Kaiser](https://arxiv.org/abs/2405.17573)) is an item of
-`papers`, which lies beside the package in its repository. In a clone, with the extra `papers` installed:
+Every figure, table and statement of the paper on the affinity score (Bouniot, Redko et al.,
+[arXiv:2310.11439](https://arxiv.org/abs/2310.11439)) and of the paper on Leaky ResNets (Jacot and Kaiser,
+[arXiv:2405.17573](https://arxiv.org/abs/2405.17573)) is an item of `papers`, beside the package in its
+repository. The texts that were read are the anonymous submissions; later public versions may have corrected
+what is found here.
+
+Each claim is decided by a test that was stated before it ran; an item says so where a test was changed after
+numbers had been seen. A statistical test comes with its size and power, simulated at the effect that the paper
+shows; with less than {power:.0%} power the answer is *not decided*. These pages are written by
+`python -m papers page` from records that a run wrote, with commit, machine and date; nothing is edited by hand.
 
 ```bash
 python -m papers list
-python -m papers run leaky-figure-1a                # minutes on two cores, no download
-python -m papers run "leaky-*" --scale paper --device cuda
+python -m papers run leaky-figure-1a        # minutes on two cores, no download
 ```
-
-Before an item runs, it states what was published, the test that will decide it, what it needs and how long it
-takes. It writes its data, its figure and `verdict.json`. This page is written from these files by
-`python -m papers page`; no verdict was decided by eye. If a test was changed after numbers had been seen, the
-item says so.
-
-- Scales: `small` takes minutes on two cores and needs no download; `paper` is the published setting, as far
-  as its data are available; `smoke`, which CI runs, decides nothing. Times do not include what an earlier
-  item had trained or measured. `--plan` was `examples/imagenet_networks.toml`.
-- *Holds in part*: some of the paper's claims hold, others do not or could not be decided. *Does not hold*
-  includes claims that the numbers do not show: most tests require an interval on one side of a limit. *Not
-  decided*: it ran, but with random weights or too few networks.
-- *Ours*: a wider or another reading, a correction, a check of what is printed. It is decided, but does not
-  count. Which claims are ours was decided in review, after the first runs; all are shown.
 """
 
 
-def write_page(results: Path, page: Path) -> None:
-    """Write the page of all verdicts in a folder; pictures are linked relative to the page."""
+def write_pages(results: Path, page: Path) -> None:
+    """Write the summary, and a page for each item to the folder of the results."""
     found = read_verdicts(results)
     if not any(found.values()):
-        raise InputError(f"{results}: expected verdicts of the scales small or paper, found none")
-    text = page_of(found, Path(os.path.relpath(results, page.parent)))
-    with complete_file(page) as part:
-        part.write_text(text, "utf-8")
+        raise InputError(f"{results}: expected verdicts of other scales than smoke, found none")
+    _write(page, _summary(found, Path(os.path.relpath(results, page.parent))))
+    for name, verdicts in found.items():
+        if verdicts:
+            _write(results / f"{name}.md", _item_page(ITEMS[name], verdicts))
 
 
 def read_verdicts(results: Path) -> Found:
@@ -72,117 +67,112 @@ def read_verdicts(results: Path) -> Found:
     return {
         item.name: {
             scale: read_verdict(file)
-            for scale in _DECIDING
-            if (file := verdict_file(item, scale, results)).exists()
+            for scale in item.scales
+            if scale != "smoke" and (file := verdict_file(item, scale, results)).exists()
         }
         for item in ITEMS.values()
     }
 
 
-def page_of(found: Found, results: Path) -> str:
-    """Return the Markdown; `results` is the folder of results relative to the page."""
-    return "\n".join(_lines(found, results)).rstrip() + "\n"
+def _write(page: Path, lines: Iterator[str]) -> None:
+    with complete_file(page) as part:
+        part.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
 
 
-def _lines(found: Found, results: Path) -> Iterator[str]:
-    yield _HEAD
-    outcomes = Counter(_outcome(found[name]) for name in ITEMS)
-    yield (f"**{len(ITEMS)} items**: " + ", ".join(f"{o}: {outcomes[o]}" for o in _OUTCOMES) + ".\n")
-    every = [verdict for verdicts in found.values() for verdict in verdicts.values()]
-    if unsealed := [verdict for verdict in every if not verdict.commit]:
-        yield (
-            f"{len(unsealed)} of {len(every)} verdicts were recorded before a verdict named its commit and "
-            "had a digest that tells whether it was edited. Words in some of them were changed by hand; "
-            "their notes say so. They are to be run again.\n"
-        )
-    for paper, title in _PAPERS.items():
-        yield f"## {title}\n"
-        items = [item for item in ITEMS.values() if item.paper == paper]
-        yield from _overview(items, found)
-        for item in items:
-            yield from _section(item, found[item.name], results)
-
-
-def _overview(items: list[Item], found: Found) -> Iterator[str]:
-    yield "| item | `paper` | `small` |\n|---|---|---|"
-    for item in items:
-        cells = [_brief(found[item.name].get(scale)) for scale in _DECIDING]
-        yield f"| [{_cell(item.title)}](#{item.name}) | {' | '.join(cells)} |"
-    yield ""
-
-
-def _brief(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return "–"
-    return verdict.outcome if verdict.why else f"{verdict.summary}, {time_in_words(verdict.seconds)}"
-
-
-def _section(item: Item, verdicts: Mapping[Scale, Verdict], results: Path) -> Iterator[str]:
-    yield f"### {item.title} {{ #{item.name} }}\n"
-    shown = _shown(verdicts)
-    if shown is None:
-        yield "**Not run.**\n"
-    else:
-        yield from _detail(item, shown, results)
-    for scale, verdict in verdicts.items():
-        if verdict.why:
-            yield f"At scale `{scale}`: not run, {_cell(verdict.why)}.\n"
-        elif verdict is not shown:
-            file = verdict_file(item, scale, results).as_posix()
-            took = f"{time_in_words(verdict.seconds)} on {verdict.device}"
-            yield f"At scale `{scale}` ({item.small}), {took} ([verdict]({file})):\n"
-            yield "| claim | measured | |\n|---|---|---|"
-            for name, answer in verdict.answers.items():
-                yield f"| {_claim(verdict.claims[name])} | {_measured(answer)} | {_WORDS[answer.holds]} |"
-            yield ""
-    for change in item.changes:
-        yield f"*Changed after numbers had been seen:* {_cell(change)}\n"
-    if shown is not None:
-        for figure in shown.figures[:1]:
-            picture = verdict_file(item, shown.scale, results).with_name(figure)
-            yield f"![{item.title}]({picture.as_posix()})\n"
-
-
-def _detail(item: Item, shown: Verdict, results: Path) -> Iterator[str]:
-    where = f"{time_in_words(shown.seconds)} on {shown.device}, {shown.date[:10]}"
-    where += f", commit {shown.commit}" if shown.commit else ""
-    file = verdict_file(item, shown.scale, results)
-    setting = (
-        item.small if shown.scale == "small" else _PLANNED if "--plan" in shown.command else item.published
+def _summary(found: Found, results: Path) -> Iterator[str]:
+    yield _HEAD.format(power=MIN_POWER)
+    every = [(ITEMS[name], verdict) for name, verdicts in found.items() for verdict in verdicts.values()]
+    counts = Counter(verdict.outcome(item) for item, verdict in every)
+    missing = sum(not verdicts for verdicts in found.values())
+    counts["not run"] = missing
+    yield (
+        f"**{len(ITEMS)} items, {len(every)} verdicts**: "
+        + ", ".join(f"{outcome} {counts[outcome]}" for outcome in _OUTCOMES if counts[outcome])
+        + ".\n"
     )
-    head = f"**{shown.summary.capitalize()}**: {_cell(setting)}."
-    command = shown.command.replace("fathometer reproduce", "python -m papers run")  # its name until 2026-11
-    yield f"{head} `{command}`, {where} ([verdict]({file.as_posix()})).\n"
-    if shown.claims != item.claims:
-        yield "*Stale:* the claims or tests of this item have changed since; run it again.\n"
-    yield "| claim | test, stated beforehand | measured | |\n|---|---|---|---|"
-    for name, claim in shown.claims.items():
-        answer = shown.answers[name]
-        cells = (_claim(claim), _cell(claim.test), _measured(answer), _WORDS[answer.holds])
-        yield f"| {' | '.join(cells)} |"
-    yield ""
-    for note in shown.notes:
-        yield f"- {_cell(note)}"
-    if shown.notes:
+    claims = Counter(
+        _WORDS[verdict.answers[name].holds].strip("*")
+        for item, verdict in every
+        if not verdict.is_stale(item)
+        for name, claim in item.claims.items()
+        if claim.kind == "paper"
+    )
+    yield f"**Claims of the papers**: {', '.join(f'{words} {count}' for words, count in claims.items())}.\n"
+    if stale := [f"{item.name} ({verdict.scale})" for item, verdict in every if verdict.is_stale(item)]:
+        yield f"**Stale**, to be run again: {', '.join(stale)}.\n"
+    for paper, title in _PAPERS.items():
+        items = [item for item in ITEMS.values() if item.paper == paper]
+        scales = [scale for scale in SCALES if any(scale in found[item.name] for item in items)]
+        yield f"## {title}\n"
+        yield f"| item | {' | '.join(f'`{scale}`' for scale in scales)} |"
+        yield "|---" * (len(scales) + 1) + "|"
+        for item in items:
+            cells = [_brief(item, found[item.name].get(scale)) for scale in scales]
+            link = (results / f"{item.name}.md").as_posix()
+            name = f"[{_cell(item.title)}]({link})" if found[item.name] else _cell(item.title)
+            yield f"| {name} | {' | '.join(cells)} |"
         yield ""
 
 
-def _shown(verdicts: Mapping[Scale, Verdict]) -> Verdict | None:
-    """Choose the verdict of the larger scale at which it ran."""
-    return next((verdicts[s] for s in _DECIDING if s in verdicts and not verdicts[s].why), None)
+def _brief(item: Item, verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "–"
+    return "stale" if verdict.is_stale(item) else verdict.outcome(item)
 
 
-def _outcome(verdicts: Mapping[Scale, Verdict]) -> Outcome:
-    shown = _shown(verdicts)
-    return "not run" if shown is None else shown.outcome
+def _item_page(item: Item, verdicts: Mapping[Scale, Verdict]) -> Iterator[str]:
+    yield f"# {item.title}\n"
+    for scale, verdict in verdicts.items():
+        yield f"## `{scale}`: {_brief(item, verdict)}\n"
+        yield f"{item.settings[scale][:1].upper()}{item.settings[scale][1:]}.\n"
+        if verdict.is_stale(item):
+            yield "The claims or tests of this item have changed since it was run. Run it again.\n"
+            continue
+        for figure in verdict.figures:
+            yield f"![{item.title}]({scale}/{item.name}/{figure})\n"
+        for kind, title in _KINDS.items():
+            yield from _claims(item, kind, title, verdict)
+        for note in verdict.notes(item):
+            yield f"- {_cell(note)}"
+        yield ""
+        yield (
+            f"`{verdict.command}`: {time_in_words(verdict.seconds)} on {verdict.machine}, {verdict.date[:10]}, "
+            f"commit {verdict.commit} ([record]({scale}/{item.name}/verdict.json)).\n"
+        )
+    for change in item.changes:
+        yield f"*Changed after numbers had been seen:* {_cell(change)}\n"
 
 
-def _claim(claim: Claim) -> str:
-    return f"*Ours:* {_cell(claim.words)}" if claim.ours else _cell(claim.words)
+def _claims(item: Item, kind: Kind, title: str, verdict: Verdict) -> Iterator[str]:
+    claims = {name: claim for name, claim in item.claims.items() if claim.kind == kind}
+    if not claims:
+        return
+    yield f"### {title}\n"
+    yield "| claim | test | measured | |\n|---|---|---|---|"
+    for name, claim in claims.items():
+        found = verdict.answers[name]
+        words = (
+            _WORDS[found.holds].replace("holds", "verified") if kind == "numerical" else _WORDS[found.holds]
+        )
+        yield f"| {_cell(claim.words)} | {_cell(claim.test)}{_power(item, name, found)} | {_cell(measured(item, name, found))} | {words} |"
+    yield ""
 
 
-def _measured(answer: Answer) -> str:
-    return _cell(answer.measured.removeprefix("not decided: "))
+def measured(item: Item, name: str, found: Answer) -> str:
+    """Say what was measured for a claim, or what is missing."""
+    if found.missing:
+        return found.missing
+    return item.claims[name].sentence(found.numbers)
+
+
+def _power(item: Item, name: str, found: Answer) -> str:
+    simulation = item.claims[name].simulation
+    if simulation is None or found.size is None or found.power is None:
+        return ""
+    return (
+        f" *Simulated: succeeds by chance in {found.size:.1%}, at the paper's effect "
+        f"({_cell(simulation.effect)}) in {found.power:.0%} of experiments.*"
+    )
 
 
 def _cell(text: str) -> str:

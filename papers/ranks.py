@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
-
-_EXACT = 8  # values up to which all orders are tried: 40,320
-_ORDERS = 10_000
 
 
 class Chance(NamedTuple):
     """A statistic, and the share of orders in which it is at least as large."""
 
     value: float
-    p: float  # one-sided; of all orders for up to eight values, else of 10,000, including the given one
+    p: float  # one-sided; of all orders if they are few, else of some, one of which does as well
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
@@ -57,22 +57,35 @@ def rank_trend(x: Sequence[float], y: Sequence[float]) -> Chance:
         (1.0, 1)
     """
     first, second = _standardised(x), _standardised(y)
-    orders = _orders(len(second))
-    found = second[orders] @ first / len(first)
     value = float(first @ second / len(first))
-    return Chance(value, float((found >= value - 1e-12).mean()))
+    others = _correlations(tuple(sorted(first)), tuple(sorted(second)))
+    return Chance(value, float((others >= value - 1e-12).mean()))
 
 
-def label_chance(labels: Sequence[object], statistic: Callable[[list[object]], float]) -> Chance:
-    """Compute a statistic of labels, and how often the labels in another order have one as large.
+def pair_chance(labels: Sequence[Hashable], weights: ArrayLike) -> Chance:
+    """Sum weights over the pairs with equal labels, and say how often labels in another order have as much.
+
+    Pairs are in the order of SciPy's condensed distances: (0, 1), (0, 2) …
 
     Example:
-        >>> label_chance(list("aab"), lambda of: float(of[0] == of[1])).value
+        >>> pair_chance("aab", [1.0, 0.0, 0.0]).value
         1.0
     """
-    value = statistic(list(labels))
-    found = [statistic([labels[place] for place in order]) for order in _orders(len(labels), 1000)]
-    return Chance(value, float(np.mean(np.array(found) >= value - 1e-12)))
+    sums = _equal_pairs(tuple(pd.factorize(np.array(list(labels)))[0])) @ np.asarray(weights, dtype=float)
+    return Chance(float(sums[0]), float((sums >= sums[0] - 1e-9).mean()))
+
+
+@lru_cache
+def _correlations(x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
+    return np.array(y)[orders(len(y))] @ np.array(x) / len(x)
+
+
+@lru_cache
+def _equal_pairs(codes: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return which pairs have equal labels, `[orders, pairs]`; the first order is the given one."""
+    ordered = np.array(codes)[orders(len(codes), 1000)]
+    first, second = np.triu_indices(len(codes), 1)
+    return (ordered[:, first] == ordered[:, second]).astype(float)
 
 
 def _standardised(values: Sequence[float]) -> NDArray[np.float64]:
@@ -81,8 +94,11 @@ def _standardised(values: Sequence[float]) -> NDArray[np.float64]:
     return (ranks - ranks.mean()) / spread if spread else np.zeros(len(ranks))
 
 
-def _orders(count: int, draws: int = _ORDERS) -> NDArray[np.intp]:
-    if count <= _EXACT and draws >= _ORDERS:
+@lru_cache
+def orders(count: int, draws: int = 50_000) -> NDArray[np.intp]:
+    """Return all orders of so many values, or random ones if they are too many; the first is 0, 1, 2 …."""
+    if math.factorial(count) <= draws:
         return np.array(list(permutations(range(count))))
-    generator = np.random.default_rng(0)
-    return np.array([np.arange(count), *(generator.permutation(count) for _ in range(draws - 1))])
+    every = np.tile(np.arange(count), (draws, 1))
+    np.random.default_rng(0).permuted(every[1:], axis=1, out=every[1:])
+    return every

@@ -1,153 +1,175 @@
-"""The verdict on an item: every claim with its test and result, and how it was measured."""
+"""The verdict on an item: the numbers of every claim, what they decide, and how they were measured.
+
+A verdict is written once, by a run. It holds no words about claims or tests: these are in the code of the item.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+import numpy as np
 
 from fathometer.errors import InputError
 from fathometer.results import complete_file
-from papers.item import Answer, Answers, Claim, Scale
+from papers.item import Claim, Item, NotDecided, Numbers, Scale, fill
 
 SCHEMA = "fathometer.verdict"
-VERSION = 1
+VERSION = 2
+MIN_POWER = 0.8
+"""A test with less power decides nothing."""
 
-Outcome: TypeAlias = Literal["holds", "holds in part", "does not hold", "not decided", "not run"]
-"""Of the paper's claims all hold; some hold; none holds of those that were decided; none could be decided; or
-nothing was run."""
+Outcome: TypeAlias = Literal[
+    "holds", "holds in part", "does not hold", "not decided", "verified numerically", "not run"
+]
+"""Of the paper's claims that were decided all hold, some hold or none holds; none could be decided; the item
+has no claim but those that are verified numerically, and all are."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The result of an item."""
+class Answer(msgspec.Struct, frozen=True):
+    """What the test of a claim found."""
+
+    holds: bool | None  # None if the claim could not be decided
+    numbers: dict[str, float | str | list[float]] = {}
+    missing: str = ""  # why it could not be measured
+    size: float | None = None  # of a statistical test: how often it succeeds by chance, simulated
+    power: float | None = None  # and how often at the effect that the paper shows
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of an item at one scale."""
 
     item: str
-    title: str
+    fingerprint: str  # of the claims and tests; see `Item.fingerprint`
     scale: Scale
-    claims: Mapping[str, Claim]
-    # the results of the tests, by the same names; empty if nothing ran
-    answers: Answers = field(default_factory=dict)
-    notes: Sequence[str] = ()  # what a reader should know besides
-    command: str = ""  # the command that repeats it, with words instead of the user's paths
-    device: str = ""  # where it ran
-    date: str = ""  # when it was finished, UTC
-    seconds: float = 0.0
-    versions: Mapping[str, str] = field(default_factory=dict)
-    figures: Sequence[str] = ()  # names of the pictures in the same folder
-    why: str = ""  # the reason, if nothing ran
-    commit: str = ""  # of the code; empty in records before 2026-11-18
+    answers: dict[str, Answer]  # by claim
+    facts: dict[str, float | str | list[float]]
+    figures: list[str]  # names of the pictures in the same folder
+    command: str  # the command that repeats it, with words instead of the user's paths
+    commit: str
+    machine: str
+    date: str  # when it was finished, UTC
+    seconds: float
+    versions: dict[str, str]
 
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome, from the answers; a smoke run decides nothing."""
-        found = self._of_the_paper
-        if not self.answers:
-            return "not run"
-        if self.scale == "smoke" or all(holds is None for holds in found):
+    def is_stale(self, item: Item) -> bool:
+        """Say whether the claims or tests of the item have changed since."""
+        return self.fingerprint != item.fingerprint
+
+    def outcome(self, item: Item) -> Outcome:
+        """Say what the answers decide; a smoke run decides nothing."""
+        if self.scale == "smoke":
             return "not decided"
-        return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
+        of_paper = [self.answers[name].holds for name, claim in item.claims.items() if claim.kind == "paper"]
+        decided = [holds for holds in of_paper if holds is not None]
+        if not of_paper:
+            numerical = [
+                self.answers[name].holds for name, claim in item.claims.items() if claim.kind == "numerical"
+            ]
+            return "verified numerically" if numerical and all(numerical) else "not decided"
+        if not decided:
+            return "not decided"
+        return "holds" if all(decided) else "holds in part" if any(decided) else "does not hold"
 
-    @property
-    def summary(self) -> str:
-        """The outcome, with the number of decided claims if not all of the paper's were."""
-        found = self._of_the_paper
-        decided = sum(holds is not None for holds in found)
-        partial = self.outcome not in ("not decided", "not run") and decided < len(found)
-        return f"{self.outcome} ({decided} of {len(found)} claims decided)" if partial else self.outcome
-
-    @property
-    def _of_the_paper(self) -> list[bool | None]:
-        """The results of the claims that count."""
-        return [answer.holds for name, answer in self.answers.items() if not self.claims[name].ours]
+    def notes(self, item: Item) -> list[str]:
+        """Fill the notes of the item; those whose facts were not recorded are left out."""
+        found = []
+        for words in item.notes:
+            try:
+                found.append(fill(words, self.facts))
+            except KeyError:
+                continue
+        return found
 
     def save(self, path: Path) -> None:
-        """Write JSON; the file appears when it is complete."""
-        found: dict[str, Any] = {"schema": SCHEMA, "version": VERSION}
-        found |= {name: getattr(self, name) for name in ("item", "title", "scale", "outcome")}
-        found["claims"] = {name: self._claim(name) for name in self.claims}
-        facts = ("notes", "figures", "command", "device", "commit", "date")
-        found |= {name: getattr(self, name) for name in facts}
-        found |= {"seconds": round(self.seconds, 1), "versions": self.versions}
-        if self.why:
-            found["why"] = self.why
+        """Write JSON with a digest; the file appears when it is complete."""
+        found = {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(self)}
         found["digest"] = _digest(found)
         with complete_file(path) as part:
             part.write_text(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
-    def _claim(self, name: str) -> dict[str, Any]:
-        claim, answer = self.claims[name], self.answers.get(name)
-        found: dict[str, Any] = {"claim": claim.words, "test": claim.test, "ours": claim.ours}
-        if answer is not None:
-            found |= {"measured": answer.measured, "holds": answer.holds, "numbers": _rounded(answer.numbers)}
-        return found
+
+def answer(claim: Claim, evidence: Any, draws: int) -> Answer:
+    """Measure and decide a claim; a statistical test with little power leaves it undecided.
+
+    Args:
+        claim: the claim.
+        evidence: what the run of the item returned.
+        draws: simulated experiments, each with and without the effect.
+    """
+    try:
+        numbers = claim.measure(evidence)
+    except NotDecided as reason:
+        return Answer(None, missing=str(reason))
+    recorded = rounded(numbers)
+    if undefined := [name for name in numbers if name not in recorded]:
+        return Answer(None, recorded, missing=f"{', '.join(undefined)} could not be computed")
+    if claim.simulation is None:
+        return Answer(bool(claim.holds(recorded)), recorded)
+    size, power = simulate(claim, numbers, draws)
+    return Answer(decide(claim, recorded, power), recorded, size=size, power=power)
+
+
+def decide(claim: Claim, numbers: Numbers, power: float | None) -> bool | None:
+    """Apply the rule of a claim to recorded numbers."""
+    if power is not None and power < MIN_POWER:
+        return None
+    return bool(claim.holds(numbers))
+
+
+def simulate(claim: Claim, numbers: Numbers, draws: int) -> tuple[float, float]:
+    """Return size and power of a statistical test: how often it succeeds without and with the effect."""
+    assert claim.simulation is not None
+    generator = np.random.default_rng(0)
+    shares = []
+    for present in (False, True):
+        simulated = (claim.simulation.draw(generator, present, numbers) for _ in range(draws))
+        shares.append(float(np.mean([bool(claim.holds(one)) for one in simulated])))
+    return shares[0], shares[1]
+
+
+def read_verdict(path: str | Path) -> Verdict:
+    """Read a verdict from its file; one that was edited is refused."""
+    path = Path(path)
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise InputError(f"{path}: not a verdict, as python -m papers writes it")
+    if found.get("version") != VERSION:
+        raise InputError(f"{path}: unknown format version {found.get('version')!r}, expected {VERSION}")
+    if found.get("digest") != _digest(found):
+        raise InputError(f"{path}: it was edited after it was written; run the item again")
+    try:
+        return msgspec.convert(found, Verdict)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: damaged; expected a whole verdict ({error})") from error
+
+
+def rounded(numbers: Numbers) -> dict[str, float | str | list[float]]:
+    """Round to six digits, as in a file. JSON has no NaN, which is left out, and no infinity: 1e300."""
+    found: dict[str, float | str | list[float]] = {}
+    for name, value in numbers.items():
+        if isinstance(value, str):
+            found[name] = value
+        elif isinstance(value, Sequence):
+            found[name] = [_round(each) for each in value if not math.isnan(each)]
+        elif not math.isnan(value):
+            found[name] = _round(value)
+    return found
+
+
+def _round(value: float) -> float:
+    return float(f"{min(max(float(value), -1e300), 1e300):.6g}")
 
 
 def _digest(found: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a record, which tells whether it was edited."""
     rest = {name: value for name, value in found.items() if name != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Round to six digits, as in a file."""
-    return {key: float(f"{value:.6g}") for key, value in numbers.items()}
-
-
-class _FileClaim(msgspec.Struct):
-    claim: str
-    test: str
-    ours: bool
-    measured: str | None = None
-    holds: bool | None = None
-    numbers: dict[str, float] = {}
-
-
-class _File(msgspec.Struct):
-    item: str
-    title: str
-    scale: Scale
-    claims: dict[str, _FileClaim]
-    notes: tuple[str, ...]
-    figures: tuple[str, ...]
-    command: str
-    device: str
-    date: str
-    seconds: Annotated[float, msgspec.Meta(ge=0)]
-    versions: dict[str, str]
-    commit: str = ""
-    why: str = ""
-
-
-def read_verdict(path: str | Path) -> Verdict:
-    """Read a verdict from its file."""
-    path = Path(path)
-    try:
-        head = msgspec.json.decode(path.read_bytes())  # refuses NaN, and halves of characters
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as a verdict ({error})") from error
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-        raise InputError(f"{path}: not a verdict, as python -m papers writes it")
-    if head.get("version") != VERSION:
-        raise InputError(
-            f"{path}: unknown format version {head.get('version')!r}, expected {VERSION}; update fathometer"
-        )
-    try:
-        file = msgspec.convert(head, _File)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: damaged; expected a whole verdict ({error})") from error
-    if "digest" in head and head["digest"] != _digest(head):
-        raise InputError(f"{path}: it was edited after it was written; run the item again")
-    claims = {name: Claim(each.claim, each.test, each.ours) for name, each in file.claims.items()}
-    answers = {
-        name: Answer(each.holds, each.measured, _rounded(each.numbers))
-        for name, each in file.claims.items()
-        if each.measured is not None
-    }
-    others = [each.name for each in fields(Verdict) if each.name not in ("claims", "answers")]
-    return Verdict(claims=claims, answers=answers, **{name: getattr(file, name) for name in others})

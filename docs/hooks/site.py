@@ -1,15 +1,18 @@
 """What `mkdocs build` does besides: files of the repository become pages, and nothing is fetched.
 
 A link that leads out of `docs/` (`../examples/digits.py`) works on disk; on the site it leads to a page that
-shows that file. The commands have a page as well, from the help of each.
+shows that file. The commands have a page as well, from the help of each, the public names a list, and the
+reference networks an atlas.
 """
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,15 +22,21 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
+import fathometer
+from fathometer import reference, write_report
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "benchmarks/RESULTS.md": "benchmark-results.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 """Markdown of the repository that is a page of the site."""
 COMMANDS = "reference/commands.md"
+PUBLIC_NAMES = "<!-- public names -->"
+ATLAS = "atlas.html"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
 _SOURCE = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
@@ -43,6 +52,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     for path, uri in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
     files.append(File.generated(config, COMMANDS, content=_commands()))
+    files.append(File.generated(config, ATLAS, content=_atlas()))
     for path in sorted({path for file in files.documentation_pages() for path in _linked_sources(file)}):
         page = File.generated(config, _page_of(path), content=_listing(path))
         page.inclusion = InclusionLevel.NOT_IN_NAV
@@ -51,8 +61,10 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links out of `docs/` into links to those pages."""
+    """Turn links out of `docs/` into links to those pages, and fill in the list of public names."""
     uri = page.file.src_uri
+    if PUBLIC_NAMES in markdown:
+        markdown = markdown.replace(PUBLIC_NAMES, _public_names())
     return _LINK.sub(lambda link: f"{link[1]}{_target(link[2], uri)}{link[3]}", markdown)
 
 
@@ -119,6 +131,13 @@ def _listing(path: str) -> str:
     return f"---\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n~~~~~{language}\n{code}\n~~~~~\n"
 
 
+def _atlas() -> str:
+    """The atlas of the reference networks, as `fathometer.write_report` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_report(reference.load(), Path(folder) / ATLAS, title="Reference networks", atlas=True)
+        return path.read_text("utf-8")
+
+
 def _commands() -> str:
     """The help of every command, as `typer` writes it."""
     command = [sys.executable, "-m", "typer", "fathometer.cli.app", "utils", "docs", "--name", "fathometer"]
@@ -127,3 +146,25 @@ def _commands() -> str:
         raise PluginError(f"the help of the commands: {told.stderr[-500:]}")
     text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", told.stdout)  # whose lines end in dots
     return text.replace("# `fathometer`", "# Commands", 1)
+
+
+def _public_names() -> str:
+    """List the names of `__init__.pyi`, functions first, with signature and first line of the docstring."""
+    stub = (ROOT / "src/fathometer/__init__.pyi").read_text("utf-8")
+    names = re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE)
+    things = {name: getattr(fathometer, name) for name in names}
+    order = sorted(names, key=lambda name: (inspect.ismodule(things[name]), inspect.isclass(things[name])))
+    first = {name: (inspect.getdoc(thing) or "").partition("\n")[0] for name, thing in things.items()}
+    return "\n".join(f"- `{name}{_signature(things[name])}`<br>{first[name]}" for name in order)
+
+
+def _signature(thing: Any) -> str:
+    """Write a signature with its annotations as in the source; modules and errors have none."""
+    if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
+        return ""
+    signature = inspect.signature(thing)
+    text = str(signature).removesuffix(" -> None")
+    for annotation in (signature.return_annotation, *(p.annotation for p in signature.parameters.values())):
+        if isinstance(annotation, str):
+            text = text.replace(repr(annotation), annotation)
+    return text

@@ -21,9 +21,11 @@ from papers.affinity.figure_16 import FIGURE_16
 from papers.affinity.table_1 import TABLE_1
 from papers.affinity.table_2 import TABLE_2
 from papers.affinity.table_3 import TABLE_3
+from papers.affinity.theorems import THEOREMS
 from papers.item import Item
 
 ITEMS: tuple[Item, ...] = (
+    THEOREMS,
     FIGURE_2A,
     FIGURE_2B,
     FIGURE_2C,

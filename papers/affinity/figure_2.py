@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -12,59 +14,40 @@ from torch import Tensor
 from fathometer.activations import activation, polynomial_scores, range_scores
 from fathometer.gauges import affinity_score
 from fathometer.report import plot_polynomials, plot_ranges
-from papers.intervals import pm
-from papers.item import Answer, Answers, Claim, Item, RunContext, Seconds
+from papers.intervals import by_name
+from papers.item import Claim, Item, RunContext
 
 RANGES = ((0.0, 2.0), (-0.5, 2.0), (-1.0, 2.0), (-2.0, 2.0))  # more and more of the bend
-PAPER_DEGREES = (1, 3, 5, 11, 21, 41)
+COMMON, OTHERS = (-2.0, 2.0), ((-1.0, 1.0), (-4.0, 4.0), (-8.0, 8.0))
+DEGREES = (1, 3, 5, 11, 21, 41)
 SAME = 0.01  # scores that differ by less are the same
-COMMON = (-2.0, 2.0)
-SMALL = "the published setting; it needs no data"
-_SECONDS = Seconds(1, 1, 1)
+
+Function = Callable[[Tensor], Tensor]
 
 
-def drawn_scores(
-    context: RunContext, name: str, function: Callable[[Tensor], Tensor], low: float, high: float
-) -> list[float]:
-    """Compute scores on uniform random inputs, one for each seed: the error bar of a score."""
-    scores = []
-    for seed in range(context.pick(smoke=3, small=20, paper=20)):
-        generator = torch.Generator().manual_seed(seed)
-        samples = context.pick(smoke=100, small=1000, paper=1000)
-        x = low + (high - low) * torch.rand(samples, 1, generator=generator, dtype=torch.float64)
-        scores.append(float(affinity_score(x, function(x), covariance="sample")))
-    keep = pd.DataFrame({"function": name, "low": low, "high": high, "score": scores})
-    context.table(f"draws-{name}-{low:g}-{high:g}", keep)
-    return scores
+def falls(numbers: Mapping[str, float]) -> bool:
+    """Whether each number is less than the one before it."""
+    return all(after < before for before, after in pairwise(numbers.values()))
 
 
-def run_a(context: RunContext) -> Answers:
+class Ranges(NamedTuple):
+    """Scores of ReLU: by range of its inputs, and by their distribution on the widest range."""
+
+    ranges: dict[str, float]
+    laws: dict[str, float]
+
+
+def run_a(context: RunContext) -> Ranges:
     """Measure ReLU by the range of its inputs."""
-    scores = context.table("ranges", range_scores(["ReLU"], ranges=RANGES))
+    scores, relu = context.table("ranges", range_scores(["ReLU"], ranges=RANGES)), activation("ReLU")
     context.figure(plot_ranges(scores))
-    relu = activation("ReLU")
-    draws = [drawn_scores(context, "ReLU", relu, *limits) for limits in RANGES]
-    values = scores["score"].to_list()
-    laws = law_scores(relu)
-    words = ", ".join(
-        f"{pm(of)} on [{low:g}, {high:g}]" for of, (low, high) in zip(draws, RANGES, strict=True)
+    return Ranges(
+        {f"[{low:g}, {high:g}]": score for (low, high), score in zip(RANGES, scores["score"], strict=True)},
+        law_scores(relu),
     )
-    return {
-        "range": Answer(
-            abs(values[0] - 1) < 1e-9 and _falls(values) and all(_falls(seed) for seed in _by_seed(draws)),
-            f"{words} (uniform draws, mean ± std over seeds); evenly spread: "
-            + ", ".join(f"{value:.4f}" for value in values),
-            {f"score_{low:g}_{high:g}": value for value, (low, high) in zip(values, RANGES, strict=True)},
-        ),
-        "only": Answer(
-            max(laws.values()) - min(laws.values()) < SAME,
-            ", ".join(f"{name} {score:.3f}" for name, score in laws.items()),
-            laws,
-        ),
-    }
 
 
-def law_scores(function: Callable[[Tensor], Tensor]) -> dict[str, float]:
+def law_scores(function: Function) -> dict[str, float]:
     """Compute scores on [−2, 2] for three distributions of the inputs, at their quantiles."""
     u = (torch.arange(1000, dtype=torch.float64)[:, None] + 0.5) / 1000
     laws = {
@@ -75,126 +58,108 @@ def law_scores(function: Callable[[Tensor], Tensor]) -> dict[str, float]:
     return {name: float(affinity_score(x, function(x), covariance="sample")) for name, x in laws.items()}
 
 
-def run_b(context: RunContext) -> Answers:
-    """Measure ReLU, Tanh and Sigmoid on the same inputs."""
-    ranges = [COMMON, (-1.0, 1.0), (-4.0, 4.0), (-8.0, 8.0)]
-    scores = context.table("activations", range_scores(ranges=ranges))
+def run_b(context: RunContext) -> pd.DataFrame:
+    """Measure ReLU, Tanh and Sigmoid on the same inputs: a row for each range, a column for each function."""
+    scores = context.table("activations", range_scores(ranges=[COMMON, *OTHERS]))
     context.figure(plot_ranges(scores))
-    table = scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
-    draws = {name: drawn_scores(context, name, activation(name), *COMMON) for name in table.columns}
-    lowest = table["ReLU"] < table[["Tanh", "Sigmoid"]].min(axis=1)
-    seeds = all(
-        relu < min(rest) for relu, *rest in _by_seed([draws["ReLU"], draws["Tanh"], draws["Sigmoid"]])
-    )
-    cells = table.to_dict("index")
-    elsewhere = "; ".join(
-        f"[{low:g}, {high:g}]: " + ", ".join(f"{name} {cells[low, high][name]:.3f}" for name in draws)
-        for low, high in ranges[1:]
-    )
-    return {
-        "order": Answer(
-            bool(lowest.loc[COMMON]) and seeds,
-            "on [−2, 2]: " + ", ".join(f"{name} {pm(of)}" for name, of in draws.items()),
-            {name.lower(): float(cells[COMMON][name]) for name in draws},
-        ),
-        "everywhere": Answer(bool(lowest.all()), elsewhere, {"ranges_where_lowest": float(lowest.sum())}),
-    }
+    return scores.pivot_table(index=["low", "high"], columns="activation", values="score", sort=False)
 
 
-def run_c(context: RunContext) -> Answers:
-    """Measure odd polynomials."""
-    scores = context.table("polynomials", polynomial_scores())
+def lowest(numbers: Mapping[str, list[float]]) -> bool:
+    """Whether ReLU has the lowest score, everywhere."""
+    return all(relu < min(rest) for relu, *rest in zip(*(numbers[n] for n in FUNCTIONS), strict=True))
+
+
+FUNCTIONS = ("ReLU", "Tanh", "Sigmoid")
+
+
+def run_c(context: RunContext) -> dict[str, float]:
+    """Measure polynomials, by degree."""
+    scores = context.table("polynomials", polynomial_scores(DEGREES))
     context.figure(plot_polynomials(scores))
-    values = scores["score"].to_list()
-    exact = [1 - (1 - (2 * k + 1) ** 0.5 * 3**0.5 / (k + 2)) ** 0.5 for k in PAPER_DEGREES]
-    worst = max(abs(a - b) for a, b in zip(values, exact, strict=True))
-    context.note(
-        "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on "
-        f"[−1, 1]; 1000 even points agree to {worst:.0e}."
-    )
-    every = context.table("all-degrees", polynomial_scores(range(1, 12)))["score"].to_list()
-    draws = [drawn_scores(context, f"x^{k}", lambda x, k=k: x**k, -1.0, 1.0) for k in PAPER_DEGREES]  # type: ignore[misc]
-    words = ", ".join(f"{pm(of)} (k = {k})" for of, k in zip(draws, PAPER_DEGREES, strict=True))
-    return {
-        "degree": Answer(
-            _falls(values) and all(_falls(seed) for seed in _by_seed(draws)),
-            words,
-            {f"degree_{k}": value for k, value in zip(PAPER_DEGREES, values, strict=True)},
-        ),
-        "every": Answer(
-            _falls(every),
-            ", ".join(f"{value:.3f} (k = {k})" for k, value in enumerate(every, 1)),
-            {f"degree_{k}": value for k, value in enumerate(every, 1)},
-        ),
-    }
+    exact = [1 - (1 - (2 * k + 1) ** 0.5 * 3**0.5 / (k + 2)) ** 0.5 for k in DEGREES]
+    context.facts["worst"] = max(abs(a - b) for a, b in zip(scores["score"], exact, strict=True))
+    every = sorted({*DEGREES, *range(1, 12)})
+    return {f"k = {k}": s for k, s in zip(every, polynomial_scores(every)["score"], strict=True)}
 
 
-def _falls(values: Sequence[float]) -> bool:
-    return all(after < before for before, after in pairwise(values))
-
-
-def _by_seed(draws: Sequence[Sequence[float]]) -> list[tuple[float, ...]]:
-    return list(zip(*draws, strict=True))
-
-
-FIGURE_2A = Item(
+_item = partial(
+    Item,
+    settings={"small": "the published setting: 1000 even points, no data"},
+    seconds={"smoke": 1, "small": 1},
+)
+FIGURE_2A = _item(
     name="affinity-figure-2a",
     title="Figure 2 (A): the non-linearity of ReLU depends on the range of its inputs",
+    run=run_a,
     claims={
         "range": Claim(
-            "ReLU's degree of non-linearity depends on the range of input values.",
-            "On [0, 2] the score is 1 (to 1e-9), and it falls strictly over [−.5, 2], [−1, 2], [−2, 2]: on "
-            "1000 even points, and for each of 20 seeds of uniform draws.",
+            words="ReLU's degree of non-linearity depends on the range of input values.",
+            test="On [0, 2] the score is 1, and it falls strictly over [−.5, 2], [−1, 2], [−2, 2].",
+            measure=lambda found: found.ranges,
+            holds=lambda n: n["[0, 2]"] == 1 and falls(n),
+            says=by_name,
         ),
         "only": Claim(
-            "This degree depends only on the range of the input values.",
-            f"On [−2, 2] three laws score the same to {SAME}: uniform, triangular with its top at 0, and the "
-            "arcsine law with most of its mass at both ends, 1000 quantiles of each.",
+            words="This degree depends only on the range of the input values.",
+            test=f"On [−2, 2] three laws score the same to {SAME}: uniform, triangular with its top at 0, "
+            "and the arcsine law with most of its mass at both ends, 1000 quantiles of each.",
+            measure=lambda found: found.laws,
+            holds=lambda n: max(n.values()) - min(n.values()) < SAME,
+            says=by_name,
         ),
     },
-    run=run_a,
     changes=(
-        "That only the range counts was first tested by ranges of the same shape, which cannot fail; "
-        "three laws on one range took their place.",
+        "That only the range counts was first tested by ranges of the same shape, which cannot fail; three "
+        "laws on one range took their place.",
     ),
-    seconds=_SECONDS,
-    small=SMALL,
 )
-FIGURE_2B = Item(
+FIGURE_2B = _item(
     name="affinity-figure-2b",
     title="Figure 2 (B): ReLU, Tanh and Sigmoid on the same inputs",
+    run=run_b,
     claims={
         "order": Claim(
-            "For a fixed input, piece-wise linear ReLU is more non-linear than Sigmoid or Tanh.",
-            "On [−2, 2] ReLU scores below both: on 1000 even points, and for each of 20 seeds of uniform "
-            "draws.",
+            words="For a fixed input, piece-wise linear ReLU is more non-linear than Sigmoid or Tanh.",
+            test="On [−2, 2] ReLU scores below both.",
+            measure=lambda table: {name: [table.loc[COMMON, name]] for name in FUNCTIONS},
+            holds=lowest,
+            says="ReLU {ReLU:.3f}, Tanh {Tanh:.3f}, Sigmoid {Sigmoid:.3f}",
         ),
         "everywhere": Claim(
-            "The same, read as a statement about any symmetric input.",
-            "The same order on [−1, 1], [−4, 4] and [−8, 8], even points.",
-            ours=True,
+            words="The same, read as a statement about any symmetric input.",
+            test="The same order on [−1, 1], [−4, 4] and [−8, 8].",
+            measure=lambda table: {name: table.loc[list(OTHERS), name].to_list() for name in FUNCTIONS},
+            holds=lowest,
+            says="ReLU {ReLU:.3f}; Tanh {Tanh:.3f}; Sigmoid {Sigmoid:.3f}, by range",
+            kind="ours",
         ),
     },
-    run=run_b,
-    seconds=_SECONDS,
-    small=SMALL,
 )
-FIGURE_2C = Item(
+FIGURE_2C = _item(
     name="affinity-figure-2c",
     title="Figure 2 (C): polynomials of growing degree",
+    run=run_c,
     claims={
         "degree": Claim(
-            "The affinity score captures the increasing non-linearity of polynomials of different degrees.",
-            "Scores of xᵏ on [−1, 1] fall strictly over k = 1, 3, 5, 11, 21, 41: on even points, and for "
-            "each of 20 seeds of uniform draws.",
+            words="The affinity score captures the increasing non-linearity of polynomials of different "
+            "degrees.",
+            test="Scores of xᵏ on [−1, 1] fall strictly over k = 1, 3, 5, 11, 21, 41.",
+            measure=lambda scores: {f"k = {k}": scores[f"k = {k}"] for k in DEGREES},
+            holds=falls,
+            says=by_name,
         ),
         "every": Claim(
-            "The same, read as a statement about all degrees, even ones too.",
-            "Scores fall strictly over k = 1, 2, …, 11, on even points.",
-            ours=True,
+            words="The same, read as a statement about all degrees, even ones too.",
+            test="Scores fall strictly over k = 1, 2, …, 11.",
+            measure=lambda scores: {f"k = {k}": scores[f"k = {k}"] for k in range(1, 12)},
+            holds=falls,
+            says=by_name,
+            kind="ours",
         ),
     },
-    run=run_c,
-    seconds=_SECONDS,
-    small=SMALL,
+    notes=(
+        "Closed form for odd k: 1 − √(1 − corr(x, xᵏ)) with corr = √3 √(2k + 1)/(k + 2), x uniform on [−1, "
+        "1]; 1000 even points agree to {worst:.0e}.",
+    ),
 )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
-from fathometer.compare import best_predictors, predictors
-from fathometer.models import torchvision_facts
+import numpy as np
+
+from fathometer.compare import best_predictors
 from fathometer.report import plot_predictors
-from papers.affinity.census import (
-    Census,
-    Lacking,
-    has_random_weights,
-    judged,
-    keep_figure,
-    listed,
-    network_item,
-    take_census,
-)
-from papers.item import Answer, Answers, Claim, RunContext
+from papers.affinity.census import Census, network_item
+from papers.item import Claim, NotDecided, Numbers, RunContext, Simulation
+from papers.ranks import orders
 
 GROUPS = {
     "Pre-residual": ("AlexNet", "VGG", "Inception"),
@@ -27,173 +22,163 @@ GROUPS = {
     "Post-ViT": ("Swin", "ConvNeXt"),
 }
 BEST = {group: ("median", "min") if "ViT" in group else ("spread",) for group in GROUPS}
-LEAST = 4  # networks of a group; through three points the best of seven lines is always a good one
+STATISTICS = ("min", "max", "mean", "median", "std", "spread", "skewness")
+CHARACTERISTICS = ("depth", "parameters", "gflops")
+LEAST = 3  # networks of a group, for a line
 SIMILAR = 0.1  # of R²
+LEVEL = 0.05
+EFFECT = 0.9  # R²
+_ORDERS = 1000
 
 
-def run(context: RunContext) -> Answers:
+def draw(context: RunContext, census: Census) -> None:
     """Fit lines through the networks of each group."""
-    census = with_accuracies(take_census(context))
-    groups = groups_of(census)
-    if not len(census.trained):
-        context.note(
-            "Networks with random weights have no accuracy: here their signatures are held against the "
-            "accuracy that torchvision states for the trained network of the same architecture."
+    members = {name: group for group in GROUPS for name in _members(census, group)}
+    counts = list(members.values())
+    groups = {name: group for name, group in members.items() if counts.count(group) >= LEAST}
+    best = context.table("best", best_predictors(census.table, census.facts, groups))
+    context.figure(plot_predictors(best, census.table, census.facts, groups))
+
+
+def _members(census: Census, group: str) -> list[str]:
+    known = census.facts["accuracy"].dropna().index
+    return [name for name in census.named(GROUPS[group]) if name in known]
+
+
+def columns(census: Census, group: str) -> Numbers:
+    """Return accuracy, statistics and characteristics of a group, each a list over its networks."""
+    names = _members(census, group)
+    if len(names) < LEAST:
+        raise NotDecided(
+            f"needs {LEAST} trained networks of known accuracy among {', '.join(GROUPS[group])}; there are "
+            f"{len(names)}"
         )
-    if "vit_h_14" in census.soundings:
-        context.note(
-            "torchvision's default ViT-H/14 was trained on more data than ImageNet (SWAG), and takes larger "
-            "images; its accuracy is not due to the architecture alone."
-        )
-    if there := [group for group in GROUPS if not needs_groups(group)(census)]:
-        chosen = {name: group for name, group in groups.items() if group in there}
-        context.table("predictors", predictors(census.statistics, census.facts, chosen))
-        best = best_predictors(census.statistics, census.facts, chosen)
-        context.table("best", best)
-        keep_figure(context, census, plot_predictors(best, census.statistics, census.facts, chosen))
-    signature = ("Residual", "ViTs", "Post-ViT")
-    return {
-        "signature": judged(census, needs_groups(*signature), lambda of: better(of, signature, "r2")),
-        "left_out": judged(census, needs_groups(*signature), lambda of: better(of, signature, "r2_left_out")),
-        "nas": judged(census, needs_groups("NAS-based"), parameters_best),
-        "early": judged(census, needs_groups("Pre-residual"), spread_like_depth),
-        "shift": judged(census, needs_groups(*GROUPS), shift),
-    }
+    table = census.table.loc[names, [*STATISTICS, *CHARACTERISTICS, "accuracy"]]
+    return {str(column): table[column].to_list() for column in table} | {"networks": ", ".join(names)}
 
 
-def with_accuracies(census: Census) -> Census:
-    """Give networks with random weights the accuracy of torchvision's default weights."""
-    facts = census.facts.reindex(columns=list(dict.fromkeys([*census.facts.columns, "accuracy"])))
-    for name, sounding in census.soundings.items():
-        if has_random_weights(sounding):
-            stated = torchvision_facts(f"torchvision:{name}", "default")
-            facts.loc[name, "accuracy"] = stated.get("accuracy", float("nan"))
-    return Census(census.soundings, facts)
+def r2(numbers: Any) -> dict[str, float]:
+    """Compute R² of the line from each predictor to accuracy, with the sign of its slope."""
+    y = np.array(numbers["accuracy"])
+    found = {}
+    for name in (*STATISTICS, *CHARACTERISTICS):
+        x = np.array(numbers[name])
+        r = np.corrcoef(x, y)[0, 1] if np.ptp(x) > 0 and np.ptp(y) > 0 else 0.0
+        found[name] = float(r * abs(r))
+    return found
 
 
-def groups_of(census: Census) -> dict[str, str]:
-    """Map networks of known accuracy to their group."""
-    known = census.facts.reindex(columns=["accuracy"])["accuracy"].dropna().index
-    return {
-        name: group
-        for group, families in GROUPS.items()
-        for name in census.members(*families)
-        if name in known
-    }
+def best_of(numbers: Any, names: tuple[str, ...]) -> tuple[str, float]:
+    """Return the predictor with the largest R², and R²."""
+    found = r2(numbers)
+    name = max(names, key=lambda each: abs(found[each]))
+    return name, abs(found[name])
 
 
-def needs_groups(*groups: str) -> Lacking:
-    """Require groups with enough networks of known accuracy."""
-
-    def lacking(census: Census) -> str:
-        there = list(groups_of(census).values())
-        missing = [f"{group} ({there.count(group)})" for group in groups if there.count(group) < LEAST]
-        wanted = f"at least {LEAST} trained networks of known accuracy among {listed(missing)}"
-        return wanted if missing else ""
-
-    return lacking
+def chance(numbers: Any) -> float:
+    """Return how often the best of seven statistics fits accuracies in another order as well."""
+    x = np.array([numbers[name] for name in STATISTICS])
+    y = np.array(numbers["accuracy"])
+    x, y = x - x.mean(1, keepdims=True), y - y.mean()
+    size = np.sqrt((x**2).sum(1)) * np.sqrt((y**2).sum())
+    found = np.abs(y[orders(len(y), _ORDERS)] @ (x.T / np.where(size > 0, size, 1))).max(1)
+    return float((found >= found[0] - 1e-12).mean())
 
 
-def lines_of(census: Census, group: str) -> pd.DataFrame:
-    """Fit all predictors of a group."""
-    names = {name: of for name, of in groups_of(census).items() if of == group}
-    return predictors(census.statistics, census.facts, names).dropna(subset="r2")
+def is_better(numbers: Any) -> bool:
+    """Say whether the best statistic is better than the best characteristic, and than chance."""
+    ours, theirs = best_of(numbers, STATISTICS)[1], best_of(numbers, CHARACTERISTICS)[1]
+    return ours > theirs and chance(numbers) < LEVEL
 
 
-def better(census: Census, groups: tuple[str, ...], by: str) -> Answer:
-    """Check in every group whether the best statistic is better than the best characteristic."""
-    words: list[str] = []
-    numbers: dict[str, float] = {}
-    holds = True
-    for group in groups:
-        lines = lines_of(census, group)
-        top = {
-            kind: of.iloc[int(of[by].argmax())]
-            for kind, of in lines.dropna(subset=by).groupby("kind", sort=False)
-        }
-        ours, theirs = top["signature"], top["characteristic"]
-        holds &= bool(ours[by] > theirs[by])
-        words.append(
-            f"{group}: {ours['predictor']} {ours[by]:.2f}, {theirs['predictor']} {theirs[by]:.2f} "
-            f"({ours['members']:.0f} networks)"
-        )
-        numbers |= {f"{group}_signature": float(ours[by]), f"{group}_characteristic": float(theirs[by])}
-    return Answer(holds, "R² " + "; ".join(words), numbers)
+def is_similar(numbers: Any) -> bool:
+    """Say whether spread and depth explain alike, and accuracy rises with the spread."""
+    found = r2(numbers)
+    return found["spread"] > 0 and abs(found["spread"] - abs(found["depth"])) <= SIMILAR
 
 
-def parameters_best(census: Census) -> Answer:
-    """Check whether the number of parameters is the best predictor of NAS-based networks."""
-    lines = lines_of(census, "NAS-based").set_index("predictor")
-    first, own = str(lines["r2"].idxmax()), lines.T["parameters"]
-    best = lines.T[first]
-    return Answer(
-        first == "parameters",
-        f"best: {first}, R² {best['r2']:.2f} (left out {best['r2_left_out']:.2f}); "
-        f"parameters: {own['r2']:.2f} ({own['r2_left_out']:.2f})",
-        {"best": float(lines["r2"].max()), "parameters": float(own["r2"])},
+def is_best(numbers: Any, wanted: tuple[str, ...]) -> bool:
+    """Say whether one of these is the best statistic; with a rising line if it is the spread."""
+    name = best_of(numbers, STATISTICS)[0]
+    return name in wanted and (name != "spread" or r2(numbers)["spread"] > 0)
+
+
+def sentence(numbers: Any) -> str:
+    """Say which predictors are best."""
+    first, second = best_of(numbers, STATISTICS), best_of(numbers, CHARACTERISTICS)
+    found = r2(numbers)
+    return (
+        f"R² {first[0]} {first[1]:.2f} (accuracies in another order do as well in {chance(numbers):.0%}), "
+        f"{second[0]} {second[1]:.2f}; spread {found['spread']:.2f} (negative: a falling line), depth "
+        f"{found['depth']:.2f}, parameters {found['parameters']:.2f}; {numbers['networks']}"
     )
 
 
-def spread_like_depth(census: Census) -> Answer:
-    """Check whether the spread explains as much as depth."""
-    lines = lines_of(census, "Pre-residual").set_index("predictor")
-    spread, depth = lines.T["spread"], lines.T["depth"]
-    return Answer(
-        bool(abs(spread["r2"] - depth["r2"]) <= SIMILAR and spread["slope"] > 0),
-        f"R² {spread['r2']:.2f} (left out {spread['r2_left_out']:.2f}) of the spread, {depth['r2']:.2f} "
-        f"({depth['r2_left_out']:.2f}) of depth",
-        {"spread": float(spread["r2"]), "depth": float(depth["r2"])},
+def _driven(words: str, present: tuple[str, ...], absent: tuple[str, ...]) -> Simulation:
+    """Simulate accuracies that go with the sum of some predictors, as measured, or with one of others."""
+
+    def draw(generator: np.random.Generator, effect: bool, numbers: Any) -> Numbers:
+        names = present if effect else (str(generator.choice(absent)),)
+        x = np.array([numbers[name] for name in names], dtype=float)
+        x = x - x.mean(1, keepdims=True)
+        signal = (x / np.maximum(x.std(1, keepdims=True), 1e-12)).sum(0)
+        signal /= max(signal.std(), 1e-12)
+        noise = generator.normal(size=len(signal))
+        return {**numbers, "accuracy": (np.sqrt(EFFECT) * signal + np.sqrt(1 - EFFECT) * noise).tolist()}
+
+    return Simulation(f"{words} R² {EFFECT}; the text has no numbers", draw)
+
+
+def _claim(group: str, words: str, test: str, holds: Callable[[Any], bool], simulation: Simulation) -> Claim:
+    return Claim(words, test, partial(columns, group=group), holds, sentence, simulation=simulation)
+
+
+def _better(group: str) -> Claim:
+    return _claim(
+        group,
+        f"{group} networks: the signature correlates more with the accuracy than depth, size and GFLOPS do.",
+        "The best of seven statistics (min, max, mean, median, std, spread, skewness) has a larger R² than "
+        "the best of depth, parameters and GFLOPS, and one that accuracies in another order reach in less "
+        f"than {LEVEL:.0%} of cases: the best of seven has an advantage over the best of three.",
+        is_better,
+        _driven(f"{BEST[group][0]} with", BEST[group][:1], CHARACTERISTICS),
     )
 
 
-def shift(census: Census) -> Answer:
-    """Check whether the best statistic of each group is the published one."""
-    best, right = {}, {}
-    for group, wanted in BEST.items():
-        lines = lines_of(census, group)
-        lines = lines[lines["kind"] == "signature"]
-        top = lines.iloc[int(lines["r2"].argmax())]
-        best[group] = str(top["predictor"])
-        right[group] = best[group] in wanted and (best[group] != "spread" or bool(top["slope"] > 0))
-    words = ", ".join(f"{group} {name}" for group, name in best.items())
-    return Answer(
-        all(right.values()),
-        f"best statistic: {words}; as said in {sum(right.values())} of {len(right)} groups",
-        {group: float(is_right) for group, is_right in right.items()},
+def _shift(group: str) -> Claim:
+    wanted = BEST[group]
+    others = tuple(name for name in STATISTICS if name not in wanted)
+    return _claim(
+        group,
+        f"{group} networks: "
+        + ("after ViT the median or the minimum" if "ViT" in group else "before ViT the spread")
+        + " is what models implicitly optimise.",
+        f"Of the seven statistics, {' or '.join(wanted)} has the largest R²"
+        + ("." if "ViT" in group else ", with a rising line."),
+        partial(is_best, wanted=wanted),
+        _driven(f"{wanted[0]} with", wanted[:1], others),
     )
 
+
+CLAIMS: Mapping[str, Claim] = {
+    **{f"signature_{group}": _better(group) for group in ("Residual", "ViTs", "Post-ViT")},
+    "nas": _claim(
+        "NAS-based",
+        "For networks from architecture search the number of parameters is the most informative.",
+        "Of all ten predictors the number of parameters has the largest R².",
+        lambda n: best_of(n, (*STATISTICS, *CHARACTERISTICS))[0] == "parameters",
+        _driven("parameters with", ("parameters",), (*STATISTICS, "depth", "gflops")),
+    ),
+    "early": _claim(
+        "Pre-residual",
+        "For pre-residual networks the spread explains the accuracy similarly to depth.",
+        f"R² of spread and of depth differ by at most {SIMILAR}, and accuracy rises with the spread.",
+        is_similar,
+        _driven("spread and depth together with", ("spread", "depth"), ("depth",)),
+    ),
+    **{f"shift_{group}": _shift(group) for group in GROUPS},
+}
 
 FIGURE_4 = network_item(
-    name="affinity-figure-4",
-    title="Figure 4: statistics of the signature and accuracy on ImageNet",
-    claims={
-        "signature": Claim(
-            "The signature correlates more with the accuracy than depth, size and GFLOPS do, for residual "
-            "networks, ViTs and post-ViT networks.",
-            "In each of the three groups the best of seven statistics (min, max, mean, median, std, spread, "
-            "skewness) has a larger R² in the sample than the best of depth, parameters and GFLOPS. As the "
-            "paper did it, though the best of seven has an advantage over the best of three.",
-        ),
-        "left_out": Claim(
-            "The same, read as a statement about networks that the line has not seen.",
-            "The same with R² left out: each network is predicted by the line through all others.",
-            ours=True,
-        ),
-        "nas": Claim(
-            "For networks from architecture search the number of parameters is the most informative.",
-            "Of all ten predictors the number of parameters has the largest R² for EfficientNets and "
-            "MNASNets.",
-        ),
-        "early": Claim(
-            "For pre-residual networks the spread explains the accuracy similarly to depth.",
-            f"R² of spread and of depth differ by at most {SIMILAR}, and accuracy rises with the spread.",
-        ),
-        "shift": Claim(
-            "All models preceding ViTs were implicitly optimising the spread; after them the median or the "
-            "minimum.",
-            "The best statistic by R² is the spread, with a rising line, for pre-residual, residual and "
-            "NAS-based networks; it is the median or the minimum for ViTs and post-ViT networks.",
-        ),
-    },
-    run=run,
+    "affinity-figure-4", "Figure 4: statistics of the signature and accuracy", draw, CLAIMS, also=("nas",)
 )

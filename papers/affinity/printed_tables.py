@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from io import StringIO
 from typing import Any
 
@@ -67,6 +68,7 @@ convnext_large,Convnexts,0.75,0.23,0.35,-0.10,0.84
 """
 
 
+@cache
 def table_1() -> pd.DataFrame:
     """Return family × (metric, `mean` or `std`); the last row is the average over all networks.
 
@@ -79,6 +81,7 @@ def table_1() -> pd.DataFrame:
     return table.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
 
 
+@cache
 def table_2() -> pd.DataFrame:
     """Return network × metric, by torchvision's names of the networks; without the average.
 

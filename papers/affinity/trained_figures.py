@@ -61,54 +61,35 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
 
 @for_print
 def plot_robustness(by_size: Mapping[int, Scores], seeds: Scores) -> Figure:
-    """Draw signatures by batch size (of the first training), their means, and all trainings (Figure 8)."""
-    figure = column_figure(2, 2.7)
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.3, 0.8, 1.3])
-    sizes = list(by_size)
-    for colour, (size, scores) in zip(shades(len(sizes)), by_size.items(), strict=True):
+    """Draw signatures by batch size, of the first training, and those of all trainings (Figure 8)."""
+    figure = column_figure(2, 2.5)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for colour, (size, scores) in zip(shades(len(by_size)), by_size.items(), strict=True):
         left.plot(_sites(scores), scores[0], "o-", color=colour, markersize=2.2, label=f"{size} samples")
-    left.set_title("one training")
-    means = np.array([scores.mean(1) for scores in by_size.values()])
-    for row in means.T:
-        middle.plot(sizes, row, color=GREY, linewidth=0.6)
-    middle.errorbar(sizes, means.mean(1), _std(means.T), color=BLUE, marker="o", capsize=1.5)
-    middle.set(xlabel="samples in a batch", title=f"mean over sites,\n{means.shape[1]} trainings")
-    for row in seeds:
-        right.plot(_sites(seeds), row, color=GREY, linewidth=0.5)
-    right.errorbar(
-        _sites(seeds), seeds.mean(0), _std(seeds), color=RED, marker="o", markersize=2.2, capsize=1.5
-    )
+    right.plot(_sites(seeds), seeds.T, color=GREY, linewidth=0.5)
+    _bars(right, seeds, color=RED, marker="o", markersize=2.2)
+    left.set(title="one training", ylabel="affinity score")
     right.set_title(f"{len(seeds)} trainings, mean ± std")
-    low = min(seeds.min(), *(scores.min() for scores in by_size.values()))
     for axes in (left, right):
-        axes.set(xlabel="site, in order of depth", ylim=(low - 0.02, 1.01))
-        axes.locator_params(axis="x", integer=True, nbins=8)
-    left.set_ylabel("affinity score")
+        axes.set_xlabel("site, in order of depth")
+    extend_to_one(left, "affinity")
     legend_above(figure, left.get_legend_handles_labels()[0])
     return figure
 
 
 @for_print
-def plot_training(before: Scores, after: Scores) -> Figure:
-    """Draw signatures at initialisation and after training, and the change at each site (Figure 9)."""
+def plot_training(initial: Scores, before: Scores, after: Scores) -> Figure:
+    """Draw torchvision's network at initialisation, and another before and after training (Figure 9)."""
     figure = column_figure(2, 2.5)
-    left, right = figure.subplots(1, 2)
-    for number, (label, scores) in enumerate((("at initialisation", before), ("after training", after))):
-        left.errorbar(
-            _sites(scores), scores.mean(0), _std(scores), label=label, capsize=1.5, **series_style(number)
-        )
-    left.set_ylabel("affinity score")
+    left, right = figure.subplots(1, 2, sharey=True)
+    _bars(left, initial, label="at initialisation", **series_style(0))
+    _bars(right, before, label="before training", **series_style(1))
+    _bars(right, after, label="after training", **series_style(2))
+    left.set(xlabel="site, in order of depth", ylabel="affinity score", title="torchvision's VGG-16")
+    right.set(xlabel="site, in order of depth", title="VGG-16 for small images")
     extend_to_one(left, "affinity")
-    change = after - before
-    for row in change:
-        right.plot(_sites(change), row, color=GREY, linewidth=0.5)
-    right.errorbar(_sites(change), change.mean(0), _std(change), color=DARK, marker="o", capsize=1.5)
-    right.axhline(0, color=DARK, linewidth=0.6, linestyle="--")
-    right.set_title("change by training")
-    for axes in (left, right):
-        axes.set_xlabel("site, in order of depth")
-    legend_above(figure, left.get_legend_handles_labels()[0])
-    note_below(figure, [f"mean ± std over {len(before)} seeds", "grey: each of them"], "; ")
+    legend_above(figure, [artist for axes in (left, right) for artist in axes.get_legend_handles_labels()[0]])
+    note_below(figure, [f"mean ± std over {len(before)} seeds"])
     return figure
 
 
@@ -121,76 +102,50 @@ def plot_depth(groups: Mapping[int, Ensemble], published: Mapping[int, Ensemble]
     from matplotlib.lines import Line2D
 
     figure = column_figure(2, 3.9)
-    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1], squeeze=False)[:, 0]
-    above = top.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    top, bottom = figure.subfigures(2, 1, squeeze=False)[:, 0]
+    above, below = top.subplots(1, len(groups), sharey=True, squeeze=False)[0], bottom.subplots()
     for axes, group in zip(above, groups.values(), strict=True):
         _along(axes, group)
         axes.set_title(plain_text(group.title))
     extend_to_one(above[0], "affinity")
     above[0].set_ylabel("affinity score")
-    left, right = bottom.subplots(1, 2)
-    depths = list(groups)
     for role, colour in list(_ROLES.items())[:2]:
         means = np.array([g.scores[:, _roles(g)[role]].mean(1) for g in groups.values()])
-        bars: dict[str, Any] = {"color": colour, "marker": "o", "capsize": 1.5}
-        left.errorbar(depths, means.mean(1), _std(means.T), **bars)
-        if published:
-            other = [float(g.scores[:, _roles(g)[role]].mean()) for g in published.values()]
-            left.plot(list(published), other, color=colour, marker="s", mfc="white", linestyle=":")
-    gaps = np.array([g.gaps for g in groups.values()])
-    right.errorbar(depths, gaps.mean(1), _std(gaps.T), color=DARK, marker="o", capsize=1.5)
-    if published:
-        other = [float(g.gaps.mean()) for g in published.values()]
-        right.plot(list(published), other, color=DARK, marker="s", mfc="white", linestyle=":")
-    for axes, label in ((left, "mean score"), (right, "difference of the means")):
-        axes.set(xlabel="layers", ylabel=label, xscale="log")
-        shown = sorted({*depths, *published})
-        axes.set_xticks(shown, [str(depth) for depth in shown])
-        axes.minorticks_off()
+        _bars(below, means.T, list(groups), color=colour, marker="o")
+        others = [float(g.scores[:, _roles(g)[role]].mean()) for g in published.values()]
+        below.plot(list(published), others, color=colour, marker="s", mfc="white", linestyle=":")
+    shown = sorted({*groups, *published})
+    below.set(xlabel="layers", ylabel="mean score", xscale="log")
+    below.set_xticks(shown, [str(depth) for depth in shown])
+    below.minorticks_off()
     handles = _role_handles()
     if published:
         handles.append(Line2D([], [], color=DARK, marker="s", mfc="white", ls=":", label="published weights"))
     legend_above(figure, handles)
-    figure.supxlabel(f"mean ± std over {gaps.shape[1]} seeds")
+    figure.supxlabel(f"mean ± std over {means.shape[1]} seeds")
     return figure
 
 
 @for_print
-def plot_deviation(table: pd.DataFrame, zoo: pd.DataFrame) -> Figure:
-    """Draw how far signatures on other data are from those on the reference (Figure 15).
-
-    `zoo` has networks of ImageNet, and may be empty.
-    """
-    figure = column_figure(2, 2.7 if zoo.empty else 4.9)
-    grid = figure.subplots(1 if zoo.empty else 2, 2, squeeze=False)
-    for axes, (metric, part) in zip(grid[0], table.groupby("metric", sort=False), strict=True):
+def plot_deviation(table: pd.DataFrame) -> Figure:
+    """Draw how far signatures on other data are from those on the reference (Figure 15)."""
+    figure = column_figure(2, 2.7)
+    grid = figure.subplots(1, 2)
+    titles = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
+    for axes, (metric, part) in zip(grid, table.groupby("metric", sort=False), strict=True):
         data = list(dict.fromkeys(part["data"]))
         networks = list(dict.fromkeys(part["network"]))
         for number, network in enumerate(networks):
             own = part[part["network"] == network].pivot(index="seed", columns="data", values="distance")
             places = np.arange(len(data)) + 0.2 * (number - (len(networks) - 1) / 2)
-            style = series_style(number) | {"linestyle": ""}
-            axes.errorbar(
-                places, own[data].mean(), _std(own[data].to_numpy()), capsize=2, label=network, **style
-            )
+            style = series_style(number) | {"linestyle": "", "label": network}
+            _bars(axes, own[data].to_numpy(), places, **style)
         axes.set_xticks(range(len(data)), [plain_text(name, 18).replace(" ", "\n", 1) for name in data])
-        axes.set(title=_METRICS[str(metric)])
+        axes.set(title=titles[str(metric)])
         axes.set_ylim(bottom=0)
-    grid[0, 0].set_ylabel("distance from\nheld-out images")
-    for axes, (metric, part) in zip(
-        grid[1] if not zoo.empty else (), zoo.groupby("metric", sort=False), strict=True
-    ):
-        networks = list(dict.fromkeys(part["network"]))
-        for number, (data_name, own) in enumerate(part.groupby("data", sort=False)):
-            style = series_style(number + 2) | {"linestyle": ""}
-            order = [networks.index(name) for name in own["network"]]
-            axes.plot(order, own["distance"], label=data_name, **style)
-        axes.set_xticks(range(len(networks)), [plain_text(name, 14) for name in networks], rotation=90)
-        axes.set(title=f"networks of ImageNet, {_METRICS[str(metric)]}", xlim=(-0.5, len(networks) - 0.5))
-        axes.set_ylim(bottom=0)
-        axes.legend(loc="lower right")
-    legend_above(figure, grid[0, 0].get_legend_handles_labels()[0])
-    note_below(figure, [f"networks trained here: mean ± std over {table['seed'].nunique()} seeds"])
+    grid[0].set_ylabel("distance from\nheld-out images")
+    legend_above(figure, grid[0].get_legend_handles_labels()[0])
+    note_below(figure, [f"mean ± std over {table['seed'].nunique()} seeds"])
     return figure
 
 
@@ -208,17 +163,14 @@ def plot_criteria(values: pd.DataFrame, groups: Sequence[Mapping[str, str]]) -> 
             own = values.loc[values["method"] == method, list(criteria)]
             apart = 100 * (own - mean) / mean.abs()
             places = np.arange(len(criteria)) + 0.12 * (number - (len(methods) - 1) / 2)
-            style = series_style(number) | {"linestyle": "", "capsize": 1.5, "label": method}
-            axes.errorbar(places, apart.mean(), _std(apart.to_numpy()), **style)
+            style = series_style(number) | {"linestyle": "", "label": method}
+            _bars(axes, apart.to_numpy(), places, **style)
         axes.set_xticks(range(len(criteria)), list(criteria.values()))
         axes.axhline(0, color=GREY, linewidth=0.6, zorder=0)
     figure.axes[0].set_ylabel("deviation from the mean, %")
     legend_above(figure, figure.axes[0].get_legend_handles_labels()[0])
     note_below(figure, [f"mean ± std over {values['seed'].nunique()} seeds of each way of training"])
     return figure
-
-
-_METRICS = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
 
 
 def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
@@ -228,21 +180,17 @@ def _roles(group: Ensemble) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
 
 def _along(axes: Axes, group: Ensemble) -> None:
     """Draw mean ± std over seeds at every site, coloured by its role."""
-    places, mean, std = _sites(group.scores), group.scores.mean(0), _std(group.scores)
-    axes.plot(places, mean, color=GREY, linewidth=0.5, zorder=1)
-    size = 3.0 if len(places) < 40 else 1.8
+    places, size = _sites(group.scores), 3.0 if group.scores.shape[1] < 40 else 1.8
+    axes.plot(places, group.scores.mean(0), color=GREY, linewidth=0.5, zorder=1)
     for role, chosen in _roles(group).items():
-        axes.errorbar(
-            places[chosen],
-            mean[chosen],
-            std[chosen],
-            linestyle="",
-            marker="o",
-            markersize=size,
-            markeredgewidth=0,
-            elinewidth=0.6,
-            color=_ROLES[role],
-        )
+        style = {"linestyle": "", "marker": "o", "markersize": size, "color": _ROLES[role]}
+        _bars(axes, group.scores[:, chosen], places[chosen], **style)
+
+
+def _bars(axes: Axes, scores: Scores, places: Any = None, **style: Any) -> None:
+    """Draw mean ± std over the first axis."""
+    where = _sites(scores) if places is None else places
+    axes.errorbar(where, scores.mean(0), _std(scores), **{"capsize": 1.5, **style})
 
 
 def _role_handles() -> list[Any]:

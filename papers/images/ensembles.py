@@ -6,7 +6,7 @@ Scores are `[seeds, sites]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fathometer import Sounding
-from papers.images.trained import GAUGES, State, TrainingKey, sounding, train_all, trained
+from papers.images.trained import GAUGES, State, sounding, trained
 from papers.images.training import Method
 from papers.item import Item, RunContext
 from papers.roles import BlockRoles, block_roles
@@ -80,14 +80,6 @@ def way_of(method: Method) -> str:
     return {"sgd": "SGD", "adam": "Adam"}.get(method, method.replace("_", " "))
 
 
-def train_ensembles(
-    context: RunContext, kinds: Iterable[str], seeds: Sequence[int], methods: Iterable[Method] = ("sgd",)
-) -> None:
-    """Train all networks that are not on disk yet."""
-    ways = list(methods)
-    train_all(context, [TrainingKey(kind, seed, way) for kind in kinds for way in ways for seed in seeds])
-
-
 def ensemble(
     context: RunContext,
     kind: str,
@@ -99,8 +91,6 @@ def ensemble(
     gauges: str = GAUGES,
 ) -> Ensemble:
     """Measure one architecture over seeds, on the test images; arguments as those of `sounding`."""
-    if state == "trained":
-        train_ensembles(context, [kind], seeds, [method])
     found = {
         seed: sounding(context, kind, seed, method, state=state, samples=samples, gauges=gauges)
         for seed in seeds
@@ -130,20 +120,17 @@ def scores_table(ensembles: Mapping[str, Ensemble]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def note_accuracy(
+def accuracies(
     context: RunContext, seeds_of: Mapping[str, Sequence[int]], methods: Sequence[Method] = ("sgd",)
-) -> None:
-    """Note the accuracy of the networks: kind → seeds."""
+) -> str:
+    """Say the accuracy of networks on held-out images, in per cent: kind → seeds."""
     words = []
     for kind, seeds in seeds_of.items():
         for method in methods:
             found = [trained(context, kind, seed, method).accuracy for seed in seeds]
             way = f" ({way_of(method)})" if len(methods) > 1 else ""
-            words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)})")
-    data = context.pick(smoke="held-out digits", small="held-out digits", paper="the test set of CIFAR-10")
-    context.note(
-        f"Networks trained here, with their accuracy on {data} in per cent (and seeds): {', '.join(words)}."
-    )
+            words.append(f"{title_of(kind)}{way} {_per_cent(found)} ({len(seeds)} seeds)")
+    return ", ".join(words)
 
 
 def _per_cent(values: Sequence[float]) -> str:

@@ -1,11 +1,10 @@
-"""Images that a network was not trained on: photographs, ImageNet's made small, and noise.
+"""Images that a network was not trained on: photographs, printed digits, and noise.
 
 Pixels are uint8, `[n, 3, size, size]`; noise like a data set is float32, as a network takes it.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fathometer.errors import InputError, MissingExtraError
+from fathometer.errors import MissingExtraError
 from papers.images.pictures import Pictures
 
-_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif")
 _SHRUNK = (2, 4)  # times that a photograph is made smaller before it is cut
 
 
@@ -42,27 +40,31 @@ def photographs(count: int, size: int) -> Tensor:
     return torch.stack(pieces).round().to(torch.uint8)
 
 
-def shrunk_images(folder: Path, count: int, size: int) -> Tensor:
-    """Read at most `count` images of a folder, evenly from all of them: the centre, reduced in size."""
-    from PIL import Image, UnidentifiedImageError
+def printed_digits(count: int, size: int) -> Tensor:
+    """Print digits in the fonts that come with matplotlib, white on black, turned and shifted at random.
 
-    def crop(image: Image.Image) -> Tensor:
-        side = min(image.size)
-        left, top = ((length - side) // 2 for length in image.size)
-        centre = image.crop((left, top, left + side, top + side))
-        return torch.from_numpy(np.array(centre.resize((size, size), Image.Resampling.BICUBIC))).permute(
-            2, 0, 1
-        )
+    Example:
+        >>> printed_digits(8, 16).shape
+        torch.Size([8, 3, 16, 16])
+    """
+    from matplotlib import get_data_path
+    from PIL import Image, ImageDraw, ImageFont
 
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _SUFFIXES)
-    chosen = np.unique(np.linspace(0, len(files) - 1, min(count, len(files))).round().astype(int))
-    read = []
-    for place in chosen:
-        with suppress(OSError, UnidentifiedImageError), Image.open(files[place]) as image:
-            read.append(crop(image.convert("RGB")))
-    if not read:
-        raise InputError(f"{folder}: expected images, none of {len(chosen)} can be read")
-    return torch.stack(read)
+    generator, large = np.random.default_rng(0), 4 * size
+    fonts = [
+        ImageFont.truetype(str(file), int(0.9 * large))
+        for file in sorted(Path(get_data_path(), "fonts", "ttf").glob("DejaVu*.ttf"))
+        if "Display" not in file.name
+    ]
+    images = []
+    for number in range(count):
+        image = Image.new("L", (large, large))
+        place = large / 2 + generator.uniform(-large / 16, large / 16, 2)
+        text, font = str(number % 10), fonts[generator.integers(len(fonts))]
+        ImageDraw.Draw(image).text((place[0], place[1]), text, 255, font, anchor="mm")
+        turned = image.rotate(generator.uniform(-15, 15), Image.Resampling.BILINEAR)
+        images.append(np.array(turned.resize((size, size), Image.Resampling.BOX)))
+    return torch.from_numpy(np.stack(images))[:, None].expand(-1, 3, -1, -1).contiguous()
 
 
 def noise_like(data: Pictures, count: int) -> Tensor:

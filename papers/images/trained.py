@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from fathometer import InputError, MissingExtraError, Sounding, load, measure
+from fathometer import Sounding, load, measure
 from fathometer.progress import progress_bar
 from fathometer.results import complete_file
 from papers.images.networks import build
 from papers.images.pictures import Split, normalised, pictures, size_of
-from papers.images.training import Method, Training, TrainingConfig, accuracy, train
+from papers.images.training import Method, TrainingConfig, accuracy, train
 from papers.item import RunContext, Scale
 
 State: TypeAlias = Literal["trained", "initial"]
@@ -29,8 +28,6 @@ Data: TypeAlias = "Split | Pixels"
 GAUGES = "affinity,cka,r2,r2_heldout,sparsity,entropy,norm"
 """Those of the paper, and R² held out."""
 
-TOGETHER = 6  # trainings side by side on a GPU
-
 
 @dataclass(frozen=True)
 class Pixels:
@@ -38,17 +35,6 @@ class Pixels:
 
     name: str
     tensor: Tensor
-
-
-class TrainingKey(NamedTuple):
-    """The architecture, seed and method of a training."""
-
-    kind: str
-    seed: int = 0
-    method: Method = "sgd"
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.method} {self.seed}"
 
 
 class Trained(NamedTuple):
@@ -84,22 +70,20 @@ def untrained(context: RunContext, kind: str, seed: int) -> nn.Module:
     return build(kind, seed, width_of(context, kind), size_of(context))
 
 
-def train_all(context: RunContext, keys: Iterable[TrainingKey]) -> None:
-    """Train all networks that are not on disk yet; on a GPU several side by side."""
-    missing = [each for each in dict.fromkeys(keys) if not _network_file(context, each).exists()]
-    size = TOGETHER if context.device.startswith("cuda") else 1
-    for start in range(0, len(missing), size):
-        _train(context, missing[start : start + size], f"network {start + 1} of {len(missing)}")
-
-
 def trained(context: RunContext, kind: str, seed: int = 0, method: Method = "sgd") -> Trained:
     """Load a trained network, or train it first."""
-    each = TrainingKey(kind, seed, method)
-    train_all(context, [each])
-    tensors, found = _read_network(_network_file(context, each))
-    network = untrained(context, kind, seed)
-    network.load_state_dict(tensors)
-    return Trained(network.eval().to(context.device), found)
+    file, network = _network_file(context, kind, seed, method), untrained(context, kind, seed)
+    if not file.exists():
+        config = training_config(context, kind, method)
+        with progress_bar(f"training {kind} {method} {seed}") as show:
+            train(network, pictures(context, "train"), config, seed + 1000, context.device, show)
+        found = accuracy(network, pictures(context, "test"), context.device)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with complete_file(file) as part:
+            torch.save({"weights": network.state_dict(), "accuracy": found}, part)
+    kept = torch.load(file, map_location=context.device, weights_only=True)
+    network.load_state_dict(kept["weights"])
+    return Trained(network.eval().to(context.device), kept["accuracy"])
 
 
 def sounding(
@@ -121,13 +105,13 @@ def sounding(
             return untrained(context, kind, seed)
         return trained(context, kind, seed, method).module
 
-    each = TrainingKey(kind, seed, method)
-    return measured(context, each, state, network, data=data, samples=samples, batches=batches, gauges=gauges)
+    name = f"{kind} {method} {seed}"
+    return measured(context, name, state, network, data=data, samples=samples, batches=batches, gauges=gauges)
 
 
 def measured(
     context: RunContext,
-    name: object,
+    name: str,
     weights: str,
     network: Callable[[], nn.Module],
     *,
@@ -153,7 +137,7 @@ def measured(
         batches=batches,
         gauges=gauges,
         batch_size=500,
-        name=str(name),
+        name=name,
     )
     found.provenance.model.update({"weights": weights})
     found.provenance.data.update({"name": what})
@@ -168,9 +152,8 @@ def _inputs(context: RunContext, data: Data) -> Tensor:
     return normalised(tensor) if tensor.dtype == torch.uint8 else tensor
 
 
-def _network_file(context: RunContext, key: TrainingKey) -> Path:
-    name = f"{key.kind}-{key.method}-{key.seed}.safetensors"
-    return _store(context) / "networks" / name
+def _network_file(context: RunContext, kind: str, seed: int, method: Method) -> Path:
+    return _store(context) / "networks" / f"{kind}-{method}-{seed}.pt"
 
 
 def _store(context: RunContext) -> Path:
@@ -186,53 +169,4 @@ def _fingerprint(scale: Scale, cifar10: Path | None) -> str:
     pixels = pictures(of_scale, "test").pixels.contiguous()
     images = hashlib.sha256(f" {pixels.dtype} {list(pixels.shape)}\n".encode())
     images.update(pixels.numpy().data)
-    named = str(configs).replace("TrainingConfig", "Regimen")  # its first name: networks on disk stay valid
-    return hashlib.sha256(f"{named} {images.hexdigest()}".encode()).hexdigest()[:12]
-
-
-def _train(context: RunContext, keys: Sequence[TrainingKey], place: str) -> None:
-    data, test = pictures(context, "train"), pictures(context, "test")
-    trainings = [
-        Training(
-            untrained(context, each.kind, each.seed),
-            data,
-            training_config(context, each.kind, each.method),
-            each.seed + 1000,
-            context.device,
-        )
-        for each in keys
-    ]
-    with progress_bar(f"training {place}: {', '.join(map(str, keys))}") as show:
-        train(trainings, show)
-    for each, training in zip(keys, trainings, strict=True):
-        found = accuracy(training.network, test, context.device)
-        file = _network_file(context, each)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _write_network(file, training.network, found)
-
-
-def _write_network(file: Path, network: nn.Module, found: float) -> None:
-    """Write the weights and the accuracy of a network to a safetensors file."""
-    save, _ = _safetensors()
-    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    with complete_file(file) as part:
-        part.write_bytes(save(tensors, metadata={"facts": json.dumps({"accuracy": found})}))
-
-
-def _read_network(file: Path) -> tuple[dict[str, Tensor], float]:
-    _, safe_open = _safetensors()
-    try:
-        with safe_open(file, framework="pt") as kept:
-            found = json.loads(kept.metadata()["facts"])["accuracy"]
-            return {name: kept.get_tensor(name) for name in kept.keys()}, found  # noqa: SIM118
-    except Exception as error:  # safetensors raises its own kinds
-        raise InputError(f"{file}: cannot be read ({error}); remove it to train the network again") from error
-
-
-def _safetensors() -> tuple[Any, Any]:
-    try:
-        from safetensors import safe_open
-        from safetensors.torch import save
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "papers", "keeping trained networks") from error
-    return save, safe_open
+    return hashlib.sha256(f"{configs} {images.hexdigest()}".encode()).hexdigest()[:12]

@@ -1,18 +1,19 @@
-"""Train a classifier of small images: one cycle, crops and flips; on a GPU as one CUDA graph.
+"""Train a classifier of small images: one cycle of the learning rate, crops and flips.
 
-The order of the images, their crops and flips come from a generator on the CPU and are the same on every
-device; dropout draws from torch's own.
+The order of the images, their crops, flips and mixtures are drawn on the CPU, the same for every device;
+dropout draws from torch's own generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import OneCycleLR
 
 from fathometer.errors import InputError
 from fathometer.progress import ProgressCallback
@@ -23,7 +24,6 @@ Method: TypeAlias = Literal["sgd", "adam", "mixup", "no_augmentation", "label_sm
 """Ways of training one architecture; all but `adam` are SGD with one thing changed."""
 
 METHODS: tuple[Method, ...] = get_args(Method)
-WARM_UP = 3  # steps before the graph is captured, as CUDA libraries allocate at first
 PAD = 4
 
 
@@ -61,149 +61,66 @@ class TrainingConfig:
         return replace(changes[method], method=method)
 
 
-class Draws:
-    """The random numbers of an epoch, `[steps, batch]` each, on the device; redrawn in place."""
+def train(
+    network: nn.Module,
+    data: Pictures,
+    config: TrainingConfig,
+    seed: int,
+    device: str = "cpu",
+    progress: ProgressCallback | None = None,
+) -> nn.Module:
+    """Train a network in place, and return it in eval mode.
 
-    def __init__(self, images: int, config: TrainingConfig, seed: int, device: torch.device) -> None:
-        self.steps = max(images // config.batch, 1)
-        self._images, self._config = images, config
-        self._generator = torch.Generator().manual_seed(seed)
-        size = (self.steps, min(config.batch, images))
-        self.order, self.partners = (torch.zeros(size, dtype=torch.long, device=device) for _ in range(2))
-        self.shifts = torch.zeros(*size, 2, dtype=torch.long, device=device)
-        self.flips = torch.zeros(size, dtype=torch.bool, device=device)
-        self.shares = torch.ones(self.steps, device=device)
-
-    def draw(self) -> None:
-        """Draw for the next epoch."""
-        generator, size = self._generator, self.order.shape
-        order = torch.randperm(self._images, generator=generator)[: size.numel()]
-        self.order.copy_(order.reshape(size))
-        self.shifts.copy_(torch.randint(0, 2 * PAD + 1, (*size, 2), generator=generator))
-        self.flips.copy_(torch.rand(size, generator=generator) < 0.5)
-        self.partners.copy_(torch.rand(size, generator=generator).argsort(1))
-        if self._config.mixing:
-            pair = torch._standard_gamma(
-                torch.full((2, self.steps), self._config.mixing), generator=generator
-            )
-            self.shares.copy_(pair[0] / pair.sum(0))  # Beta(α, α)
-
-
-class Training:
-    """A training whose next step can be taken at any time, alternating with others.
-
-    On a GPU each has a stream of its own and its step is a CUDA graph, in bfloat16 autocast: small networks
-    leave most of a GPU idle, and several side by side fill it.
-
-    Args:
-        network: the network, trained in place and moved to the device.
-        data: images and labels. Those that do not fill a batch at the end of an epoch are left out.
-        config: how to train.
-        seed: seed for the order of the images, crops, flips and mixing.
-        device: torch device.
+    Images that do not fill a batch at the end of an epoch are left out. On a GPU it is in bfloat16 autocast.
     """
-
-    def __init__(
-        self, network: nn.Module, data: Pictures, config: TrainingConfig, seed: int, device: str = "cpu"
-    ) -> None:
-        where = torch.device(device)
-        self.network = network.to(where).train()
-        _lay_out(network, torch.channels_last)
-        self._step, self._draws = _step(network, data, config, seed, where)
-        self._take = self._step
-        self._done, self.steps = 0, config.epochs * self._draws.steps
-        self._stream = torch.cuda.Stream(where) if where.type == "cuda" else None
-        if self._stream is not None:
-            torch.cuda.synchronize()  # what the step reads was made on another stream
-            for _ in range(min(WARM_UP, self.steps)):
-                self.advance()
-            self._take = _captured(self._step, self._stream)  # reads the tensors of the step, which stays
-
-    def advance(self) -> None:
-        """Take the next step, if one is left."""
-        if self._done == self.steps:
-            return
-        with torch.cuda.stream(self._stream):
-            if self._done % self._draws.steps == 0:
-                self._draws.draw()
-            self._take()
-        self._done += 1
-
-    def finish(self) -> nn.Module:
-        """Return the network in eval mode, when all steps are taken."""
-        if self._stream is not None:
-            self._stream.synchronize()
-        _lay_out(self.network, torch.contiguous_format)
-        return self.network.eval()
-
-
-def train(trainings: Sequence[Training], progress: ProgressCallback | None = None) -> None:
-    """Take all steps of several trainings, in turn."""
-    total = max((training.steps for training in trainings), default=0)
-    with torch_threads(1):  # small products are not worth sharing
-        for step in range(total):
-            for training in trainings:
-                training.advance()
-            if progress is not None and step % 10 == 9:
-                progress(step + 1, total)
-    for training in trainings:
-        training.finish()
-
-
-def _lay_out(network: nn.Module, order: torch.memory_format) -> None:
-    """Set the memory format of convolutions, which are fastest with channels last."""
-    for parameter in network.parameters():
-        if parameter.ndim == 4:
-            parameter.data = parameter.data.contiguous(memory_format=order)
-
-
-@torch.no_grad()
-def accuracy(network: nn.Module, data: Pictures, device: str = "cpu") -> float:
-    """Compute the accuracy in per cent."""
-    network.eval()
-    right = 0
-    for pixels, labels in zip(data.pixels.split(500), data.labels.split(500), strict=True):
-        found = network(normalised(pixels.to(device))).argmax(1)
-        right += int((found == labels.to(device)).sum())
-    return 100 * right / len(data.labels)
-
-
-def _step(
-    network: nn.Module, data: Pictures, config: TrainingConfig, seed: int, device: torch.device
-) -> tuple[Callable[[], None], Draws]:
-    """Make one step of training that can be a graph: random choices are read from tensors by a counter."""
+    network = network.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     images, labels = data.normalised().to(device), data.labels.to(device)
-    draws = Draws(len(images), config, seed, device)
-    rates = _rates(config, config.epochs * draws.steps).to(device)
-    rate = rates[0].clone()
-    optimiser = _optimiser(network, config, rate)
-    counter = torch.zeros(1, dtype=torch.long, device=device)
-    loss_of = nn.CrossEntropyLoss(label_smoothing=config.smoothing)
+    draws, batches = np.random.default_rng(seed), max(len(images) // config.batch, 1)
+    total = config.epochs * batches
+    optimiser = _optimiser(network, config)
+    cycle = OneCycleLR(optimiser, config.learning_rate, total, pct_start=0.2, cycle_momentum=False)
+    with torch_threads(1):  # small products are not worth sharing
+        for epoch in range(config.epochs):
+            order = torch.from_numpy(draws.permutation(len(images))).to(device)
+            for number, chosen in enumerate(order.split(config.batch)[:batches]):
+                x = images[chosen]
+                if config.augment:
+                    x = _augmented_at_random(x, draws, config.flips)
+                optimiser.zero_grad()
+                _loss(network, x, labels[chosen], config, draws).backward()
+                optimiser.step()
+                cycle.step()
+                if progress is not None:
+                    progress(epoch * batches + number + 1, total)
+    return network.to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload]
 
-    def step() -> None:
-        def now(values: Tensor) -> Tensor:
-            return values.index_select(0, counter % len(values))[0]  # by a tensor: a graph knows no numbers
 
-        rate.copy_(now(rates))
-        chosen = now(draws.order)
-        x, y = images[chosen], labels[chosen]
-        if config.augment:
-            x = augmented(x, now(draws.shifts), now(draws.flips) if config.flips else None)
-        share, partners = now(draws.shares), now(draws.partners)
-        if config.mixing:
-            x = share * x + (1 - share) * x[partners]
-        x = x.contiguous(memory_format=torch.channels_last)
-        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-            found = network(x)
-        loss = loss_of(found.float(), y)
-        if config.mixing:
-            loss = share * loss + (1 - share) * loss_of(found.float(), y[partners])
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
-        counter.add_(1)
+def _loss(
+    network: nn.Module, x: Tensor, y: Tensor, config: TrainingConfig, draws: np.random.Generator
+) -> Tensor:
+    share = draws.beta(config.mixing, config.mixing) if config.mixing else 1.0
+    partners = torch.from_numpy(draws.permutation(len(x))).to(x.device)
+    mixed = share * x + (1 - share) * x[partners] if config.mixing else x
+    with torch.autocast("cuda", torch.bfloat16, enabled=x.is_cuda):
+        found = network(mixed.contiguous(memory_format=torch.channels_last))
+    one, other = (
+        F.cross_entropy(found.float(), of, label_smoothing=config.smoothing) for of in (y, y[partners])
+    )
+    return share * one + (1 - share) * other if config.mixing else one
 
-    return step, draws
+
+def _optimiser(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    if config.method == "adam":
+        return torch.optim.AdamW(network.parameters(), weight_decay=config.decay)
+    return torch.optim.SGD(
+        network.parameters(), lr=0.1, momentum=0.9, weight_decay=config.decay, nesterov=True, fused=True
+    )
+
+
+def _augmented_at_random(images: Tensor, draws: np.random.Generator, flips: bool) -> Tensor:
+    shifts = torch.from_numpy(draws.integers(0, 2 * PAD + 1, (len(images), 2))).to(images.device)
+    mirrored = torch.from_numpy(draws.random(len(images)) < 0.5).to(images.device)
+    return augmented(images, shifts, mirrored if flips else None)
 
 
 def augmented(images: Tensor, shifts: Tensor, flips: Tensor | None) -> Tensor:
@@ -225,30 +142,12 @@ def augmented(images: Tensor, shifts: Tensor, flips: Tensor | None) -> Tensor:
     return padded[sample, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-def _rates(config: TrainingConfig, steps: int) -> Tensor:
-    """Compute one cycle: a cosine up from 1/25 over the first fifth, and one down to nearly 0."""
-    warm = 0.2
-    place = torch.arange(steps, dtype=torch.float64) / max(steps - 1, 1)
-    up = 0.04 + 0.96 * (1 - torch.cos(torch.pi * (place / warm).clamp(max=1))) / 2
-    down = (1 + torch.cos(torch.pi * ((place - warm) / (1 - warm)).clamp(min=0))) / 2
-    return (config.learning_rate * up * down.clamp(min=1e-6)).float()
-
-
-def _optimiser(network: nn.Module, config: TrainingConfig, rate: Tensor) -> torch.optim.Optimizer:
-    parameters = list(network.parameters())
-    if config.method == "adam":
-        return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=config.decay, capturable=rate.is_cuda, foreach=rate.is_cuda
-        )
-    return torch.optim.SGD(
-        parameters, lr=rate, momentum=0.9, weight_decay=config.decay, nesterov=True, fused=True
-    )
-
-
-def _captured(step: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:
-    """Record a step as a CUDA graph: one launch instead of a thousand."""
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        step()
-    return graph.replay
+@torch.no_grad()
+def accuracy(network: nn.Module, data: Pictures, device: str = "cpu") -> float:
+    """Compute the accuracy in per cent."""
+    network.eval()
+    right = 0
+    for pixels, labels in zip(data.pixels.split(500), data.labels.split(500), strict=True):
+        found = network(normalised(pixels.to(device))).argmax(1)
+        right += int((found == labels.to(device)).sum())
+    return 100 * right / len(data.labels)

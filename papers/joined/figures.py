@@ -10,7 +10,6 @@ import pandas as pd
 
 from fathometer.report import DARK, column_figure, for_print, legend_above, note_below, series_style
 from papers.affinity.trained_figures import shades
-from papers.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,13 +67,13 @@ def plot_layers(layers: pd.DataFrame, rank: int) -> Figure:
 @for_print
 def plot_finding(
     layers: pd.DataFrame,
-    along: Mapping[str, Mapping[float, Interval]],
-    errors: Mapping[str, Interval],
+    along: Mapping[str, Mapping[float, Mapping[str, float]]],
+    errors: Mapping[str, Mapping[str, float]],
     without: float,
 ) -> Figure:
     """Draw the gap and the negative part; rank correlations of the predictors by L̃; held-out errors.
 
-    Rank correlations are by predictor and L̃, errors by predictor; `without` is the error without one.
+    `along` is by predictor and L̃, `errors` by predictor; `without` is the error without one.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
@@ -100,8 +99,8 @@ def plot_finding(
         values = [found[depth] for depth in depths]
         middle.errorbar(
             places + 0.08 * (number - (len(along) - 1) / 2),
-            [value.mean for value in values],
-            _arms(values),
+            [value["value"] for value in values],
+            _arms(values, "value"),
             label=_PREDICTORS[name],
             capsize=1.5,
             elinewidth=0.7,
@@ -111,7 +110,13 @@ def plot_finding(
     middle.set(xlabel=r"$\tilde{L}$", title="rank correlation with 1 − affinity,\ninner layers")
     for number, (_, error) in enumerate(errors.items()):
         bars = {"elinewidth": 0.7, "ecolor": DARK, "capsize": 2}
-        right.bar(number, error.mean, yerr=_arms([error]), color=series_style(number)["color"], error_kw=bars)
+        right.bar(
+            number,
+            error["error"],
+            yerr=_arms([error], "error"),
+            color=series_style(number)["color"],
+            error_kw=bars,
+        )
     right.axhline(without, color=DARK, linestyle="--", linewidth=0.8)
     right.set_xticks([])
     right.set_title("error of 1 − affinity,\nheld-out seed")
@@ -121,7 +126,7 @@ def plot_finding(
     return figure
 
 
-def _arms(values: Sequence[Interval]) -> list[list[float]]:
-    """Compute lengths of error bars, below and above; none for an infinite interval."""
-    low, high = [v.mean - v.low for v in values], [v.high - v.mean for v in values]
-    return [[arm if np.isfinite(arm) else 0.0 for arm in arms] for arms in (low, high)]
+def _arms(values: Sequence[Mapping[str, float]], name: str) -> list[list[float]]:
+    """Compute lengths of error bars, below and above."""
+    low, high = [v[name] - v[f"{name}_low"] for v in values], [v[f"{name}_high"] - v[name] for v in values]
+    return [low, high]

@@ -13,18 +13,26 @@ from fathometer.gauges import cost_of_identity
 from fathometer.leaky import BOTTLENECK, CRITICAL, LeakyRun, Phase, Recipe, grid, preset
 from fathometer.threads import pool_of_single_threads
 from papers.item import Item, RunContext
-from papers.leaky.networks import Plan, depth_plan, train_networks
+from papers.leaky.networks import Plan, depth_plan, is_critical, train_networks
 
 joined_item = partial(
     Item,
-    small="networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = .1), ranks 2 and 4, L̃ = 3, 5, 8, 11",
-    published="our question, in networks of the size of the paper on Leaky ResNets",
+    settings={
+        "small": "our question; networks of the preset quick (w = 50, N = 300, L = 12, λ₀ = 0.1), ranks 2 "
+        "and 4, L̃ = 3, 5, 8, 11, five seeds",
+        "paper": "our question; networks of the size of the paper on Leaky ResNets (w = 100, N = 1000, L = "
+        "20, λ₀ = 0.03), ranks 2, 3 and 5, L̃ = 3 to 19, five seeds",
+    },
     device="cuda",
 )
 """An item about these networks."""
+NOTES = (
+    "{networks:.0f} networks: k = {ranks:.0f}; L̃ = {depths:g}; seeds, of teacher and weights, {seeds:.0f}. "
+    "{loose:.0f} of them "
+    f"are not at a critical point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out.",
+)
 RIDGES = (1e-1, 1e-2, 1e-4)
 """γ₀ other than the usual 10⁻³, to see what depends on it."""
-_CLEAR = 0.01  # of a neuron's square: so much of the rarer sign makes it one of both signs
 
 
 def joined_layers(context: RunContext) -> pd.DataFrame:
@@ -32,12 +40,12 @@ def joined_layers(context: RunContext) -> pd.DataFrame:
     runs = train_networks(context, "joined", _plan(context)).runs
     with pool_of_single_threads() as pool:
         layers = pd.concat(pool.map(layers_of, runs), ignore_index=True)
-    loose = sum(run.measure(warn=False).summary["crit"] > CRITICAL for run in runs)
-    context.note(
-        f"{len(runs)} networks: k = {_listed(layers['rank'])}; L̃ = {_listed(layers['effective_depth'])}; "
-        f"{layers['seed'].nunique()} seeds, of teacher and weights. {loose} of them are not at a critical "
-        f"point (median ‖W − L̃Bσᵀ‖/‖W‖ above {CRITICAL:g}); none is left out."
-    )
+    context.facts |= {
+        "networks": len(runs),
+        "ranks": sorted(layers["rank"].unique().tolist()),
+        "depths": sorted(layers["effective_depth"].unique().tolist()),
+        "loose": sum(not is_critical(run) for run in runs),
+    }
     return layers
 
 
@@ -58,32 +66,25 @@ def _plan(context: RunContext) -> Plan:
 def layers_of(run: LeakyRun) -> pd.DataFrame:
     """Make a row for each representation of a network on which ReLU acts, A_0 … A_{L−1}.
 
-    `gap` is 1 − affinity, `gap_alone` as in `gap_of_neurons`; `negative` is ‖A₋‖/‖A‖; `mixed` and
-    `mixed_neurons` as in `signs`. Dimensions: `cost_of_identity` (`cost_of_identity_0.01`: with that γ₀),
-    `stable_rank` (‖A‖*²/‖A‖²), `stable_rank_op` (‖A‖²/‖A‖²_op) and `ridge_rank` (Tr A(AᵀA + γI)⁻¹Aᵀ, the cost
-    of identity of a network without ReLU). `extra` is the cost of identity above its least, `inside` the
-    bottleneck; `speed` is ‖∂A‖/‖A‖.
+    `gap` is 1 − affinity, `gap_alone` as in `gap_of_neurons`; `negative` is ‖A₋‖/‖A‖. Dimensions:
+    `cost_of_identity` (`cost_of_identity_0.01`: with that γ₀), `stable_rank` (‖A‖*²/‖A‖²), `stable_rank_op`
+    (‖A‖²/‖A‖²_op) and `ridge_rank` (Tr A(AᵀA + γI)⁻¹Aᵀ, the cost of identity of a network without ReLU).
+    `extra` is the cost of identity above its least, `inside` the bottleneck; `speed` is ‖∂A‖/‖A‖.
     """
     measures, path = run.measure(warn=False), run.path
     a = path.representations[:-1]
     points = measures.points.iloc[:-1]
     squares = torch.from_numpy(measures.spectra[:-1]).square()
     top = squares.amax(1)
-    mixed, neurons = signs(a)
     extra = points["cost_of_identity"] - points["cost_of_identity"].min()
-    table = points[
-        ["point", "p", "affinity", "negative", "cost_of_identity", "cost_of_identity_exact", "stable_rank"]
-    ].assign(
+    table = points[["point", "p", "affinity", "negative", "cost_of_identity", "stable_rank"]].assign(
         gap=1 - points["affinity"],
         gap_alone=gap_of_neurons(a).cpu().numpy(),
-        mixed=mixed.cpu().numpy(),
-        mixed_neurons=neurons.cpu().numpy(),
         stable_rank_op=(squares.sum(1) / top).numpy(),
         ridge_rank=(squares / (squares + measures.gamma0 * top[:, None])).sum(1).numpy(),
         extra=extra,
         inside=extra <= BOTTLENECK,
         speed=(path.velocities.norm(dim=(1, 2)) / a.norm(dim=(1, 2))).cpu().numpy(),
-        crit=measures.summary["crit"],
         **{
             f"cost_of_identity_{gamma:g}": cost_of_identity(a.mT, a.relu().mT, gamma=gamma).cpu().numpy()
             for gamma in RIDGES
@@ -93,29 +94,6 @@ def layers_of(run: LeakyRun) -> pd.DataFrame:
     for place, (name, value) in enumerate(design.items()):
         table.insert(place, name, value)
     return table
-
-
-def signs(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Measure how far neurons are from keeping their sign, over `[layers, width, samples]`.
-
-    ReLU is affine where every neuron keeps its sign: one that is always negative becomes a constant. The
-    first is the distance of A from the nearest such representation over ‖A‖, √Σᵢ min(‖aᵢ₊‖², ‖aᵢ₋‖²) / ‖A‖:
-    at most ‖A₋‖/‖A‖, the distance from the nearest non-negative one. The second is the share of the variance
-    that neurons of both signs have, those with more than 1 % of their square on either side.
-
-    Example:
-        >>> a = torch.tensor([[[1.0, 3.0], [-1.0, -3.0], [3.0, -4.0]]])
-        >>> [round(found.item(), 3) for found in signs(a)]
-        [0.447, 0.86]
-    """
-    above, below = a.clamp(min=0).square().sum(-1), a.clamp(max=0).square().sum(-1)
-    rarer, total = torch.minimum(above, below), above + below
-    variance = a.var(-1, correction=0)
-    both = (rarer > _CLEAR * total).to(a.dtype)
-    return (
-        (rarer.sum(-1) / total.sum(-1).clamp_min(torch.finfo(a.dtype).tiny)).sqrt(),
-        (both * variance).sum(-1) / variance.sum(-1).clamp_min(torch.finfo(a.dtype).tiny),
-    )
 
 
 def gap_of_neurons(a: Tensor) -> Tensor:
@@ -133,7 +111,3 @@ def gap_of_neurons(a: Tensor) -> Tensor:
     tiny = torch.finfo(a.dtype).tiny
     correlation = (x * y).sum(-1) / (of_x * of_y).clamp_min(tiny).sqrt()
     return ((of_y * (1 - correlation)).sum(-1) / of_y.sum(-1).clamp_min(tiny)).clamp_min(0).sqrt()
-
-
-def _listed(values: pd.Series) -> str:
-    return ", ".join(f"{value:g}" for value in sorted(values.unique()))

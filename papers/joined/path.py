@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 
-from papers.intervals import pm
-from papers.item import Answer, Answers, Claim, RunContext, Seconds
+from papers.item import Claim, NotDecided, Numbers, RunContext
 from papers.joined.figures import plot_layers
-from papers.joined.networks import joined_item, joined_layers
+from papers.joined.networks import NOTES, joined_item, joined_layers
 from papers.joined.prediction import NETWORK
 from papers.ranks import spearman
 
@@ -16,20 +17,13 @@ LOWER = 0.05  # how far below the layers outside are
 MONOTONE = 0.8
 
 
-def run(context: RunContext) -> Answers:
+def run(context: RunContext) -> pd.DataFrame:
     """Measure affinity, negative part and cost of identity along the path."""
     shown = [*NETWORK, "point", "p", "affinity", "negative", "cost_of_identity", "inside"]
     layers = context.table("layers", joined_layers(context)[shown])
-    networks = context.table("networks", by_network(layers))
     ranks = sorted(layers["rank"].unique())
     context.figure(plot_layers(layers, int(ranks[len(ranks) // 2])))
-    deepest = networks[networks["effective_depth"] == networks["effective_depth"].max()]
-    return {
-        "inside": answer_inside(deepest),
-        "outside": answer_outside(deepest),
-        "depth": answer_trend(networks, "best", 1),
-        "negative": answer_trend(networks, "negative", -1),
-    }
+    return context.table("networks", by_network(layers))
 
 
 def by_network(layers: pd.DataFrame) -> pd.DataFrame:
@@ -43,72 +37,91 @@ def by_network(layers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def answer_inside(deepest: pd.DataFrame) -> Answer:
-    """Check that every layer inside is near 1, the best one nearer."""
-    least, best = deepest["least"], deepest["best"]
-    return Answer(
-        bool((least >= LEAST).all() and (best >= BEST).all()),
-        f"L̃ = {deepest['effective_depth'].iloc[0]:g}, {len(deepest)} networks with "
-        f"{deepest['layers_inside'].min()} to {deepest['layers_inside'].max()} layers inside: lowest score "
-        f"inside {pm(least)} (least {least.min():.3f}), highest {pm(best)} "
-        f"(least {best.min():.3f})",
-        {"lowest": least.min(), "lowest_mean": least.mean(), "best": best.min(), "best_mean": best.mean()},
-    )
+def deepest(networks: pd.DataFrame) -> pd.DataFrame:
+    """Select the networks with the largest L̃."""
+    return networks[networks["effective_depth"] == networks["effective_depth"].max()]
 
 
-def answer_outside(deepest: pd.DataFrame) -> Answer:
-    """Check that scores outside are lower than inside, in every network that has both."""
-    both = deepest.dropna(subset=["inside", "outside"])
+def inside(networks: pd.DataFrame) -> Numbers:
+    """Take the lowest score inside, and the lowest of the best ones, at the largest L̃."""
+    rows = deepest(networks)
+    return {
+        "depth": rows["effective_depth"].iloc[0],
+        "networks": len(rows),
+        "fewest": float(rows["layers_inside"].min()),
+        "most": float(rows["layers_inside"].max()),
+        "lowest": rows["least"].min(),
+        "best": rows["best"].min(),
+    }
+
+
+def outside(networks: pd.DataFrame) -> Numbers:
+    """Compare scores inside and outside, in every network that has both."""
+    both = deepest(networks).dropna(subset=["inside", "outside"])
     if both.empty:
-        return Answer(None, "no network has layers both inside and outside the bottleneck")
-    difference = both["inside"] - both["outside"]
-    return Answer(
-        bool((difference >= LOWER).all()),
-        f"mean inside {pm(both['inside'])}, outside {pm(both['outside'])}; difference "
-        f"{difference.min():.3f} to {difference.max():.3f} over {len(both)} networks",
-        {"difference_least": difference.min(), "difference_mean": difference.mean()},
-    )
+        raise NotDecided("no network has layers both inside and outside the bottleneck")
+    means = {"inside": both["inside"].mean(), "outside": both["outside"].mean(), "networks": len(both)}
+    return means | {"difference": float((both["inside"] - both["outside"]).min())}
 
 
-def answer_trend(networks: pd.DataFrame, name: str, sign: int) -> Answer:
-    """Check the rank correlation with L̃ for each rank and seed."""
-    found = [spearman(of["effective_depth"], of[name]) for _, of in networks.groupby(["rank", "seed"])]
-    means = networks.groupby("effective_depth")[name]
-    words = ", ".join(f"{pm(of)} (L̃ = {depth:g})" for depth, of in means)
-    return Answer(
-        min(sign * value for value in found) >= MONOTONE,
-        f"{words}; rank correlations {min(found):.2f} to {max(found):.2f}",
-        {"correlation_least": min(found), "correlation_largest": max(found)}
-        | {f"mean_{depth:g}": of.mean() for depth, of in means},
-    )
+def trend(name: str) -> Callable[[pd.DataFrame], Numbers]:
+    """Correlate a column with L̃, for each rank and seed."""
+
+    def measure(networks: pd.DataFrame) -> Numbers:
+        found = [spearman(of["effective_depth"], of[name]) for _, of in networks.groupby(["rank", "seed"])]
+        means = networks.groupby("effective_depth")[name].mean()
+        return {
+            "depths": means.index.to_list(),
+            "means": means.to_list(),
+            "lowest": min(found),
+            "highest": max(found),
+        }
+
+    return measure
 
 
+_TREND = "{means:.3g} at L̃ = {depths:g}; rank correlations {lowest:.2f} to {highest:.2f}"
 PATH = joined_item(
     name="joined-path",
     title="The affinity score of ReLU along a Leaky ResNet's path",
+    run=run,
     claims={
         "inside": Claim(
-            "In the slow layers, inside the bottleneck, the representation becomes non-negative (Leaky "
+            words="In the slow layers, inside the bottleneck, the representation becomes non-negative (Leaky "
             "ResNets, Proposition 5), so that ReLU acts as the identity: its affinity score is near 1.",
-            f"At the largest L̃, for every rank and seed: every layer inside (cost of identity within half a "
-            f"dimension of its least) scores {LEAST} or more, and one of them {BEST} or more.",
+            test="At the largest L̃, for every rank and seed: every layer inside (cost of identity within "
+            f"half a dimension of its least) scores {LEAST} or more, and one of them {BEST} or more.",
+            measure=inside,
+            holds=lambda n: n["lowest"] >= LEAST and n["best"] >= BEST,
+            says="L̃ = {depth:g}, {networks:.0f} networks with {fewest:.0f} to {most:.0f} layers inside: "
+            "lowest score inside {lowest:.3f}, best {best:.3f} or more",
         ),
         "outside": Claim(
-            "Outside the bottleneck ReLU is not affine.",
-            "At the largest L̃, for every rank and seed: the mean score outside is lower than that inside "
-            f"by {LOWER} or more.",
+            words="Outside the bottleneck ReLU is not affine.",
+            test="At the largest L̃, for every rank and seed: the mean score outside is lower than that "
+            f"inside by {LOWER} or more.",
+            measure=outside,
+            holds=lambda n: n["difference"] >= LOWER,
+            says="mean inside {inside:.3f}, outside {outside:.3f}; difference {difference:.3f} or more in "
+            "{networks:.0f} networks",
         ),
         "depth": Claim(
-            "The deeper the network, the nearer to 1.",
-            f"The highest score inside the bottleneck has a rank correlation with L̃ of {MONOTONE} or more, "
-            "for every rank and seed.",
+            words="The deeper the network, the nearer to 1.",
+            test=f"The highest score inside the bottleneck has a rank correlation with L̃ of {MONOTONE} or "
+            "more, for every rank and seed.",
+            measure=trend("best"),
+            holds=lambda n: n["lowest"] >= MONOTONE,
+            says=_TREND,
         ),
         "negative": Claim(
-            "The negative part ‖A₋‖/‖A‖ vanishes likewise.",
-            f"Its least along the path has a rank correlation with L̃ of −{MONOTONE} or less, for every "
+            words="The negative part ‖A₋‖/‖A‖ vanishes likewise.",
+            test=f"Its least along the path has a rank correlation with L̃ of −{MONOTONE} or less, for every "
             "rank and seed.",
+            measure=trend("negative"),
+            holds=lambda n: n["highest"] <= -MONOTONE,
+            says=_TREND,
         ),
     },
-    run=run,
-    seconds=Seconds(3, 110, 200),
+    seconds={"smoke": 3, "small": 110, "paper": 200},
+    notes=NOTES,
 )

@@ -1,4 +1,4 @@
-"""What goes with the gap 1 − affinity: rank correlations, held-out errors, and intervals over seeds.
+"""What goes with the gap 1 − affinity: rank correlations, held-out errors, and means over seeds.
 
 Tables have a row for each layer of each network, as `joined_layers` gives them: `rank`, `effective_depth`,
 `seed`, `point`, `p`, and a column for each predictor and for the target.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import isotonic_regression
 
-from papers.intervals import Interval, mean_interval
+from papers.intervals import mean_interval
 from papers.ranks import spearman
 
 Numbers = npt.NDArray[np.float64]
@@ -99,22 +99,20 @@ def monotone(x: Numbers, y: Numbers, new: Numbers) -> Numbers:
     return np.interp(new, places, fit)
 
 
-def over_seeds(table: pd.DataFrame, values: pd.Series) -> Interval:
-    """Compute the mean with its interval; a seed counts once, with the mean of its networks.
-
-    Student's t over seeds: networks of one seed share teacher and weights, so they are not independent.
-    """
-    return mean_interval(values.groupby(table["seed"]).mean())
+def seed_means(table: pd.DataFrame, *names: str) -> dict[str, pd.Series]:
+    """Average columns by seed: networks of one seed share teacher and weights, so that a seed counts once."""
+    means = table.groupby("seed")[list(names)].mean()
+    return {name: means[name] for name in names}
 
 
-def jackknife(layers: pd.DataFrame, statistic: Callable[[pd.DataFrame], pd.Series]) -> dict[str, Interval]:
-    """Compute statistics of all seeds together, and intervals by leaving out one seed at a time."""
+def jackknife(layers: pd.DataFrame, statistic: Callable[[pd.DataFrame], pd.Series]) -> dict[str, float]:
+    """Compute statistics of all seeds, with `_low` and `_high` by leaving out one seed at a time."""
     seeds = sorted(layers["seed"].unique())
     whole = statistic(layers)
     parts = pd.DataFrame([statistic(layers[layers["seed"] != seed]) for seed in seeds])
-    found = {}
+    found: dict[str, float] = {"seeds": len(seeds)}
     for name, value in whole.items():
         pseudo = mean_interval(len(seeds) * value - (len(seeds) - 1) * parts[name].to_numpy())
         half = (pseudo.high - pseudo.low) / 2
-        found[str(name)] = Interval(float(value), value - half, value + half, len(seeds))
+        found |= {str(name): float(value), f"{name}_low": value - half, f"{name}_high": value + half}
     return found

@@ -1,79 +1,46 @@
-"""Figures of statements: both sides against each other, and several lines along one axis."""
+"""Figures of statements: how far each is from its limit, and several lines along one axis."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fathometer.report import DARK, PALETTE, column_figure, for_print, legend_above, series_style
+from papers.leaky.statements import Checked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Points = Mapping[str, tuple[Sequence[float], Sequence[float]]]
-"""By name, x and y."""
+_FLOOR = 1e-10  # of the axis
 
 
 @for_print
-def plot_sides(points: Points, x: str, y: str) -> Figure:
-    """Draw both sides of a statement on logarithmic axes, with a line where they are equal."""
-    figure = column_figure(1, 3.0)
-    draw_sides(figure.subplots(), points, x, y)
-    legend_above(figure, figure.axes[0].collections)
-    return figure
-
-
-def draw_sides(axes: Axes, points: Points, x: str, y: str) -> None:
-    """Draw the same on given axes."""
-    from matplotlib.ticker import FixedLocator, NullFormatter
-
-    wide, high = (_ends([np.asarray(xy[side], float) for xy in points.values()]) for side in (0, 1))
-    ends = min(wide[0], high[0]), max(wide[1], high[1])
-    axes.plot(ends, ends, color=DARK, linewidth=0.6, zorder=1)
-    for number, (name, (across, up)) in enumerate(points.items()):
-        style = series_style(number)
-        axes.scatter(
-            across, up, s=9, color=style["color"], marker=style["marker"], alpha=0.7, linewidths=0, label=name
-        )
-    axes.set(xscale="log", yscale="log", xlim=wide, ylim=high, xlabel=x, ylabel=y)
-    for axis, (low, top) in ((axes.xaxis, wide), (axes.yaxis, high)):
-        if top < 100 * low:
-            axis.set_major_locator(FixedLocator([f * 10.0**n for n in range(-9, 10) for f in (1, 2, 5)]))
-            axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
-
-
-@for_print
-def plot_differences(points: Points, limit: float) -> Figure:
-    """Draw errors against L̃, with the limit below which a statement is exact; 0 is drawn as 1e-17."""
-    figure = column_figure(1, 2.6)
+def plot_statements(checked: Iterable[Checked]) -> Figure:
+    """Draw a row for each statement: its error over the tolerance, or its right side over the left one."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for one in checked:
+        s = one.statement
+        share = s.right / (s.left or _FLOOR) if np.isnan(s.error) else s.error / s.tolerance
+        rows.setdefault(s.name, {}).setdefault(one.kind, []).append(min(max(share, _FLOOR), 1 / _FLOOR))
+    kinds = list(dict.fromkeys(kind for of in rows.values() for kind in of))
+    figure = column_figure(2, 1.2 + 0.3 * len(rows))
     axes = figure.subplots()
-    for number, (name, (depths, errors)) in enumerate(points.items()):
+    for number, kind in enumerate(kinds):
+        points = [(share, row) for row, of in enumerate(rows.values()) for share in of.get(kind, [])]
+        across, up = np.array(points).T
         style = series_style(number)
-        axes.scatter(
-            np.asarray(depths) * (1 + 0.02 * number),  # a little to the side
-            np.maximum(np.asarray(errors, float), 1e-17),
-            s=11,
-            color=style["color"],
-            marker=style["marker"],
-            linewidths=0,
-            label=name,
-        )
-    axes.axhline(limit, color=DARK, linewidth=0.6, linestyle="--")
-    axes.set(yscale="log", xlabel=r"effective depth $\tilde{L}$", ylabel="relative difference")
+        look = {"color": style["color"], "marker": style["marker"], "s": 9, "alpha": 0.6, "linewidths": 0}
+        axes.scatter(across, up + 0.12 * (number - (len(kinds) - 1) / 2), label=kind, **look)
+    axes.axvline(1, color=DARK, linewidth=0.6, linestyle="--")
+    axes.set(xscale="log", xlabel="error over tolerance, or right side over left side; holds up to 1")
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.invert_yaxis()
     legend_above(figure, axes.collections)
     return figure
-
-
-def _ends(sides: list[npt.NDArray[np.float64]]) -> tuple[float, float]:
-    """Compute limits a little beyond the values of a logarithmic axis."""
-    values = np.concatenate(sides)
-    shown = values[np.isfinite(values) & (values > 0)]
-    return (0.7 * float(shown.min()), 1.4 * float(shown.max())) if len(shown) else (0.1, 10.0)
 
 
 def draw_lines(

@@ -29,13 +29,41 @@ from papers.item import Item, RunContext, Scale
 SCHEMES: tuple[Scheme, ...] = ("equidistant", "irregular", "adaptive")
 RANK = 3  # k* of all tasks here
 SHOWN_LAYERS = 18  # L of Figures 2b and 2c
+NOTES = (
+    "{loose:.0f} of {networks:.0f} networks are not at a critical point: crit, the median of ‖W − L̃Bσᵀ‖/‖W‖ "
+    f"over layers, is above {CRITICAL:g}.",
+    "{warnings}",
+)
+
+_SIZES = "w = 100, N = 1000 and the teacher's dimensions are the published ones"
+_RECIPE = (
+    "our own are Adam alone at a rate that grows with L̃ and falls along a cosine, weights that start at L̃·I, "
+    "and a teacher whose latents pass through ReLU (published: Adam for 5000 epochs, then SGD for 1000, "
+    "rates and start not stated, which led to no critical point here)"
+)
+_QUICK = (
+    "w = 50, N = 300, 1500 epochs, λ₀ = {decay}, {what} (published: w = 100, N = 1000, 6000 epochs, λ₀ = "
+    "0.001)"
+)
 
 depth_item = partial(
-    Item, small="w = 50, N = 300, L = 12, L̃ = 2 to 11, 1500 epochs, five seeds", device="cuda"
+    Item,
+    settings={
+        "small": _QUICK.format(decay="0.1", what="L = 12, L̃ = 2 to 11, five seeds"),
+        "paper": f"{_SIZES}, as is L = 20; λ₀ = 0.03 (published: 0.001), 16,000 epochs, L̃ = 1 to 19, five "
+        f"seeds (published: not stated); {_RECIPE}",
+    },
+    device="cuda",
 )
 """An item about `depth_networks`."""
 scheme_item = partial(
-    Item, small="w = 50, N = 300, L = 4, 6, 10, 18, 1500 epochs, eight seeds", device="cuda"
+    Item,
+    settings={
+        "small": _QUICK.format(decay="0.03", what="L = 4, 6, 10, 18, L̃ = 3, eight seeds"),
+        "paper": f"{_SIZES}, as is L̃ = 3; λ₀ = 0.03 (published: 0.001), 4000 epochs, L = 4 to 24, sixteen "
+        f"seeds (published: not stated), a = 0.5, adaptive steps with a damped update; {_RECIPE}",
+    },
+    device="cuda",
 )
 """An item about `scheme_networks`."""
 
@@ -48,10 +76,7 @@ class Plan(NamedTuple):
 
 
 def depth_plan(scale: Scale) -> Plan:
-    """Plan Figures 1 and 3: equidistant networks over a range of L̃, k* = 3.
-
-    `paper` has the published sizes, λ₀ = .03 and a training that converges; `small` the preset `quick`.
-    """
+    """Plan Figures 1 and 3: equidistant networks over a range of L̃, k* = 3."""
     if scale == "paper":
         depths = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 19.0]
         design = replace(preset("paper").design, decay=0.03)
@@ -98,8 +123,7 @@ def shown_schemes(context: RunContext) -> LeakySweep:
     """Train and measure those of Figures 2b and 2c: L = 18, or the most layers if there are none."""
     networks = scheme_networks(context)
     layers = {run.design.layers for run in networks.runs}
-    shown = SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)
-    return _measured(context, replace(networks, runs=tuple(networks.chosen(layers=shown))))
+    return _measured(context, networks.only(layers=SHOWN_LAYERS if SHOWN_LAYERS in layers else max(layers)))
 
 
 def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
@@ -109,17 +133,9 @@ def usual_depth(networks: LeakySweep) -> list[LeakyRun]:
     return sorted(found, key=lambda run: run.design.seed)
 
 
-def by_seed(networks: LeakySweep) -> dict[int, list[LeakyRun]]:
-    """Group networks that did not diverge by seed, in the order of L̃."""
-    found: dict[int, list[LeakyRun]] = {}
-    for run in sorted(networks.trained, key=lambda run: (run.design.seed, run.design.effective_depth)):
-        found.setdefault(run.design.seed, []).append(run)
-    return found
-
-
-def name_of(run: LeakyRun) -> str:
-    """Write L̃ and seed."""
-    return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
+def is_critical(run: LeakyRun) -> bool:
+    """Say whether crit is small enough for a Hamiltonian to mean something."""
+    return run.measure(warn=False).summary["crit"] <= CRITICAL
 
 
 def train_networks(context: RunContext, name: str, plan: Plan) -> LeakySweep:
@@ -129,20 +145,16 @@ def train_networks(context: RunContext, name: str, plan: Plan) -> LeakySweep:
     with warnings.catch_warnings(record=True) as said, progress_bar(f"training {name}") as show:
         warnings.simplefilter("always", UserWarning)
         found = sweep(*plan, device=context.device, out=folder, resume=True, progress=show)
-    for warning in said:
-        if issubclass(warning.category, UserWarning):  # others are of other libraries
-            context.note(f"{warning.message}.")
+    words = [f"{each.message}." for each in said if issubclass(each.category, UserWarning)]
+    context.facts["warnings"] = " ".join(words) or "No network diverged."
+    context.facts["seeds"] = sorted({run.design.seed for run in found.runs})
     return found
 
 
 def _measured(context: RunContext, networks: LeakySweep) -> LeakySweep:
-    """Measure once, in threads, and note how many networks are not critical."""
+    """Measure once, in threads, and record how many networks are not critical."""
     with pool_of_single_threads() as pool:
-        measures = list(pool.map(lambda run: run.measure(warn=False), networks.trained))
-    loose = sum(found.summary["crit"] > CRITICAL for found in measures)
-    if loose:
-        context.note(
-            f"{loose} of {len(measures)} networks are not at a critical point: crit, the median of "
-            f"‖W − L̃Bσᵀ‖/‖W‖ over layers, is above {CRITICAL:g}."
-        )
+        list(pool.map(lambda run: run.measure(warn=False), networks.trained))
+    loose = sum(not is_critical(run) for run in networks.trained)
+    context.facts |= {"loose": loose, "networks": len(networks.trained)}
     return networks

@@ -1,19 +1,19 @@
-"""Statements of the paper over many networks: one table, one answer."""
+"""Statements of the paper over many networks: a table, and claims that are verified numerically."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from fathometer.leaky import LeakyRun
 from fathometer.leaky.theory import Statement
-from papers.item import Answer
-from papers.leaky.networks import name_of
+from papers.item import Claim, Kind, NotDecided, Numbers
 
 
-class CheckedStatement(NamedTuple):
+class Checked(NamedTuple):
     """A statement, and what it was measured on."""
 
     kind: str  # of paths or matrices: `trained`, `solved`, `flow`, `drawn` …
@@ -22,81 +22,91 @@ class CheckedStatement(NamedTuple):
     statement: Statement
 
 
-def statements_about(
+def name_of(run: LeakyRun) -> str:
+    """Write L̃ and seed."""
+    return f"L̃ = {run.design.effective_depth:g}, seed {run.design.seed}"
+
+
+def check_runs(
     kind: str, runs: Iterable[LeakyRun], statements: Callable[[LeakyRun], Iterable[Statement]]
-) -> list[CheckedStatement]:
+) -> list[Checked]:
     """Check statements about each network."""
     return [
-        CheckedStatement(kind, name_of(run), run.design.effective_depth, statement)
+        Checked(kind, name_of(run), run.design.effective_depth, statement)
         for run in runs
         for statement in statements(run)
     ]
 
 
-def statement_table(checked: Iterable[CheckedStatement]) -> pd.DataFrame:
-    """Make a row for each: `kind`, `where`, `depth`, `statement`, `left`, `right`, `slack`, `holds`."""
-    rows = [
-        (one.kind, one.where, one.depth, s.name, s.left, s.right, s.slack, s.holds)
-        for one in checked
-        for s in [one.statement]
-    ]
-    columns = ["kind", "where", "depth", "statement", "left", "right", "slack", "holds"]
-    return pd.DataFrame(rows, columns=columns)
+def statement_table(checked: Iterable[Checked]) -> pd.DataFrame:
+    """Make a row for each statement: what it was measured on, its sides, its margin or error."""
+    names = ["name", "left", "right", "margin", "error", "holds"]
+    rows = [(*one[:3], *(getattr(one.statement, name) for name in names)) for one in checked]
+    return pd.DataFrame(rows, columns=["kind", "where", "depth", "statement", *names[1:]])
 
 
-def sides_of(checked: Iterable[CheckedStatement]) -> dict[str, tuple[list[float], list[float]]]:
-    """Collect the right and the left sides by kind, to draw them."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for one in checked:
-        right, left = found.setdefault(one.kind, ([], []))
-        right.append(one.statement.right)
-        left.append(one.statement.left)
-    return found
-
-
-def named(checked: Sequence[CheckedStatement], *names: str) -> list[CheckedStatement]:
+def named(checked: Iterable[Checked], *names: str) -> list[Checked]:
     """Select statements by name."""
     return [one for one in checked if one.statement.name in names]
 
 
-def describe_holding(checked: Sequence[CheckedStatement]) -> str:
-    """Write how many hold, by kind; and the first that does not.
+def counted(checked: Sequence[Checked]) -> Numbers:
+    """Count the statements that hold, by kind; the largest error and the lowest margin; the first that fails.
 
     Example:
-        >>> one = CheckedStatement("drawn", "seed 0", 1.0, Statement("", "", 2.0, 1.0, 1.0, True, ""))
-        >>> describe_holding([one, one])
-        'holds for 2 of 2 drawn'
+        >>> from fathometer.leaky.theory.statement import at_least
+        >>> one = Checked("drawn", "seed 0", 1.0, at_least("", "", 2.0, 1.0))
+        >>> counted([one, one])
+        {'statements': 2, 'holding': 2, 'kinds': '2 of 2 drawn', 'margin': 1.0, 'failing': 'none'}
     """
-    parts = []
-    for kind in dict.fromkeys(one.kind for one in checked):
-        group = [one for one in checked if one.kind == kind]
-        good = sum(one.statement.holds for one in group)
-        parts.append(f"{good} of {len(group)} {kind}")
-    failing = next((one for one in checked if not one.statement.holds), None)
-    beyond = f", not for {failing.kind} {failing.where}: {_sides(failing.statement)}" if failing else ""
-    return f"holds for {', '.join(parts)}{beyond}"
-
-
-def every(checked: Sequence[CheckedStatement], words: str, numbers: dict[str, float] | None = None) -> Answer:
-    """Decide a claim: it holds if every statement does; undecided if there is none."""
     if not checked:
-        return Answer(None, f"there was nothing to measure; {words}")
-    return Answer(
-        all(one.statement.holds for one in checked),
-        f"{describe_holding(checked)}; {words}",
-        {
-            "statements": float(len(checked)),
-            "holding": float(sum(one.statement.holds for one in checked)),
-            "least_slack": min(one.statement.slack for one in checked),
-            **(numbers or {}),
-        },
-    )
+        raise NotDecided("there was nothing to measure")
+    groups: dict[str, list[bool]] = {}
+    for one in checked:
+        groups.setdefault(one.kind, []).append(one.statement.holds)
+    failing = next((one for one in checked if not one.statement.holds), None)
+    found: dict[str, float | str] = {
+        "statements": len(checked),
+        "holding": sum(one.statement.holds for one in checked),
+        "kinds": ", ".join(f"{sum(held)} of {len(held)} {kind}" for kind, held in groups.items()),
+    }
+    errors = [one.statement.error for one in checked if not math.isnan(one.statement.error)]
+    margins = [one.statement.margin for one in checked if not math.isnan(one.statement.margin)]
+    if errors:
+        found["error"] = max(errors)
+    if margins:
+        found["margin"] = min(margins)
+    words = "" if failing is None else f"{failing.kind} {failing.where}, {failing.statement}"
+    return found | {"failing": words or "none"}
 
 
-def largest_error(checked: Sequence[CheckedStatement], kind: str | None = None) -> float:
-    """Return the largest `error` of equations, of one kind or of all."""
-    return max(one.statement.details["error"] for one in checked if kind in (None, one.kind))
+def verified(
+    words: str,
+    test: str,
+    select: Callable[[Sequence[Checked]], Sequence[Checked]],
+    *,
+    kind: Kind = "numerical",
+    more: Callable[[Sequence[Checked]], Mapping[str, float]] = lambda _: {},
+    says: str = "",
+) -> Claim:
+    """Make a claim that holds if every selected statement of the evidence does."""
+
+    def measure(evidence: Sequence[Checked]) -> Numbers:
+        chosen = select(evidence)
+        return {**counted(chosen), **more(chosen)}
+
+    def sentence(numbers: Any) -> str:
+        room = [
+            f"largest error {numbers['error']:.1g}" if "error" in numbers else "",
+            f"lowest margin {numbers['margin']:.2g}" if "margin" in numbers else "",
+            says.format_map(numbers),
+            f"fails for {numbers['failing']}" if numbers["failing"] != "none" else "",
+        ]
+        return f"holds for {numbers['kinds']}; " + "; ".join(part for part in room if part)
+
+    return Claim(words, test, measure, lambda n: n["holding"] == n["statements"], sentence, kind)
 
 
-def _sides(statement: Statement) -> str:
-    return f"{statement.left:.3g} against {statement.right:.3g}"
+def of(*names: str) -> Callable[[Sequence[Checked]], Sequence[Checked]]:
+    """Select statements of the evidence by name."""
+    return lambda checked: named(checked, *names)

@@ -7,6 +7,7 @@ from . import gauges as gauges
 from . import leaky as leaky
 from . import linearizing as linearizing
 from . import models as models
+from . import reference as reference
 from . import report as report
 from . import residual as residual
 from . import results as results

@@ -46,6 +46,31 @@ def test_pairs_are_inputs_and_outputs() -> None:
     torch.testing.assert_close(second.y, F.hardswish(second.x))
 
 
+class TwoBlocks(nn.Module):
+    """A block that ends in a ReLU, one that begins with it, and sums that are no residual sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+        self.norm, self.shift = nn.LayerNorm(4), nn.Parameter(torch.ones(3, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second, third, fourth = self.layers
+        inner = second(first(x).relu())
+        inner += x
+        x = inner.relu()  # after the sum
+        x = x + third(self.norm(x + x).relu())  # after a sum, normalised
+        return (fourth(x).relu() + self.shift).tanh() * (
+            x + 1
+        ).sigmoid()  # inside, with a weight; a sum and a number
+
+
+def test_sites_know_whether_their_input_is_a_sum() -> None:
+    with torch.no_grad(), watch(model := TwoBlocks()) as record:
+        model(torch.randn(3, 4))
+    assert [site.after_sum for site in record.sites] == [False, True, True, False, False, True]
+
+
 def test_named_classes_and_functions_count_once() -> None:
     model, x = network("composite, unnamed")
     expected = model(x)

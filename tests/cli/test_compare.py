@@ -195,3 +195,15 @@ def test_json_has_every_table(networks: Command) -> None:
     assert {row["network"] for row in found["statistics"]} == {
         f"{f}{s}" for f in ("flat", "deep") for s in (1, 2, 3)
     }
+
+
+def test_a_network_is_placed_among_the_reference(command: Command, folder: Path) -> None:
+    code, shown, _ = command("compare", "reference", "nets/flat1.json", "--out", "placed")
+    assert code == 0
+    assert "flat1: nearest of" in shown
+    nearest = pd.read_csv("placed/nearest.csv")
+    assert list(nearest.columns) == ["network", "nearest", "distance", "data", "family", "accuracy", "year"]
+    assert nearest["distance"].is_monotonic_increasing
+    assert (folder / "placed" / "dendrogram.png").stat().st_size > 5000
+    code, shown, _ = command("compare", "reference", "nets/flat1.json", "--json", "--gauge", "cka")
+    assert set(json.loads(shown)) == {"nearest", "percentiles", "distances"}

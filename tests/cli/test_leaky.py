@@ -26,6 +26,8 @@ TRAIN = ["leaky", "train", *SIZE, "--depth", "2", "--layers", "4", "--rank", "1"
 OWN = ["leaky", "train", "--width", "8", "--epochs", "40", "--device", "cpu", "--depth", "2", "--layers", "4"]
 SWEEP = ["leaky", "sweep", "--preset", "quick", *SIZE, "--ranks", "1", "--layers", "4"]
 RANK = re.compile(r"bottleneck rank: (\d+) \(gap (\d+\.\d|inf)\)")
+GAP = r"\(gap at least (\d+\.\d|inf)\)"
+RANKS = re.compile(rf"bottleneck rank: \d in \d of \d networks {GAP}")
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +90,13 @@ def test_a_sweep_trains_every_design(command: Command) -> None:
     )
     assert code == 0, err
     assert "trained 8 networks in" in out
-    assert re.search(r"^[1-8] of 8 networks have this rank, and at least this gap:$", out, re.MULTILINE)
-    assert RANK.fullmatch(last_line(out))
+    lines = out.strip().splitlines()[-2:]
+    for rank, line in zip((1, 2), lines, strict=True):  # one for each task
+        assert re.fullmatch(rf"bottleneck rank, k\* = {rank}: \d in [1-4] of 4 networks {GAP}", line)
+    _, out, _ = command("leaky", "figures", "leaky-sweep", "--only", "scheme=adaptive", "--out", "mixed")
+    assert "got several values of rank; keep one of each (`only`)" in " ".join(out.split())
+    code, out, err = command("leaky", "figures", "leaky-sweep", "--only", "scheme=adaptive,rank=1")
+    assert (code, "wrote leaky-sweep/figures/1a.png" in out) == (0, True), err
     designs = [each.design for each in load_sweep("leaky-sweep").runs]
     assert {design.teacher.dimensions for design in designs if design.teacher} == {
         (30, 1, 30),
@@ -103,14 +110,15 @@ def test_a_sweep_and_one_of_its_networks_are_measured(command: Command, trained:
     depths = str(trained / "depths")
     code, out, err = command("leaky", "measure", depths, "--out", "table.csv")
     assert code == 0, err
-    assert RANK.fullmatch(last_line(out))
+    assert RANKS.fullmatch(last_line(out))
     table = pd.read_csv("table.csv")
     assert table[["effective_depth", "seed"]].to_numpy().tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
     code, out, err = command("leaky", "measure", depths, "--json")
     assert [row["effective_depth"] for row in json.loads(out)] == [1, 1, 2, 2]
-    assert RANK.fullmatch(last_line(err))
-    code, out, _ = command("leaky", "measure", depths, "--network", "3")
-    assert "L̃ = 2, L = 4, width 8, k* = 1, seed 1: train" in out
+    assert RANKS.fullmatch(last_line(err))
+    for given in (["--network", "3"], ["--only", "depth=2,seed=1"]):
+        code, out, _ = command("leaky", "measure", depths, *given)
+        assert "network 3: L̃ = 2, L = 4, width 8, k* = 1, seed 1: train" in out
 
 
 def test_a_run_is_read_by_url(command: Command, trained: Path, tmp_path: Path) -> None:
@@ -136,6 +144,10 @@ def test_figures_are_written_or_a_reason_is_given(command: Command, trained: Pat
     code, out, err = command("leaky", "figures", str(trained / "depths"), "--out", "pictures", "--force")
     assert code == 0, err
     assert {"1a.png", "3.png"} <= {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert "1b, 1c and affinity show network 2: L̃ = 2" in " ".join(out.split())
+    code, out, err = command("leaky", "figures", str(trained / "depths"), "--only", "depth=1", "--out", "one")
+    assert (code, "show network 0: L̃ = 1" in " ".join(out.split())) == (0, True)
+    assert not (tmp_path / "one/1a.png").exists()
 
 
 def test_statements_of_the_paper(command: Command, trained: Path) -> None:
@@ -147,9 +159,14 @@ def test_statements_of_the_paper(command: Command, trained: Path) -> None:
     assert last_line(out) == f"{table['holds'].sum()} of {len(table)} statements hold"
     code, out, _ = command("leaky", "theory", str(trained / "depths"), "--network", "1", "--gamma", "0.1")
     assert code == 0
-    assert "L̃ = 1, L = 4, width 8, k* = 1, seed 1" in out
+    assert "network 1: L̃ = 1, L = 4, width 8, k* = 1, seed 1" in out
+    code, out, _ = command("leaky", "theory", str(trained / "depths"), "--only", "depth=1,seed=0")
+    assert "network 0: L̃ = 1" in out
+    assert "Footnote 1: not for σ = relu, it is about linear networks" in " ".join(out.split())
     _, out, _ = command("leaky", "theory", str(trained / "one"), "--json")
-    assert {"name", "claim", "holds", "left", "right", "slack"} <= set(json.loads(out)[0])
+    assert {"network", "name", "claim", "holds", "left", "right", "margin", "error", "paper"} <= set(
+        json.loads(out)[0]
+    )
 
 
 def test_theory_takes_the_deepest_network_that_did_not_diverge(command: Command, tmp_path: Path) -> None:
@@ -241,6 +258,10 @@ def test_divergence_is_reported_with_its_epoch(command: Command) -> None:
         (["leaky", "measure", "nowhere"], "nowhere: expected a folder"),
         (["leaky", "measure", "ONE", "--network", "1"], "--network: expected 0, for there is one network"),
         (["leaky", "measure", "ONE", "--out", "t.txt"], "--out t.txt: expected a name that ends in .csv"),
+        (["leaky", "theory", "DEPTHS", "--only", "seed=9"], "no network of the sweep has seed = 9; it has"),
+        (["leaky", "theory", "DEPTHS", "--only", "colour=2"], "--only: expected values of depth, rank"),
+        (["leaky", "theory", "DEPTHS", "--only", "seed=0", "--network", "1"], "choose both; leave one out"),
+        ([*TRAIN, "--sigma", "softmax"], "--sigma: expected identity, an elementwise function of torch"),
         (["leaky", "theory", "ONE", "--gamma", "0"], "--gamma: expected a finite number > 0, got 0.0"),
         ([*TRAIN, "--out", "ONE"], "holds a sweep already; use resume to continue it"),
     ],
@@ -273,7 +294,7 @@ def test_a_plain_resnet_has_no_bottleneck_rank(command: Command) -> None:
     code, out, _ = command(*TRAIN[:-6], "--depth", "0", "--rank", "1", "--out", "plain")
     assert (code, last_line(out).startswith("bottleneck rank: none (in a plain ResNet")) == (0, True)
     code, out, _ = command(*SWEEP, "--depths", "0,2", "--seeds", "1", "--out", "several")
-    assert (code, RANK.fullmatch(last_line(out)) is not None) == (0, True)
+    assert (code, RANKS.fullmatch(last_line(out)) is not None) == (0, True)
     code, out, _ = command("leaky", "theory", "plain")
     assert (code, "Section 1.2" in out) == (0, True)
 

@@ -36,7 +36,7 @@ def test_deviation_from_the_reference_data() -> None:
     assert found.loc["a"].to_dict() == {"noise": 5, "cifar": 1}
     assert found.loc["b", "noise"] == 1
     assert np.isnan(found.loc["b", "cifar"])
-    assert data_deviation(some[:3], "images", metric="dtw").loc["a", "cifar"] == 1
+    assert data_deviation(some[:3], "images", metric="paper").loc["a", "cifar"] == 1
     assert data_deviation(some[:3], "images", metric="wasserstein").loc["a", "noise"] == 3.5
 
 

@@ -37,10 +37,24 @@ def test_distances_of_soundings_are_of_their_means() -> None:
     assert found.matrix[0, 1] == signature_distances({"a": a.mean(1), "b": b.mean(1)}).matrix[0, 1]
 
 
+def test_sites_after_a_sum_are_aligned_with_each_other_alone() -> None:
+    shallow, deep = np.array([0.2, 0.9] * 3), np.array([0.2, 0.9] * 3 + [0.9, 0.2])
+    roles = {"a": shallow > 0.5, "b": deep > 0.5, "none": np.zeros(6, bool)}
+    given = {"a": shallow, "b": deep, "none": shallow}
+    found: Any = signature_distances(given, "normalised", roles=roles).frame
+    assert found.loc["a", "b"] == 0  # apart, both parts are constant
+    plain: Any = signature_distances(given, "normalised").frame
+    assert plain.loc["a", "b"] > 0
+    assert found.loc["none", "b"] == plain.loc["none", "b"] > 0  # one of them has no such sites
+    two = {"a": np.array([0.2, 0.9, 0.2, 0.9]), "b": np.array([0.4, 0.8])}
+    branch = signature_distances(two, roles={name: values > 0.5 for name, values in two.items()})
+    assert branch.matrix[0, 1] == pytest.approx(np.sqrt((0.2**2 + 0.1**2) / 2))
+
+
 def test_bad_matrices_are_refused() -> None:
     for bad, words in ((np.array([[0, 1], [2, 0]]), "symmetric"), (np.full((2, 2), np.nan), "finite")):
         with pytest.raises(InputError, match=words):
-            Distances(("a", "b"), bad, "dtw", "affinity")
+            Distances(("a", "b"), bad, "paper", "affinity")
     with pytest.raises(ValueError, match="read-only"):
         signature_distances({"a": np.ones(2), "b": np.ones(2)}).matrix[0, 0] = 1
 
@@ -100,9 +114,8 @@ def test_different_data_of_one_name_are_distinguished(
 def test_data_that_may_be_the_same_are_compared() -> None:
     photos = {"kind": "images", "name": "photos", "sample_shape": [3, 224, 224], "first_sample_sha256": "a"}
     larger = photos | {"sample_shape": [3, 299, 299], "first_sample_sha256": "b"}  # another preprocessing
-    assert (
-        distances([sounding("a", [1, 2], data=photos), sounding("b", [1, 3], data=larger)]).matrix[0, 1] == 1
-    )
+    pair = [sounding("a", [1, 2], data=photos), sounding("b", [1, 3], data=larger)]
+    assert distances(pair, metric="paper").matrix[0, 1] == 1
     # Another seed may have put another sample first; an older file does not know it.
     distances([sounding("a", [1], data=unnamed("aaaa")), sounding("b", [1], data=unnamed("bbbb"), seed=1)])
     distances([sounding("a", [1], data=unnamed("aaaa")), sounding("b", [1], data="Tensor")])

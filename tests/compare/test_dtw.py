@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fathometer import InputError
 from fathometer.compare import dtw, dtw_matrix, dtw_path
-from fathometer.compare.distance import _PAIRS
+from fathometer.compare.series import _PAIRS
 
 RNG = np.random.default_rng(0)
 
@@ -57,6 +57,40 @@ def test_the_triangle_inequality_fails() -> None:
     a, b, c = [0.0], [0.0, 1.0], [1.0] * 5
     assert (dtw(a, b), dtw(b, c)) == (1, 1)
     assert dtw(a, c) == pytest.approx(np.sqrt(5))
+
+
+def plainly(a: NDArray[np.float64], b: NDArray[np.float64], band: float) -> float:
+    """The normalised distance, cell by cell."""
+    n, m = len(a), len(b)
+    limit = max(band, 0.5 / n + 0.5 / m) + 1e-12
+    total = np.full((n + 1, m + 1), np.inf)
+    for i, j in np.ndindex(n, m):
+        if abs((i + 0.5) / n - (j + 0.5) / m) <= limit:
+            cost = (a[i] - b[j]) ** 2
+            start = 0 if i == j == 0 else total[i, j]
+            total[i + 1, j + 1] = min(start + 2 * cost, total[i, j + 1] + cost, total[i + 1, j] + cost)
+    return float(np.sqrt(total[n, m] / (n + m)))
+
+
+@pytest.mark.parametrize("band", [None, 0.1, 0.0])
+def test_normalised_distances_match_a_plain_loop(band: float | None) -> None:
+    some = [*series(20, 1, 6), *series(10, 1, 40)]
+    found = dtw_matrix(some, normalise=True, band=band)
+    assert np.isfinite(found).all()
+    for i, j in RNG.integers(len(some), size=(100, 2)):
+        if i != j:
+            assert found[i, j] == pytest.approx(
+                plainly(some[i], some[j], 1.0 if band is None else band), abs=1e-12
+            )
+
+
+def test_normalised_distances_do_not_grow_with_depth() -> None:
+    a, b = RNG.random(20), RNG.random(20)
+    short, long = (
+        dtw_matrix([np.repeat(x, times) for x in (a, b)], normalise=True)[0, 1] for times in (1, 10)
+    )
+    assert long <= short
+    assert dtw_matrix([np.zeros(9), np.ones(200)], normalise=True)[0, 1] == 1
 
 
 @pytest.mark.parametrize(("bad", "words"), [([], "at least one number"), ([1.0, np.nan], "finite")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from fathometer import load, load_history, measure
+from fathometer import load_history, measure
 from fathometer.leaky import Preset, Recipe, preset
-from fathometer.models import load_model
 
 ROOT = Path(__file__).parents[2]
 # Scripts, not a package: mypy would see them twice.
@@ -28,7 +26,6 @@ gauges = importlib.import_module("examples.gauges")
 intrinsic_dimension = importlib.import_module("examples.intrinsic_dimension")
 leaky_tables = importlib.import_module("examples.leaky_tables")
 leaky_theory = importlib.import_module("examples.leaky_theory")
-real_networks = importlib.import_module("examples.real_networks")
 straightened = importlib.import_module("examples.straightened")
 what_the_score_sees = importlib.import_module("examples.what_the_score_sees")
 
@@ -81,24 +78,6 @@ def test_straightened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert rows["lost"].abs().max() > 0
     assert (tmp_path / "straightened.png").stat().st_size > 5000
     assert "rank correlations" in capsys.readouterr().out
-
-
-def test_real_networks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    torch.manual_seed(0)
-    state = load_model("examples.pretrained:resnet20", "none").module.state_dict()
-    torch.save(state, tmp_path / "resnet20-random.th")
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, size=(500, 32, 32, 3), dtype=np.uint8)
-    np.savez(tmp_path / "cifar.npz", x=images, y=rng.integers(0, 10, size=500))
-    folders = ["--weights", str(tmp_path), "--images", str(tmp_path), "--out", str(tmp_path / "out")]
-    monkeypatch.setattr(sys, "argv", ["real_networks", *folders, "--cifar", str(tmp_path / "cifar.npz")])
-    real_networks.main()
-    row = next(line for line in capsys.readouterr().out.splitlines() if "ResNet-20" in line)
-    assert row.startswith("| ResNet-20 | 500 |")
-    assert len(load(tmp_path / "out/resnet20.json").sites) == 19
 
 
 def test_intrinsic_dimension(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

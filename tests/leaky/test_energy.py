@@ -21,7 +21,8 @@ from fathometer.leaky.energy import (
     kernel_norm2,
     kernel_products,
 )
-from fathometer.leaky.model import LeakyResNet, nonlinearity, with_ones
+from fathometer.leaky.model import LeakyResNet, with_ones
+from fathometer.leaky.nonlinearity import nonlinearity
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
 from fathometer.leaky.steps import irregular
 from fathometer.leaky.theory import solved_path

@@ -104,7 +104,7 @@ def test_a_step_that_is_too_long_warns_with_the_reason() -> None:
     [
         ({"width": 3, "maps": "identity"}, "identity maps need at least 4.*got 3"),
         ({"effective_depth": "deep"}, "effective_depth: expected a finite number from 0, got 'deep'"),
-        ({"sigma": "tanh"}, "expected one of relu, softplus, identity, got 'tanh'"),
+        ({"sigma": "softmax"}, "sigma: expected identity, an elementwise function of torch such as relu"),
         ({"steps": torch.tensor([0.5, -0.5, 3.0])}, r"steps: expected positive.*got \[0.5, -0.5, 3.0\]"),
         ({"steps": [0.5, 0.6]}, "steps: expected the sum 1, got 1.1; divide by it"),
         ({"steps": "three"}, "steps: expected positive numbers, one for each layer, got 'three'"),

@@ -24,7 +24,7 @@ from tests.leaky.networks import SMALL
         ({"layers": 2}, "equidistant steps need L ≥ L̃ = 3, got L = 2"),
         ({"width": 4, "maps": "identity"}, "identity maps need at least 5"),
         ({"scheme": "random"}, "scheme: expected one of equidistant, irregular, adaptive, given"),
-        ({"sigma": "gelu"}, "sigma: expected"),
+        ({"sigma": "wave"}, "sigma: expected identity"),
         ({"scheme": "given"}, "expected steps if the scheme is `given`"),
         ({"steps": (0.5, 0.5)}, "and only then"),
         ({"scheme": "given", "steps": (0.5, 0.5)}, "expected 6, one for each layer, got 2"),

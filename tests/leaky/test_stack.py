@@ -17,7 +17,7 @@ def loss(net: LeakyResNet, task: Task, decay: float) -> torch.Tensor:
     return (net(task.x.to(net.weights.dtype)) - task.y).square().mean() + decay / 2 * norms
 
 
-@pytest.mark.parametrize("sigma", ["relu", "softplus", "identity"])
+@pytest.mark.parametrize("sigma", ["relu", "softplus", "identity", "gelu"])
 def test_gradients_are_those_of_autograd(sigma: str) -> None:
     nets, tasks = nets_and_tasks(sigma)
     together = stack(nets, tasks)

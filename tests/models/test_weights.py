@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fathometer import InputError
-from fathometer.models import load_weights
+from fathometer.models import ensure_torchvision_operators, load_weights
 
 
 def small() -> nn.Sequential:
@@ -124,3 +124,12 @@ def test_garbage_is_refused_in_one_line(name: str, content: bytes, tmp_path: Pat
     with pytest.raises(InputError, match=name) as raised:
         load_weights(small(), tmp_path / name)
     assert "\n" not in str(raised.value)
+
+
+def test_weights_of_a_class_that_asks_for_a_version(tmp_path: Path) -> None:
+    ensure_torchvision_operators()
+    torchvision = pytest.importorskip("torchvision.models")
+    trained, module = torchvision.mnasnet0_5(weights=None), torchvision.mnasnet0_5(weights=None)
+    torch.save(dict(trained.state_dict()), tmp_path / "w.pth")
+    load_weights(module, tmp_path / "w.pth")
+    assert same(module.state_dict(), trained.state_dict())

@@ -26,19 +26,22 @@ YEARS = {
     "ViT": 2020,
     "Swin": 2021,
     "ConvNeXt": 2022,
+    "SqueezeNet": 2016,  # none of the paper's
 }
 MEMBERS = {
     "AlexNet": ["alexnet"],
     "VGG": ["vgg11", "vgg13", "vgg16", "vgg19"],
     "Inception": ["googlenet", "inception_v3"],
-    "ResNet": ["resnet18", "resnet34", "resnet50", "resnet101"],
+    "ResNet": ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152"],
     "DenseNet": ["densenet121", "densenet161", "densenet169", "densenet201"],
     "MNASNet": ["mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3"],
     "EfficientNet": ["efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4"],
     "ViT": ["vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14"],
     "Swin": ["swin_t", "swin_s", "swin_b"],
     "ConvNeXt": ["convnext_tiny", "convnext_small", "convnext_base"],
+    "SqueezeNet": ["squeezenet1_0", "squeezenet1_1"],
 }
+FAMILY = {name: family for family, members in MEMBERS.items() for name in members}
 _DEPTH = 20
 _RISE = np.linspace(0, 1, _DEPTH)
 
@@ -51,8 +54,8 @@ def history() -> dict[str, Any]:
             found[name] = _scores(family) + 0.001 * number
     found["googlenet"] = 0.6 + 0.3 * _RISE
     found["inception_v3"] = 0.595 + 0.325 * _RISE
-    found["vit_l_16"] = 0.30 + 0.1 * _RISE**3
-    found["vit_l_32"] = np.append(0.3 + 0.002 * np.cos(9 * _RISE), 0.45)
+    for name in ("vit_b_32", "vit_l_32"):
+        found[name] = np.append(0.3 + 0.002 * np.cos(9 * _RISE), 0.45)
     return found
 
 
@@ -65,28 +68,27 @@ def _scores(family: str) -> Any:
         return 0.3 + 0.1 * _RISE**3  # skewed to the right
     if family == "ResNet":
         return np.where(np.arange(_DEPTH) % 2, 0.96, 0.6) + 0.03 * _RISE
+    if family == "DenseNet":
+        return 0.85 - 0.4 * (1 - _RISE) ** 3
     width = 0.35 + 0.05 * (YEARS[family] - 2015)
     return 1 - 0.003 * (2022 - YEARS[family]) - width * (1 - _RISE) ** 3  # skewed to the left
 
 
-def census(
-    scores: Scores, *, weights: str = "trained", accuracy: Scores | None = None, **gauges: Any
-) -> Census:
-    """With families and years; facts beside as given."""
-    family_of = {name: family for family, members in MEMBERS.items() for name in members}
-    soundings = {name: sounding(name, of, weights=weights, **gauges) for name, of in scores.items()}
+def census(scores: Scores) -> Census:
+    """With families and years, and blocks and transitions as in torchvision."""
+    soundings = {name: _at_sites(sounding(name, of), FAMILY[name]) for name, of in scores.items()}
     facts = pd.DataFrame(
         {
-            "family": [family_of[name] for name in scores],
-            "year": [2014 if name == "googlenet" else YEARS[family_of[name]] for name in scores],
-            "depth": [float(len(of)) for of in scores.values()],
+            "family": [FAMILY[name] for name in scores],
+            "year": [2014 if name == "googlenet" else YEARS[FAMILY[name]] for name in scores],
+            "depth": [float(len(of)) + place % 5 for place, of in enumerate(scores.values())],
             "parameters": [1e6 * (1 + 7 * place % 11) for place in range(len(scores))],
             "gflops": [1.0 + 5 * place % 7 for place in range(len(scores))],
-            "accuracy": [(accuracy or {}).get(name, float("nan")) for name in scores],
+            "accuracy": [70.0 + 3 * place % 5 for place in range(len(scores))],
         },
         index=pd.Index(list(scores), name="network"),
     )
-    return Census(soundings, facts)
+    return Census(soundings, {name: np.asarray(of, float) for name, of in scores.items()}, facts)
 
 
 def relus(names: Sequence[str]) -> list[Site]:
@@ -94,7 +96,14 @@ def relus(names: Sequence[str]) -> list[Site]:
     return [Site(name, "relu", 1, place, True) for place, name in enumerate(names)]
 
 
-def at_sites(of: Sounding, sites: Sequence[Site]) -> Sounding:
-    """The same numbers at other sites."""
+def _at_sites(of: Sounding, family: str) -> Sounding:
+    """The same numbers at the modules of a family: every other site of a ResNet is after a sum."""
+    names = [
+        f"layer1.{place // 2}.relu{place % 2}"
+        if family == "ResNet"
+        else f"{'transition' if place > 15 else 'dense'}{place}"
+        for place in range(len(of.sites))
+    ]
+    sites = relus(names)
     renamed = dict(zip([site.name for site in of.sites], [site.name for site in sites], strict=True))
     return replace(of, sites=tuple(sites), records=of.records.assign(site=of.records["site"].map(renamed)))

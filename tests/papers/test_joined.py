@@ -1,6 +1,7 @@
 """The items that join the papers: pure statistics, on layers whose answer is known."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,11 @@ import torch
 
 from fathometer.gauges import affinity_score
 from fathometer.leaky import Phase, Recipe, grid, preset, sweep
-from papers.item import Answer
-from papers.joined import path, rivals, where
-from papers.joined.networks import gap_of_neurons, layers_of, signs
-from papers.joined.prediction import DIMENSIONS, jackknife, left_out, monotone, over_seeds
-
-Test = Callable[[pd.DataFrame], Answer]
+from papers.intervals import bounded_interval, intervals, mean_interval
+from papers.joined import finding, path
+from papers.joined.networks import gap_of_neurons, layers_of
+from papers.joined.prediction import DIMENSIONS, jackknife, left_out, monotone, seed_means
+from papers.verdict import answer
 
 DEPTHS = (3.0, 5.0, 8.0, 11.0)
 
@@ -43,37 +43,56 @@ def made(best: str | None, seed: int = 0, noise: float = 0.4) -> pd.DataFrame:
     return table.assign(
         affinity=1 - table["gap"],
         inside=table["extra"] <= 0.5,
-        mixed=0.8 * table["negative"],
         speed=table["gap"],
     )
 
 
-RIVALRIES = [rivals.answer_along, rivals.answer_held_out, rivals.answer_across, rivals.answer_beyond]
+RIVALRIES = ("along", "held_out", "across", "beyond")
 
 
-@pytest.mark.parametrize("answer", RIVALRIES)
+def decided(name: str, evidence: pd.DataFrame) -> bool | None:
+    """Apply the rule of a claim to the numbers, whatever the power of the test."""
+    claims = {**finding.CLAIMS, **path.PATH.claims}
+    return answer(replace(claims[name], simulation=None), evidence, 0).holds
+
+
+@pytest.mark.parametrize("name", RIVALRIES)
 @pytest.mark.parametrize("best", ["cost_of_identity", "stable_rank", "stable_rank_op", None])
-def test_only_a_predictor_that_decides_the_gap_wins(answer: Test, best: str | None) -> None:
-    assert answer(made(best)).holds is (best == "cost_of_identity")
+def test_only_a_predictor_that_decides_the_gap_wins(name: str, best: str | None) -> None:
+    assert decided(name, made(best)) is (best == "cost_of_identity")
 
 
 def test_being_better_than_one_stable_rank_is_not_enough() -> None:
     """The common one is the cost of identity under another name."""
     layers = made("cost_of_identity")
     layers["stable_rank_op"] = layers["cost_of_identity"]
-    assert not any(answer(layers).holds for answer in RIVALRIES)
+    assert not any(decided(name, layers) for name in RIVALRIES)
+
+
+def test_size_and_power_of_a_comparison() -> None:
+    found = answer(finding.CLAIMS["along"], made("cost_of_identity", noise=0.02), 300)
+    assert found.size is not None
+    assert found.power is not None
+    assert found.size < 0.05 < 0.8 < found.power
 
 
 def test_the_score_is_compared_with_the_signs() -> None:
     layers = made("cost_of_identity", noise=0.1)
-    assert where.answer_where(layers).holds is True
-    limits = where.answer_limits(layers)
-    assert limits.holds is True
-    assert limits.numbers["slope_mean"] == pytest.approx(1)
-    assert where.answer_exactly(layers).numbers["forgiven_inside"] == pytest.approx(0.36)
+    assert decided("where", layers) is True
+    assert decided("limits", layers) is True
+    assert finding.limits(layers)["power"] == pytest.approx(1)
     layers["negative"] = np.random.default_rng(0).uniform(size=len(layers))
-    assert where.answer_where(layers).holds is False
-    assert where.answer_limits(layers).holds is False
+    assert decided("where", layers) is False
+    assert decided("limits", layers) is False
+
+
+def test_intervals_stay_within_the_possible_range() -> None:
+    trends = [-1.0, -0.98, -1.0, -1.0, -0.99]
+    assert mean_interval(trends).low < -1
+    low, high = bounded_interval(trends, "correlation")[1:3]
+    assert -1 <= low < high < -0.97
+    assert bounded_interval([1.0, 1.0], "share") == (1.0, 1.0, 1.0, 2)
+    assert intervals({"auc": [0.99, 1.0, 0.9]}, "share")["auc_high"] <= 1
 
 
 @pytest.mark.parametrize(
@@ -83,8 +102,7 @@ def test_the_score_is_compared_with_the_signs() -> None:
 def test_layers_with_one_property_and_not_the_other_are_counted(
     negative: float, affinity: float, holds: bool
 ) -> None:
-    layers = pd.DataFrame({"negative": [negative], "affinity": [affinity], "mixed": [0.0], "inside": [True]})
-    assert where.answer_exactly(layers).holds is holds
+    assert decided("exactly", pd.DataFrame({"negative": [negative], "affinity": [affinity]})) is holds
 
 
 def deep(inside: float, outside: float) -> pd.DataFrame:
@@ -100,12 +118,11 @@ def deep(inside: float, outside: float) -> pd.DataFrame:
 
 
 def test_the_theory_is_about_layers_inside_and_outside() -> None:
-    found = where.answer_theory(deep(0.98, 0.8))
-    assert found.holds is True
-    assert found.numbers["auc_extra"] == 1
-    assert found.numbers["auc_extra_stable_rank"] == 0.5
-    assert where.answer_theory(deep(0.8, 0.98)).holds is False
-    assert where.answer_theory(deep(0.98, 0.97)).holds is None  # nothing to tell apart
+    assert decided("theory", deep(0.98, 0.8)) is True
+    numbers = finding.theory(deep(0.98, 0.8))
+    assert (numbers["extra"], numbers["extra_stable_rank"]) == (1, 0.5)
+    assert decided("theory", deep(0.8, 0.98)) is False
+    assert decided("theory", deep(0.98, 0.97)) is None  # nothing to tell apart
 
 
 def test_a_monotone_curve_finds_a_law_either_way() -> None:
@@ -127,18 +144,10 @@ def test_held_out_errors_do_not_see_the_seed_they_are_measured_on() -> None:
 
 def test_a_seed_counts_once() -> None:
     table = pd.DataFrame({"seed": [0, 0, 0, 1], "x": [1.0, 1.0, 1.0, 3.0]})
-    assert over_seeds(table, table["x"]).mean == 2
+    expected = intervals(seed_means(table, "x"))
+    assert expected["x"] == 2
     found = jackknife(table, lambda part: part.groupby("seed")[["x"]].mean().mean())
-    assert found["x"] == pytest.approx(over_seeds(table, table["x"]))  # for a mean: Student's t
-
-
-def test_signs() -> None:
-    positive = torch.rand(1, 3, 9, dtype=torch.float64)
-    for a in (positive, -positive, positive * torch.tensor([1.0, -1.0, 1.0])[:, None]):
-        assert [found.item() for found in signs(a)] == [0, 0]
-    both, neurons = signs(torch.tensor([[[1.0, -1.0]]], dtype=torch.float64))
-    assert both.item() == pytest.approx(0.5**0.5)
-    assert neurons.item() == 1
+    assert found == pytest.approx(expected)  # for a mean: Student's t
 
 
 def test_layers_of_a_network() -> None:
@@ -154,9 +163,7 @@ def test_layers_of_a_network() -> None:
     gamma = 1e-3 * torch.linalg.matrix_norm(a, 2) ** 2
     inverse = torch.linalg.inv(a.mT @ a + gamma * torch.eye(40, dtype=a.dtype))
     assert row["ridge_rank"] == pytest.approx(float(torch.trace(a @ inverse @ a.mT)))
-    assert row["mixed"] <= row["negative"] + 1e-12
     assert row["speed"] == pytest.approx(float(6 * (run.path.representations[3] - a).norm() / a.norm()))
-    assert (table["mixed_neurons"].between(0, 1)).all()
     assert table["inside"].any()
     costs = row[
         ["cost_of_identity_0.1", "cost_of_identity_0.01", "cost_of_identity", "cost_of_identity_0.0001"]
@@ -175,16 +182,16 @@ def test_of_one_neuron_the_gap_alone_is_the_gap() -> None:
 def test_trends_with_depth() -> None:
     rows = [{"rank": 3, "effective_depth": depth, "seed": seed} for seed in (0, 1) for depth in DEPTHS]
     table = pd.DataFrame(rows).assign(best=2 * [0.9, 0.95, 0.98, 0.99], negative=2 * [0.3, 0.1, 0.05, 0.01])
-    assert path.answer_trend(table, "best", 1).holds is True
-    assert path.answer_trend(table, "negative", -1).holds is True
-    assert path.answer_trend(table.assign(best=2 * [0.9, 0.99, 0.95, 0.91]), "best", 1).holds is False
+    assert decided("depth", table) is True
+    assert decided("negative", table) is True
+    assert decided("depth", table.assign(best=2 * [0.9, 0.99, 0.95, 0.91])) is False
 
 
 def test_inside_and_outside_the_bottleneck() -> None:
     good, bad = deep(0.99, 0.9), deep(0.96, 0.95)
-    for layers, inside, outside in ((good, True, True), (bad, False, False)):
+    for layers, holds in ((good, True), (bad, False)):
         table = path.by_network(layers.assign(negative=0.1))
-        assert path.answer_inside(table).holds is inside
-        assert path.answer_outside(table).holds is outside
+        assert decided("inside", table) is holds
+        assert decided("outside", table) is holds
     alone = path.by_network(good[good["inside"]].assign(negative=0.1))
-    assert path.answer_outside(alone).holds is None
+    assert decided("outside", alone) is None

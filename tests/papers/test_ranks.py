@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, spearmanr
 
-from papers.ranks import auc, label_chance, rank_trend, spearman
+from papers.ranks import auc, orders, pair_chance, rank_trend, spearman
 
 RNG = np.random.default_rng(7)
 
@@ -35,11 +35,17 @@ def test_a_rank_trend_is_spearmans_with_all_orders() -> None:
     assert rank_trend([1, 2, 3], [1, 1, 1]) == (0, 1)
 
 
+def test_many_values_have_some_orders() -> None:
+    found = rank_trend(range(12), range(12))
+    assert found.value == pytest.approx(1)
+    assert found.p == 1 / 50_000
+    assert len(orders(12, 1000)) == 1000
+    assert (np.sort(orders(12, 1000), axis=1) == np.arange(12)).all()
+
+
 def test_chance_of_labels() -> None:
-    labels = list("aaaabbbb")
-
-    def neighbours(order: list[object]) -> float:
-        return float(sum(a == b for a, b in pairwise(order)))
-
-    assert label_chance(labels, neighbours).p < 0.05
-    assert label_chance(list("abababab"), neighbours).p == 1
+    first, second = np.triu_indices(8, 1)
+    neighbours = second - first == 1
+    assert pair_chance("aaaabbbb", neighbours).value == 6
+    assert pair_chance("aaaabbbb", neighbours).p < 0.05
+    assert pair_chance("abababab", neighbours).p == 1

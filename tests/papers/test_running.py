@@ -1,55 +1,82 @@
+"""A run of an item, the files that it leaves, and the pages that are made of them."""
+
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fathometer.errors import InputError
-from papers import ITEMS, Answer, Claim, Item, RunContext, Seconds, read_verdict, reproduce
-from papers.page import page_of, read_verdicts, write_page
-from papers.running import missing_sources, record_not_run, recover
-
-DOCS = Path(__file__).parents[2] / "docs"
+from papers import Claim, Item, RunContext, Simulation, page, read_verdict, reproduce
+from papers.item import Numbers
+from papers.page import write_pages
 
 
-def run(context: RunContext) -> Mapping[str, Answer]:
+def run(context: RunContext) -> float:
     context.table("numbers", pd.DataFrame({"x": [1, 2]}))
-    context.note("A note.")
-    context.note("A note.")
-    return {"one": Answer(context.pick(smoke=False, small=True, paper=True), "1 | 2 < 3")}
+    context.facts["folder"] = "a | b"
+    context.seeds(smoke=1, small=2, paper=3)
+    return context.pick(smoke=1.0, small=2.0, paper=3.0)
+
+
+def draw(generator: np.random.Generator, present: bool, _: Numbers) -> Numbers:
+    return {"x": generator.random() + present}
 
 
 ONE = Item(
     name="affinity-figure-2a",
     title="A figure",
-    claims={"one": Claim("One is one.", "It is.")},
+    claims={
+        "one": Claim("It is above 1.", "x > 1.", lambda x: {"x": x}, lambda n: n["x"] > 1, "1 | {x} < 3"),
+        "chance": Claim(
+            "It is above 1.5.",
+            "x > 1.5.",
+            lambda x: {"x": x},
+            lambda n: n["x"] > 1.5,
+            "{x}",
+            simulation=Simulation("one more", draw),
+        ),
+        "sum": Claim("1 + 1 = 2.", "It is.", lambda _: {"x": 2.0}, lambda n: n["x"] == 2, "{x}", "numerical"),
+    },
     run=run,
-    seconds=Seconds(1, 2, 3),
-    small="less",
+    settings={"small": "less of everything", "paper": "as published"},
+    seconds={"small": 2},
+    notes=("in {folder}",),
     sources=("cifar10",),
-    device="cuda",
+    changes=("the second test",),
 )
+
+
+@pytest.fixture(autouse=True)
+def only_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "ITEMS", {ONE.name: ONE})
 
 
 def test_a_run_leaves_its_data_and_its_verdict(tmp_path: Path) -> None:
     verdict = reproduce(ONE, out=tmp_path)
     folder = tmp_path / "small" / ONE.name
     assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
-    assert verdict.outcome == "holds"
-    assert verdict.notes == ("A note.",)
+    assert read_verdict(folder / "verdict.json") == verdict
+    assert verdict.facts == {"folder": "a | b", "seeds": [0.0, 1.0]}
     assert verdict.command == "python -m papers run affinity-figure-2a --scale small"
+    assert verdict.commit
+    assert verdict.answers["one"].holds is True
+    assert verdict.answers["chance"].power == pytest.approx(0.5, abs=0.05)
+    assert verdict.answers["chance"].holds is None
+    assert verdict.outcome(ONE) == "holds"
+    assert reproduce(ONE, "smoke", out=tmp_path).outcome(ONE) == "not decided"
 
 
 def test_the_published_setting_needs_what_the_user_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs --cifar10"):
         reproduce(ONE, "paper", out=tmp_path)
+    with pytest.raises(InputError, match="expected a scale of smoke, small, paper, got 'imagenet'"):
+        reproduce(ONE, "imagenet", out=tmp_path)
     assert not any(tmp_path.iterdir())
-    item = replace(ONE, sources=("imagenet",), optional=("plan",))
-    assert not missing_sources(item, "paper", {"plan": tmp_path})  # which names its own images
     verdict = reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path / "my secret folder"})
     assert verdict.command.endswith("--scale paper --cifar10 FOLDER")
     assert "secret" not in (tmp_path / "paper" / ONE.name / "verdict.json").read_text("utf-8")
@@ -60,7 +87,7 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
     folder.mkdir(parents=True)
     (folder / "old.png").write_bytes(b"of another run")
 
-    def broken(context: RunContext) -> Mapping[str, Answer]:
+    def broken(context: RunContext) -> NoReturn:
         run(context)
         raise KeyboardInterrupt
 
@@ -72,110 +99,33 @@ def test_a_result_takes_the_place_of_an_earlier_one_when_it_is_complete(tmp_path
     assert not (folder / "old.png").exists()
 
 
-def test_a_refused_process_leaves_the_files_of_the_other_alone(tmp_path: Path) -> None:
-    def shared(context: RunContext) -> Mapping[str, Answer]:
-        answers = run(context)
-        with pytest.raises(InputError, match="another process works on it"):
-            reproduce(ONE, out=tmp_path)
-        assert (context.folder / "numbers.csv").exists()
-        recover(ONE, "small", tmp_path)
-        assert (context.folder / "numbers.csv").exists()
-        return answers
-
-    reproduce(replace(ONE, run=shared), out=tmp_path)
-    folder = tmp_path / "small" / ONE.name
-    assert sorted(path.name for path in folder.iterdir()) == ["numbers.csv", "verdict.json"]
-
-
-class KilledError(BaseException):
-    """As a kill leaves it: nothing is put in order."""
-
-
-@pytest.mark.parametrize("renames", [0, 1, 2])
-def test_one_result_is_there_at_any_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
-) -> None:
-    folder = tmp_path / "small" / ONE.name
-    reproduce(ONE, out=tmp_path)
-    (folder / "of-the-old-one").touch()
-    rename = Path.rename
-    done: list[Path] = []
-
-    def killed(self: Path, target: Path) -> Path:
-        if len(done) == renames:
-            raise KilledError
-        done.append(target)
-        return rename(self, target)
-
-    def not_removed(*_: object, **__: object) -> None:
-        if len(done) == renames:
-            raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", killed)
-        patch.setattr(shutil, "rmtree", not_removed if renames else shutil.rmtree)
-        with pytest.raises(KilledError):
-            reproduce(ONE, out=tmp_path)
-    recover(ONE, "small", tmp_path)
-    assert read_verdict(folder / "verdict.json").outcome == "holds"
-    assert (folder / "of-the-old-one").exists() == (renames == 0)
-    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
-
-
-def test_a_result_that_cannot_take_its_place_leaves_the_earlier_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reproduce(ONE, out=tmp_path)
-    folder, rename = tmp_path / "small" / ONE.name, Path.rename
-    before = (folder / "verdict.json").read_text("utf-8")
-
-    def refused(self: Path, target: Path) -> Path:
-        if self.name.endswith(".part"):
-            raise PermissionError(13, "Permission denied")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", refused)
-    with pytest.raises(InputError, match="cannot be written"):
-        reproduce(ONE, out=tmp_path)
-    assert (folder / "verdict.json").read_text("utf-8") == before
-    assert {path.name for path in folder.parent.iterdir()} == {ONE.name, "shared"}
-
-
-def test_an_item_that_cannot_run_records_the_reason(tmp_path: Path) -> None:
-    record_not_run(ONE, "paper", "it needs a | GPU", out=tmp_path)
-    kept = read_verdict(tmp_path / "paper" / ONE.name / "verdict.json")
-    assert (kept.outcome, kept.why) == ("not run", "it needs a | GPU")
-    assert r"At scale `paper`: not run, it needs a \| GPU." in page_of(read_verdicts(tmp_path), Path())
-    reproduce(ONE, "small", out=tmp_path)
-    record_not_run(ONE, "small", "later", out=tmp_path)  # what is there stays
-    assert "holds: 1," in page_of(read_verdicts(tmp_path), Path())
-
-
-def test_the_page_shows_the_larger_scale_and_escapes_what_a_table_cannot_hold(tmp_path: Path) -> None:
-    reproduce(ONE, "small", out=tmp_path)
-    reproduce(ONE, "smoke", out=tmp_path)
-    write_page(tmp_path, tmp_path / "page.md")
-    page = (tmp_path / "page.md").read_text("utf-8")
-    assert f"**{len(ITEMS)} items**: holds: 1, " in page
-    assert f"not run: {len(ITEMS) - 1}." in page
-    assert r"1 \| 2 &lt; 3" in page
-    assert "does not hold**" not in page  # that was the smoke run
-    reproduce(ONE, "paper", out=tmp_path, sources={"cifar10": tmp_path})
-    assert "At scale `small` (" in page_of(read_verdicts(tmp_path), Path())
+def test_the_pages_join_words_and_numbers(tmp_path: Path) -> None:
+    reproduce(ONE, "smoke", out=tmp_path / "results")
     with pytest.raises(InputError, match="found none"):
-        write_page(tmp_path / "nothing", tmp_path / "page.md")
+        write_pages(tmp_path / "results", tmp_path / "page.md")
+    reproduce(ONE, out=tmp_path / "results")
+    write_pages(tmp_path / "results", tmp_path / "page.md")
+    summary = (tmp_path / "page.md").read_text("utf-8")
+    assert "**1 items, 1 verdicts**: holds 1." in summary
+    assert "**Claims of the papers**: holds 1, not decided 1." in summary
+    assert f"| [A figure](results/{ONE.name}.md) | holds |" in summary
+    assert "Stale" not in summary
+    own = (tmp_path / "results" / f"{ONE.name}.md").read_text("utf-8")
+    assert "Less of everything." in own
+    assert r"| It is above 1. | x > 1. | 1 \| 2.0 &lt; 3 | holds |" in own
+    assert "at the paper's effect (one more) in " in own
+    assert own.index("### Claims of the paper") < own.index("### Verified numerically")
+    assert "| 2.0 | verified |" in own
+    assert r"- in a \| b" in own
+    assert "*Changed after numbers had been seen:* the second test" in own
 
 
-def test_the_page_of_the_documents_is_that_of_the_verdicts_beside_it() -> None:
-    found = read_verdicts(DOCS / "reproduction")
-    assert (DOCS / "reproduction.md").read_text("utf-8") == page_of(found, Path("reproduction"))
-
-
-def test_a_verdict_on_other_claims_is_marked_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ITEMS, ONE.name, ONE)
-    reproduce(ONE, "small", out=tmp_path)
-    assert "*Stale:*" not in page_of(read_verdicts(tmp_path), Path())
-    (name, claim), *_ = ONE.claims.items()
-    changed = replace(ONE, claims={**ONE.claims, name: replace(claim, test="another test")})
-    monkeypatch.setitem(ITEMS, ONE.name, changed)
-    assert "*Stale:*" in page_of(read_verdicts(tmp_path), Path())
+def test_a_verdict_of_other_tests_is_shown_as_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reproduce(ONE, out=tmp_path)
+    changed = replace(ONE, claims={**ONE.claims, "one": replace(ONE.claims["one"], test="another test")})
+    monkeypatch.setattr(page, "ITEMS", {ONE.name: changed})
+    write_pages(tmp_path, tmp_path / "page.md")
+    assert f"**Stale**, to be run again: {ONE.name} (small)." in (tmp_path / "page.md").read_text("utf-8")
+    own = (tmp_path / f"{ONE.name}.md").read_text("utf-8")
+    assert "have changed since" in own
+    assert "another test" not in own

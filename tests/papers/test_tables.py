@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,96 +8,113 @@ import pytest
 
 from fathometer.compare import family_table
 from papers.affinity.census import Census
-from papers.affinity.printed_tables import METRICS, table_1, table_2, table_2_families
-from papers.affinity.table_1 import different, follows, from_table_2, lacking_rows, near_rows
-from papers.affinity.table_2 import lacking_printed, measured_correlations, near_printed, one_sign, reliable
+from papers.affinity.printed_tables import METRICS, table_2, table_2_families
+from papers.affinity.table_1 import TABLE_1, follows, from_table_2, is_different, largest
+from papers.affinity.table_2 import TABLE_2, measured_correlations, shares
+from papers.item import NotDecided
+from papers.verdict import simulate
 from tests.compare.soundings import sounding
+from tests.papers.networks import FAMILY, YEARS
 
 RNG = np.random.default_rng(2)
+SCORE = RNG.random(40)
 
 
 def test_the_printed_table_1_does_not_follow_from_table_2() -> None:
-    found = follows(from_table_2(), table_1())
-    assert found.holds is False
-    assert found.numbers["numbers"] == 70
-    assert "DenseNets (6 of 10) and EfficientNets (2 of 10)" in found.measured
+    claim = TABLE_1.claims["follows"]
+    found = claim.measure(None)
+    assert not claim.holds(found)
+    assert found["numbers"] == 70
+    assert found["broken"] == "DenseNets (6 of 10), EfficientNets (2 of 10)"
+    assert "anonymous submission" in claim.words
 
 
 def test_a_table_that_follows() -> None:
-    two = table_2()
-    one = family_table(two, table_2_families(), overall="Average").round(2)
+    one = family_table(table_2(), table_2_families(), overall="Average").round(2)
     one = one.loc[:, [column for column in one.columns if column[1] != "count"]]
     found = follows(from_table_2(), one)
-    assert found.holds
-    assert found.numbers["largest"] <= 0.005 + 1e-9
+    assert TABLE_1.claims["follows"].holds(found)
+    assert float(found["largest"]) <= 0.005 + 1e-9  # type: ignore[arg-type]
 
 
 def test_the_largest_correlation_is_another_metric_from_family_to_family() -> None:
-    assert different(pd.DataFrame(table_1().drop("Average").xs("mean", axis=1, level=1))).holds
-    same = pd.DataFrame({"cka": [0.9, -0.9, 0.8], "r2": [0.1, 0.2, 0.9]}, index=["a", "b", "c"])
-    found = different(same)
-    assert not found.holds
-    assert found.measured.startswith("cka in 2 of 3 families: a cka 0.90, b cka -0.90, c r2 0.90")
+    claim = TABLE_1.claims["printed"]
+    assert claim.holds(claim.measure(None))
+    same = {"a": [0.9, 0, 0, 0, 0.1], "b": [-0.9, 0, 0, 0, 0.2], "c": [0.8, 0, 0, 0, 0.9]}
+    assert not is_different(same)
+    assert largest(same) == "a: cka 0.90, b: cka -0.90, c: r2 0.90"
 
 
 def test_a_reliable_metric_is_found() -> None:
-    assert reliable(table_2()).holds
-    table: Any = pd.DataFrame({"cka": [0.9, 0.8, 0.75, 0.1], "r2": [0.9, -0.9, 0.9, -0.9]})
-    found = reliable(table)
-    assert not found.holds
-    assert found.numbers == {"share_cka": 0.75, "share_r2": 0.5}
-    assert reliable(table.assign(cka=np.nan)).holds
+    claim = TABLE_2.claims["printed"]
+    assert claim.holds(claim.measure(None))
+    some = {metric: [0.9, -0.9, 0.9, -0.9] for metric in METRICS} | {"cka": [0.9, 0.8, 0.75, 0.1]}
+    assert shares(some) == dict.fromkeys(METRICS, 0.5) | {"cka": 0.75}
+    assert not claim.holds(some)
 
 
 def test_signs() -> None:
-    assert one_sign(table_2()["r2"]).holds
-    assert not one_sign(pd.Series([0.1, 0.2, 0.3, -0.1])).holds
-    assert not one_sign(pd.Series([-0.1, -0.2, np.nan])).holds
+    claim = TABLE_2.claims["printed_r2"]
+    assert claim.holds(claim.measure(None))
+    assert not claim.holds({"r2": [0.1, 0.2, 0.3, -0.1]})
+    assert not claim.holds({"r2": [-0.1, -0.2]})
 
 
-def networks(
-    *, like: float | Mapping[Any, float], names: list[str], weights: str = "IMAGENET1K_V1"
-) -> Census:
-    """Torchvision's networks, in which the companions go with the score as closely as asked for."""
-    score = RNG.random(40)
-    noise = RNG.random(40)
-    noise -= noise.mean() + np.polyfit(score, noise, 1)[0] * (score - score.mean())
-    noise *= score.std() / noise.std()
-    wanted = like if isinstance(like, Mapping) else dict.fromkeys(METRICS, like)
-    companions = {
-        METRICS[metric]: r * (score - score.mean()) + np.sqrt(1 - r**2) * noise
-        for metric, r in wanted.items()
-    }
-    return Census.of(
-        {name: sounding(f"torchvision:{name}", score, weights=weights, **companions) for name in names}
-    )
+def networks(like: pd.DataFrame, **facts: Any) -> Census:
+    """Networks of which each metric goes with the score as closely as asked for."""
+    found = {}
+    for name in like.index:
+        score = SCORE - SCORE.mean()
+        noise = RNG.random(40)
+        noise -= noise.mean() + np.polyfit(score, noise, 1)[0] * score
+        noise *= score.std() / noise.std()
+        rows = {
+            METRICS[metric]: r * score + np.sqrt(1 - r**2) * noise for metric, r in like.loc[name].items()
+        }
+        found[str(name)] = sounding(str(name), SCORE, **rows)
+        found[str(name)].provenance.model["facts"] = {"trained_on": "imagenet", **facts}
+    family = pd.Series({name: FAMILY[name] for name in found})
+    known = pd.DataFrame({"family": family, "year": family.map(YEARS)})
+    return Census(found, dict.fromkeys(found, SCORE), known)
+
+
+def as_printed() -> pd.DataFrame:
+    """Every other network: 15 of all families."""
+    return table_2().loc[[name for name in table_2().index if name in FAMILY]].iloc[::2]
 
 
 def test_measured_correlations_have_the_printed_names() -> None:
-    found = measured_correlations(networks(like=0.6, names=["vgg11"]))
-    assert found.columns.to_list() == table_2().columns.to_list()
-    assert found.to_numpy() == pytest.approx(0.6)
+    found = measured_correlations(networks(as_printed()))
+    assert found.to_numpy() == pytest.approx(as_printed().to_numpy())
+    assert list(found.columns) == list(table_2().columns)
 
 
-def test_printed_numbers_are_compared_with_torchvisions_own_weights() -> None:
-    assert lacking_printed(networks(like=0.5, names=["vgg11"], weights="mine.pth"))
-    assert lacking_printed(networks(like=0.5, names=["squeezenet1_1"]))
-    near = networks(like=-0.2, names=["vgg13"])
-    assert not lacking_printed(near)
-    found = near_printed(near)
-    off = (table_2().loc["vgg13"] + 0.2).abs()
-    assert found.numbers["median"] == pytest.approx(off.median())
-    assert not found.holds
-    same = networks(like=table_2().loc["densenet121"].to_dict(), names=["densenet121", "densenet161"])
-    assert near_printed(same).holds
+def test_claims_on_measured_networks() -> None:
+    right = networks(as_printed())
+    wrong = networks(as_printed().assign(cka=0.9, r2=0.5))
+    for claim in (TABLE_1.claims["measured"], TABLE_2.claims["measured"], TABLE_2.claims["measured_r2"]):
+        numbers = claim.measure(right)
+        assert claim.holds(numbers), claim.sentence(numbers)
+        assert not claim.holds(claim.measure(wrong))
+        with pytest.raises(NotDecided, match="4 families or more"):
+            claim.measure(right.only(right.named(("VGG", "ResNet"))))
+        size, power = simulate(claim, numbers, 50)
+        assert size < 0.1
+        assert power > 0.8
 
 
-def test_rows_of_table_1_need_the_whole_family() -> None:
-    vggs = ["vgg11", "vgg13", "vgg16", "vgg19"]
-    some = networks(like=0.5, names=vggs)
-    families = some.facts.assign(family="VGG")
-    assert lacking_rows(Census({"vgg11": some.soundings["vgg11"]}, families))
-    whole = Census(some.soundings, families)
-    assert not lacking_rows(whole)
-    means = table_1().loc["VGGs"].xs("mean", level=1)
-    assert near_rows(whole).numbers["median"] == pytest.approx((means - 0.5).abs().median())
+def test_few_networks_cannot_tell_signs_from_chance() -> None:
+    claim = TABLE_2.claims["measured_r2"]
+    few = networks(table_2().loc[["alexnet", "vgg16", "inception_v3", "resnet50"]])
+    assert simulate(claim, claim.measure(few), 200)[1] < 0.8
+
+
+def test_printed_numbers_are_compared_with_whole_networks_of_imagenet() -> None:
+    claim = TABLE_2.claims["numbers"]
+    numbers = claim.measure(networks(as_printed()))
+    assert claim.holds(numbers)
+    assert numbers["count"] == 5 * len(as_printed())
+    assert not claim.holds(claim.measure(networks(as_printed().assign(cka=0.1, norm=0.2, r2=0.3))))
+    for facts in ({"trained_on": "cifar10"}, {"notes": ["convolutional trunk alone"]}):
+        with pytest.raises(NotDecided, match="trained on ImageNet"):
+            claim.measure(networks(as_printed(), **facts))

@@ -20,7 +20,6 @@ from fathometer import load, measure
 from fathometer.errors import FathometerError
 from fathometer.results.provenance import weights_hash
 from fathometer.results.sounding import to_json
-from papers import read_verdict
 from tests.robustness.processes import Ended, Processes
 from tests.survey import making
 
@@ -191,12 +190,6 @@ def page_units(path: Path) -> Units:
     return Counter(["page"] if path.read_text("utf-8").rstrip().endswith("</html>") else [])
 
 
-def verdict_units(folder: Path) -> Units:
-    """The answers, and the names of the files."""
-    verdict = read_verdict(folder / "verdict.json")
-    return Counter([*map(str, verdict.answers.values()), *(path.name for path in folder.iterdir())])
-
-
 def _fathometer(line: str) -> list[str]:
     return ["fathometer", *line.split()]
 
@@ -210,11 +203,9 @@ _SURVEY = _fathometer("survey run plan.toml --out results")
 _SWEEP = _fathometer(f"leaky sweep --depths 1,2 --ranks 2 --seeds 2 {_LAB} --out sweep")
 _TRAIN = _fathometer(f"leaky train --depth 2 --rank 2 --second-order 6 {_LAB} --out run")
 _REPORT = _fathometer(f"report {_EARLIER} --out page.html")
-_PAPERS = "papers run affinity-figure-2a --scale smoke".split()
 
 MEASURE = Command("measure", _MEASURE, [*_MEASURE, "--resume"], "sounding.json", sounding_units, 4, 4)
 SURVEY = Command("survey", _SURVEY, _SURVEY, "results", survey_units, 4, 4)
 SWEEP = Command("leaky sweep", _SWEEP, [*_SWEEP, "--resume"], "sweep", sweep_units, 2, 4)
 TRAIN = Command("leaky train", _TRAIN, [*_TRAIN, "--resume"], "run", sweep_units, 1, 1)
 REPORT = Command("report", _REPORT, [*_REPORT, "--force"], "page.html", page_units)
-PAPERS = Command("papers run", _PAPERS, _PAPERS, "reproduction/smoke/affinity-figure-2a", verdict_units)

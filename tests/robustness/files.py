@@ -22,9 +22,6 @@ from fathometer.report.page import page_of
 from fathometer.results.history import Cost, metrics_frame
 from fathometer.results.sounding import to_json
 from fathometer.survey import parse_plan, read_plan, run_survey, tasks_of
-from papers import read_verdict
-from papers.item import Answer, Claim
-from papers.verdict import Verdict
 from tests.models.files import KERNEL, convolution, save_onnx
 
 Read: TypeAlias = Callable[[Path], object]
@@ -254,21 +251,6 @@ def _read_checkpoint(place: Path) -> object:
     return checked_sweep(sweep(DESIGN, RECIPE, threads=1, out=place / "run", resume=True), place)
 
 
-def _verdict(folder: Path) -> None:
-    claims = {"one": Claim("it does", "whether it does", False), "two": Claim("ours", "so", True)}
-    answers = {"one": Answer(True, "it did", {"value": 1.5}), "two": Answer(None, "?", {})}
-    versions = {"python": "3"}
-    made = Verdict("item", "Title", "small", claims, answers, ("note",), "cmd", "cpu", "now", 1.0, versions)
-    made.save(folder / "verdict.json")
-
-
-def _read_verdict(place: Path) -> object:
-    found = read_verdict(place / "verdict.json")
-    found.save(place / "copy.json")
-    assert read_verdict(place / "copy.json") == found
-    return str(found)
-
-
 def _batches(name: str, inputs: Inputs) -> Read:
     def read(place: Path) -> object:
         found = open_data(place / name, inputs, batch_size=2)
@@ -357,7 +339,6 @@ RESULTS = (
     Kind("task of a leaky sweep", "run/task-000.safetensors", "safetensors", _leaky, _read_leaky),
     Kind("network of a leaky sweep", "run/network-000.safetensors", "safetensors", _leaky, _read_leaky),
     Kind("checkpoint of a leaky sweep", _CHECKPOINT, "safetensors", _checkpoint, _read_checkpoint),
-    Kind("verdict on a paper", "verdict.json", "json", _verdict, _read_verdict),
 )
 """Files that fathometer wrote."""
 

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import resource
-import runpy
 import signal
 import sys
 import time
@@ -39,7 +38,6 @@ def serve() -> None:
         "pyarrow.parquet",
         "fathometer.survey",
         "fathometer.report.page",
-        "papers",
     ):
         __import__(module)
     gc.freeze()  # a fork shares what is there
@@ -76,9 +74,8 @@ def _run(order: Order, output: int, work: Counter, files: Counter) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         nets.work = work
         _set_fault(order, files)
-        program, *arguments = order.arguments
-        sys.argv = [program, *arguments]
-        runpy.run_module("papers", run_name="__main__") if program == "papers" else main()
+        sys.argv = order.arguments
+        main()
         code = 0
     except SystemExit as end:
         code = end.code

@@ -25,7 +25,7 @@ class Order:
     """A command, and its fault.
 
     Attributes:
-        arguments: of the command; the first is `fathometer` or `papers`.
+        arguments: of the command; the first is `fathometer`.
         folder: the current folder; operations on files below are counted.
         kill_before: the number of the file operation before which the process is killed, as by `kill -9`.
         kill_past: a write that makes a file longer than this kills the process.

@@ -18,7 +18,6 @@ import pytest
 from benchmarks.records import Row
 from tests.robustness.commands import (
     MEASURE,
-    PAPERS,
     REPORT,
     SURVEY,
     SWEEP,
@@ -33,7 +32,7 @@ from tests.robustness.processes import Ended, Processes
 
 _PAGE = 4096
 _SIZE = 8 * 2**20  # bytes
-COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN, REPORT, PAPERS)
+COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN, REPORT)
 
 
 @contextmanager

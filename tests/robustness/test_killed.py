@@ -10,15 +10,9 @@ here; normally there is one every ten seconds.
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
-import pytest
-
 from benchmarks.records import Row
 from tests.robustness.commands import (
     MEASURE,
-    PAPERS,
     SURVEY,
     SWEEP,
     TRAIN,
@@ -31,8 +25,7 @@ from tests.robustness.commands import (
 from tests.robustness.processes import Processes
 
 _SWEEP_POINTS = 60  # it has about 240 operations, each of which takes long
-_LAST = 16  # operations of a forced second run: the new result replaces the old one
-COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN, PAPERS)
+COMMANDS = (MEASURE, SURVEY, SWEEP, TRAIN)
 
 
 @sizes(COMMANDS, small=[MEASURE, SURVEY, TRAIN])
@@ -74,44 +67,3 @@ def _trial(reference: Undisturbed, processes: Processes, **fault: int) -> list[s
     again = processes.run(command.again, folder)
     found = reference.faults(folder, again, first.work + again.work, may_repeat=command.may_repeat)
     return found if command.is_intact(folder) else [*found, "an earlier result was changed"]
-
-
-@pytest.mark.robustness
-def test_killed_while_a_result_is_replaced(row: Row, processes: Processes) -> None:
-    """The old or the new result of `papers run --force` is there at every moment."""
-    reference = Undisturbed.run(PAPERS, processes)
-    out = Path(PAPERS.out)
-    forced = [*PAPERS.first, "--force"]
-
-    def with_result() -> Path:
-        folder = PAPERS.new_folder(processes)
-        shutil.copytree(reference.folder / out.parent, folder / out.parent)
-        return folder
-
-    last = processes.run(forced, with_result()).files
-    points = range(last - _LAST + 1, last + 1)
-    faults = []
-    for point in points:
-        folder = with_result()
-        killed = processes.run(forced, folder, kill_before=point)
-        if not killed.was_killed:
-            faults.append(f"operation {point}: was not killed ({killed.last_line})")
-        elif not any(_is_whole(reference, path) for path in (folder / out.parent).iterdir()):
-            faults.append(f"operation {point}: neither result is there")
-        else:
-            make_old(folder)
-            faults += reference.faults(folder, processes.run(PAPERS.again, folder), 0)
-    row |= {
-        "command": "papers run --force",
-        "killed": "before an operation",
-        "places": f"the last {_LAST} of {last}",
-    }
-    row |= {"tried": len(points), "failed": len(faults)}
-    assert faults == []
-
-
-def _is_whole(reference: Undisturbed, path: Path) -> bool:
-    try:
-        return path.is_dir() and reference.command.units(path) == reference.units
-    except (OSError, ValueError):
-        return False

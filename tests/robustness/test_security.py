@@ -40,7 +40,6 @@ from fathometer.report.page.document import html
 from fathometer.results.history import Cost, metrics_frame
 from fathometer.results.sounding import from_json, to_json
 from fathometer.survey import read_plan, run_survey
-from papers import read_verdict
 from tests.robustness.files import DESIGN, IMAGES, RECIPE, TOKENS, network
 
 # Harmful names of networks, data and files: markup, terminal commands, paths.
@@ -152,7 +151,6 @@ PICKLED: dict[str, tuple[Callable[[Path, Trap], object], Callable[[Path], object
     "journal": (_plain("s.journal"), _journal),
     "plan.toml": (_plain("plan.toml"), lambda place: read_plan(place / "plan.toml")),
     "results folder": (_plain("a-0123456789abcdef01234567.json"), atlas),
-    "verdict.json": (_plain("verdict.json"), lambda place: read_verdict(place / "verdict.json")),
     "sweep.json": (_of_sweep("sweep.json"), load_sweep),
     "network-000.safetensors": (_of_sweep("network-000.safetensors"), load_sweep),
 }

@@ -25,6 +25,8 @@ _CHANNELS_LAST = frozenset(
 _UNKNOWN = frozenset("einsum movedim moveaxis swapaxes swapdims t T H unflatten fold unfold".split())
 _RESHAPES = frozenset("reshape view view_as reshape_as expand flatten unflatten contiguous".split())
 _SELECTS_ROWS = frozenset("index_select gather masked_select take take_along_dim index".split())
+SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())
+_KEEPS_SUM = _CHANNELS_SECOND | _RESHAPES | frozenset("layer_norm rms_norm dropout clone to".split())
 _SEQUENCES = (tuple, list)
 _SCALARS = frozenset({bool, int, float, str, slice, torch.dtype, torch.device})
 _RANDOM = ("rand", "normal", "bernoulli", "multinomial")  # noise counts as data
@@ -37,11 +39,13 @@ class Facts(NamedTuple):
         axis: the axis of its channels.
         rows_per_sample: how many rows of the first axis belong to one sample.
         constant: whether it depends on weights alone.
+        is_sum: whether it is a sum of two tensors that depend on the data, perhaps normalised.
     """
 
     axis: int | None = None
     rows_per_sample: int = 1
     constant: bool = False
+    is_sum: bool = False
 
     def channel_axis(self, axes: int) -> int:
         """Return the axis of the channels; if unknown, the second of four or more axes, the last of fewer."""
@@ -97,8 +101,9 @@ class TensorFacts:
         for tensor in outputs:
             axis = self._axis(operator, args, kwargs, known, tensor) if tensor.ndim > 2 else None
             rows = self._rows(operator, args, known, tensor) if tensor.ndim else 1
-            if axis is not None or rows != 1 or constant:
-                self._facts[id(tensor)] = weakref.ref(tensor), Facts(axis, rows, constant)
+            facts = Facts(axis, rows, constant, _is_sum(operator, known, tensor))
+            if facts != _NOTHING:
+                self._facts[id(tensor)] = weakref.ref(tensor), facts
             else:
                 self._facts.pop(id(tensor), None)
 
@@ -155,6 +160,13 @@ class TensorFacts:
         if source.ndim != output.ndim or (operator in _RESHAPES and source.shape[axis] != output.shape[axis]):
             return None
         return axis
+
+
+def _is_sum(operator: str, known: Sequence[tuple[Tensor, Facts]], output: Tensor) -> bool:
+    if operator in SUMS:
+        full = [facts for source, facts in known if source.shape == output.shape and not facts.constant]
+        return len(full) > 1 or any(facts.is_sum for facts in full)
+    return operator in _KEEPS_SUM and bool(known) and known[0][1].is_sum
 
 
 def is_dense(tensor: Tensor) -> bool:

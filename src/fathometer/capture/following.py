@@ -9,11 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fathometer.capture.axes import TensorFacts
+from fathometer.capture.axes import SUMS, TensorFacts
 from fathometer.capture.parts import Part, Residual, Structure
 from fathometer.capture.reduce import Reduced
 from fathometer.capture.sites import Site
-from fathometer.capture.stream import SUMS, carried
+from fathometer.capture.stream import carried
 
 
 class _Added(NamedTuple):

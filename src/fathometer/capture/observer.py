@@ -288,7 +288,7 @@ class Observer(TorchFunctionMode):
             name = type(frame.module)
             operator = composite_name(name) if composite else name.__name__
             kind: Kind = "activation" if composite else "module"
-            site = self._site(state, frame.path, operator, is_module=True, kind=kind)
+            site = self._site(state, frame.path, operator, is_module=True, kind=kind, given=given)
             if self._choice.includes(site):
                 frame.measured = site, self._reduced(state, given, site)
         frame.ignores_calls = composite
@@ -320,7 +320,8 @@ class Observer(TorchFunctionMode):
         frame = state.frames[-1]
         if isinstance(frame.module, nn.ReLU6):
             operator = "relu6"  # it calls hardtanh
-        site = self._site(state, frame.path, operator, is_module=is_plain_activation(frame.module))
+        is_module = is_plain_activation(frame.module)
+        site = self._site(state, frame.path, operator, is_module=is_module, given=given)
         if not self._choice.includes(site):
             return function(*args, **kwargs)
         facts = state.tensors.facts_of(given)
@@ -353,6 +354,7 @@ class Observer(TorchFunctionMode):
         is_module: bool,
         kind: Kind = "activation",
         residual: bool = False,
+        given: Tensor | None = None,
     ) -> Site:
         key = (path, operator, is_module, residual)
         state.calls[key] += 1
@@ -365,6 +367,7 @@ class Observer(TorchFunctionMode):
             kind=kind,
             layer=layer,
             residual=residual,
+            after_sum=given is not None and state.tensors.facts_of(given).is_sum,
         )
 
     def _is_data(self, state: Pass, tensor: Tensor) -> bool:

@@ -147,12 +147,14 @@ class Watch:
         kind: Kind = "activation",
         layer: int | None = None,
         residual: bool = False,
+        after_sum: bool = False,
     ) -> Site:
         """Return the site of that call, a new one if it has not been seen before."""
         key = (module, operator, call, is_module, residual)
         if key not in self._known:
             order = len(self._known)
-            self._known[key] = Site(module, operator, call, order, is_module, kind, layer, residual)
+            facts = (order, is_module, kind, layer, residual, after_sum)
+            self._known[key] = Site(module, operator, call, *facts)
         return self._known[key]
 
     def add_site(self, site: Site) -> None:

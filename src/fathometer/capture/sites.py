@@ -57,6 +57,8 @@ class Site(msgspec.Struct, frozen=True):
         kind: `activation`, `module`, or a part of a transformer: `mlp`, `attention`, `block`.
         layer: number of the block that it belongs to, from 0; None if blocks were not searched for.
         residual: whether the pair has the residual sum: the stream before and after the part.
+        after_sum: whether the input is a sum of two tensors, as the last ReLU in a block of a ResNet has it.
+            Older files do not say it: False.
     """
 
     module: str
@@ -67,6 +69,7 @@ class Site(msgspec.Struct, frozen=True):
     kind: Kind | None = None
     layer: Annotated[int, msgspec.Meta(ge=0)] | None = None
     residual: bool = False
+    after_sum: bool = False
 
     def __post_init__(self) -> None:
         if self.kind is None:  # in older files; names of classes have capitals

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, broadcast_shapes
 
-from fathometer.capture.axes import TensorFacts, tensors_in
+from fathometer.capture.axes import SUMS, TensorFacts, tensors_in
 from fathometer.capture.sites import OPERATORS
 
-SUMS = frozenset("add sub __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__".split())
 _SCALINGS = frozenset("mul div __mul__ __rmul__ __imul__ __truediv__ __itruediv__".split())
 _TRANSPARENT = OPERATORS | frozenset(
     "view reshape view_as reshape_as flatten unflatten permute transpose movedim swapaxes T mT squeeze "

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from fathometer.results.sounding import Sounding
 
 app = opt.new_app(
-    "Compare soundings: which networks are alike (`networks`), and how much data (`data`), settings and "
-    "weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` writes all tables "
-    "(.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their sites."
+    "Compare soundings: which networks are alike (`networks`, `reference`), and how much data (`data`), "
+    "settings and weights (`conditions`) or several trainings (`trainings`) change a signature. `--out` "
+    "writes all tables (.csv) and pictures (.png) into a folder. `map` runs two networks, and compares their "
+    "sites."
 )
 
 
@@ -64,7 +65,7 @@ def networks(
     family: opt.FamilyOption = None,
     **options: Any,
 ) -> None:
-    """Compare networks: distances (default: dtw), a tree, families, correlations, predictors of accuracy.
+    """Compare networks: distances, a tree, families, correlations, predictors of accuracy.
 
     For example:
 
@@ -76,16 +77,36 @@ def networks(
     """
     from fathometer.cli.compare_networks import compare_networks
     from fathometer.cli.results import facts_for
-    from fathometer.compare import cluster, comparable, signature_distances, signatures
+    from fathometer.compare import DEFAULT_METRIC, cluster, comparable, known_distances
 
     shared = _Shared(**options)
     named, gauge = shared.read()
     kept = comparable(named, gauge, allow_mismatch=shared.allow_mismatch)
     facts = facts_for(kept, families, family or [])
     results = shared.results
-    tree = cluster(signature_distances(signatures(kept, gauge), metric or "dtw", gauge=gauge), linkage)
+    tree = cluster(known_distances(kept, gauge, metric or DEFAULT_METRIC), linkage)
     compare_networks(kept, tree, facts, clusters, draws, results)
     results.finish()
+
+
+@app.command()
+@opt.with_options(*opt.fields_of(_Shared, without="allow_mismatch"))
+def reference(
+    metric: opt.MetricOption = None, linkage: opt.LinkageOption = "average", **options: Any
+) -> None:
+    """Compare networks with trained ones that come with the package: the nearest, percentiles, a tree.
+
+    For example:
+
+    - `fathometer compare reference mine.json --out placed`
+    """
+    from fathometer.cli.compare_reference import compare_with_reference
+    from fathometer.compare import DEFAULT_METRIC
+
+    shared = _Shared(**options)
+    named, gauge = shared.read()
+    compare_with_reference(named, gauge, metric or DEFAULT_METRIC, linkage, shared.results)
+    shared.results.finish()
 
 
 @app.command()

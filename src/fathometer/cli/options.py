@@ -198,11 +198,12 @@ GaugeOption: TypeAlias = Annotated[
     ),
 ]
 MetricOption: TypeAlias = Annotated[
-    Literal["dtw", "euclidean", "wasserstein"] | None,
+    Literal["normalised", "banded", "paper", "euclidean", "wasserstein"] | None,
     option(
         "HOW",
-        "Distance between signatures: dtw (in order of depth, any lengths), euclidean (equal "
-        "lengths) or wasserstein (distributions of scores).",
+        "Distance between signatures: normalised (DTW, mean difference along depth), banded (the same, "
+        "between similar depths), paper (DTW with a sum, which grows with depth), euclidean (equal lengths), "
+        "wasserstein (distributions of scores).",
     ),
 ]
 LinkageOption: TypeAlias = Annotated[

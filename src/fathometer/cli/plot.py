@@ -85,7 +85,7 @@ def plot(
     """
     from fathometer.cli.leaky.trained import only_network
     from fathometer.cli.results import choose_gauge, facts_for, read_results
-    from fathometer.compare import comparable
+    from fathometer.compare import DEFAULT_METRIC, comparable
     from fathometer.progress import Terminal
     from fathometer.report import plot_history, plot_linearized, plot_map, require_matplotlib
     from fathometer.report.figures import kinds
@@ -133,7 +133,7 @@ def plot(
             layer_gauge=layer_gauge,
             columns=width,
             along=along,
-            metric=metric or "dtw",
+            metric=metric or DEFAULT_METRIC,
             method=linkage,
             strip=strip,
             distribution=distribution,

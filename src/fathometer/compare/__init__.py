@@ -18,11 +18,10 @@ from fathometer.compare.conditions import (
     signatures_over,
 )
 from fathometer.compare.distance import (
+    DEFAULT_METRIC,
     Distances,
     distances,
-    dtw,
-    dtw_matrix,
-    dtw_path,
+    known_distances,
     signature_distances,
 )
 from fathometer.compare.facts import (
@@ -34,7 +33,8 @@ from fathometer.compare.facts import (
     unknown_networks,
 )
 from fathometer.compare.predict import best_predictors, correlations, predictors
-from fathometer.compare.soundings import by_name, comparable, signatures
+from fathometer.compare.series import dtw, dtw_matrix, dtw_path
+from fathometer.compare.soundings import after_sums, by_name, comparable, signatures
 from fathometer.compare.summary import (
     Modes,
     dip_statistic,
@@ -45,11 +45,13 @@ from fathometer.compare.summary import (
 )
 
 __all__ = [
+    "DEFAULT_METRIC",
     "Clustering",
     "Distances",
     "Modes",
     "Stability",
     "adjusted_rand",
+    "after_sums",
     "best_predictors",
     "by_name",
     "cluster",
@@ -67,6 +69,7 @@ __all__ = [
     "families_by_pattern",
     "family_agreement",
     "family_table",
+    "known_distances",
     "known_facts",
     "predictors",
     "read_facts",

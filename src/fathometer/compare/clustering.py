@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.distance import Distances, signature_distances, varies
-from fathometer.compare.soundings import Array, Soundings, aspects_of, by_name
+from fathometer.compare.distance import Distances, signature_distances
+from fathometer.compare.series import varies
+from fathometer.compare.soundings import Array, Soundings, after_sums, aspects_of, by_name
 from fathometer.errors import InputError, check_choice, import_extra
 from fathometer.gauges.gauge import indices_of_equal
 from fathometer.results.sounding import Sounding, column_of
@@ -221,7 +222,7 @@ def stability(
             parameter="draws",
         )
     tree.cut(clusters)  # refuses a number of clusters that is too large
-    groups = _same_batches(named, batches)
+    groups, roles = _same_batches(named, batches), after_sums(named, gauge)
     merges = tree.merges
     returns, same_cluster = np.zeros(len(merges)), np.zeros((len(names), len(names)))
     generator = np.random.default_rng(seed)
@@ -231,9 +232,8 @@ def stability(
             count = batches[members[0]].shape[1]
             chosen = np.asarray(generator.integers(count, size=count))
             drawn |= {name: _mean(batches[name], chosen) for name in members}
-        again = cluster(
-            signature_distances({name: drawn[name] for name in names}, metric, gauge=gauge), tree.method
-        )
+        ordered = {name: drawn[name] for name in names}
+        again = cluster(signature_distances(ordered, metric, gauge=gauge, roles=roles), tree.method)
         found = set(again.merges)
         returns += [merge in found for merge in merges]
         label = again.cut(clusters).loc[names].to_numpy()

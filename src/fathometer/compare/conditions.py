@@ -10,7 +10,7 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.distance import Metric, signature_distances
+from fathometer.compare.distance import Metric, known_distances
 from fathometer.compare.predict import COMPANIONS
 from fathometer.compare.soundings import (
     ASPECTS,
@@ -47,7 +47,7 @@ def data_deviation(
             their count (`random:192`); for data without a name, such as tensors, the start of the hash of
             their first sample.
         gauge: the gauge to compare.
-        metric: `euclidean`, `dtw` or `wasserstein`.
+        metric: `euclidean`, or another one of `distances`.
         allow_mismatch: also compare soundings that differ in reduction or samples, with a warning.
     """
     rows: dict[str, dict[str, float]] = {}
@@ -58,7 +58,7 @@ def data_deviation(
                 f"{network}: expected a sounding on {reference!r}, got {', '.join(_data_names(by_data))}",
                 parameter="reference",
             )
-        found = signature_distances(signatures(by_data, gauge), metric, gauge=gauge)
+        found = known_distances(by_data, gauge, metric)
         row = found.matrix[found.names.index(wanted)]
         rows[network] = {
             name: float(value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
@@ -12,16 +11,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fathometer.compare.soundings import Array, Numbers, Soundings, by_name, comparable, signatures
+from fathometer.compare.series import as_series, dtw_matrix, dtw_path
+from fathometer.compare.soundings import (
+    Array,
+    Soundings,
+    after_sums,
+    by_name,
+    comparable,
+    signatures,
+)
 from fathometer.errors import InputError, check_choice
 from fathometer.results.sounding import Sounding
 
-Metric: TypeAlias = Literal["dtw", "euclidean", "wasserstein"]
+Metric: TypeAlias = Literal["normalised", "banded", "paper", "euclidean", "wasserstein"]
 Align: TypeAlias = Literal["auto", "sites", "dtw"]
+Roles: TypeAlias = Mapping[str, NDArray[np.bool_]]
+"""Whether the input of each site is a sum, by network."""
 
-_ROUNDING = 1e-12
-_PAIRS = 256
-"""Pairs computed together: three diagonals of 150 positions then stay in a core's cache."""
+DEFAULT_METRIC: Metric = "normalised"
+"""Chosen by a stated criterion over trained networks: `papers/networks/distances.py`, docs/distances.md."""
+BAND = 0.1
+"""Of `banded`: how far the relative depths of two sites may be apart, from 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +41,7 @@ class Distances:
     Attributes:
         names: the networks.
         matrix: `[networks, networks]`, symmetric, 0 on the diagonal.
-        metric: `dtw`, `euclidean` or `wasserstein`.
+        metric: how they were computed, see `distances`.
         gauge: the gauge that was compared along depth.
     """
 
@@ -60,21 +70,36 @@ class Distances:
         return pd.DataFrame(self.matrix, index=list(self.names), columns=list(self.names))
 
     @property
+    def label(self) -> str:
+        """The metric for the axis of a figure."""
+        return {"paper": "DTW (sum)", "normalised": "DTW", "banded": "banded DTW"}.get(
+            self.metric, self.metric
+        )
+
+    @property
     def condensed(self) -> Array:
         """The upper triangle row by row, as SciPy's clustering expects it."""
         return self.matrix[np.triu_indices(len(self.names), 1)]
 
 
 def distances(
-    soundings: Soundings, gauge: str = "affinity", metric: Metric = "dtw", *, allow_mismatch: bool = False
+    soundings: Soundings,
+    gauge: str = "affinity",
+    metric: Metric = DEFAULT_METRIC,
+    *,
+    allow_mismatch: bool = False,
 ) -> Distances:
-    """Compute the distances between the signatures of networks (Figures 5B, 14, 17).
+    """Compute the distances between the signatures of networks.
 
     Args:
         soundings: by name, or a list.
         gauge: any gauge that all of them hold.
-        metric: `dtw` (dynamic time warping, as in the paper: any lengths), `euclidean` (‖x − y‖, equal
-            lengths only), or `wasserstein` (W₁ between the distributions of scores, whatever their order).
+        metric: `normalised` (dynamic time warping, DTW: the root mean square difference along the best
+            alignment, whatever the depth), `banded` (the same, and only sites are paired whose relative
+            depths differ by at most 0.1), `paper` (DTW with the sum instead of the mean, so that deep
+            networks are far from all others; Figures 5B, 14, 17), `euclidean` (‖x − y‖, equal lengths only),
+            or `wasserstein` (W₁ between the distributions of scores, whatever their order). In the first two,
+            sites after a residual sum are paired with each other alone, where both networks have some.
         allow_mismatch: also compare soundings that differ in data, reduction or samples, with a warning.
 
     Example:
@@ -85,30 +110,70 @@ def distances(
         >>> data = torch.randn(100, 4)
         >>> found = distances({name: measure(net, data, samples=50) for name, net in nets.items()})
         >>> found.names, found.metric, found.matrix.shape
-        (('a', 'b'), 'dtw', (2, 2))
+        (('a', 'b'), 'normalised', (2, 2))
     """
-    return signature_distances(
-        signatures(comparable(soundings, gauge, allow_mismatch=allow_mismatch), gauge), metric, gauge=gauge
-    )
+    return known_distances(comparable(soundings, gauge, allow_mismatch=allow_mismatch), gauge, metric)
+
+
+def known_distances(named: Mapping[str, Sounding], gauge: str, metric: Metric = DEFAULT_METRIC) -> Distances:
+    """Compute the distances of soundings that are known to be comparable."""
+    return signature_distances(signatures(named, gauge), metric, gauge=gauge, roles=after_sums(named, gauge))
 
 
 def signature_distances(
-    series: Mapping[str, Array], metric: Metric = "dtw", *, gauge: str = "affinity"
+    series: Mapping[str, Array],
+    metric: Metric = DEFAULT_METRIC,
+    *,
+    gauge: str = "affinity",
+    roles: Roles | None = None,
 ) -> Distances:
     """Compute the distances between arrays, given by name.
+
+    Args:
+        series: the arrays.
+        metric: see `distances`.
+        gauge: what they are, for the result.
+        roles: for each array, which of its entries are of sites after a residual sum; none if left out.
 
     Example:
         >>> signature_distances({"a": [0, 1], "b": [1, 1], "c": [1, 0]}, "wasserstein").matrix.tolist()
         [[0.0, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.0]]
+        >>> signature_distances({"a": [0, 0, 0, 0], "b": [1, 1]}).matrix.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
     """
     check_choice("metric", metric, Metric)
     names = tuple(series)
     arrays = [as_series(values, name) for name, values in series.items()]
-    if metric == "dtw":
+    if metric == "paper":
         matrix = dtw_matrix(arrays)
+    elif metric in ("normalised", "banded"):
+        marks = [
+            np.zeros(len(array), bool) if roles is None else roles[name]
+            for name, array in zip(names, arrays, strict=True)
+        ]
+        matrix = _by_role(arrays, marks, BAND if metric == "banded" else None)
     else:
         matrix = _euclidean(names, arrays) if metric == "euclidean" else _wasserstein(arrays)
     return Distances(names, matrix, metric, gauge)
+
+
+def _by_role(arrays: list[Array], marks: list[NDArray[np.bool_]], band: float | None) -> Array:
+    """Compute normalised distances; marked and other sites are aligned apart where both networks have both.
+
+    The squared distances of the two parts are averaged, weighted by their numbers of sites.
+    """
+    matrix = dtw_matrix(arrays, normalise=True, band=band)
+    both = [index for index, mark in enumerate(marks) if mark.any() and not mark.all()]
+    if len(both) < 2:
+        return matrix
+    squares = np.zeros((len(both), len(both)))
+    for of_sum in (False, True):
+        parts = [arrays[index][marks[index] == of_sum] for index in both]
+        sizes = np.array([len(part) for part in parts])
+        squares += dtw_matrix(parts, normalise=True, band=band) ** 2 * (sizes[:, None] + sizes)
+    sizes = np.array([len(arrays[index]) for index in both])
+    matrix[np.ix_(both, both)] = np.sqrt(squares / (sizes[:, None] + sizes))
+    return matrix
 
 
 def _euclidean(names: tuple[str, ...], arrays: list[Array]) -> Array:
@@ -116,7 +181,7 @@ def _euclidean(names: tuple[str, ...], arrays: list[Array]) -> Array:
         if len(array) != len(arrays[0]):
             raise InputError(
                 f"euclidean needs signatures of the same length, but {names[0]} has {len(arrays[0])} sites "
-                f"and {name} {len(array)}; use dtw or wasserstein",
+                f"and {name} {len(array)}; use normalised or wasserstein",
                 parameter="metric",
             )
     stacked = np.array(arrays)
@@ -180,113 +245,3 @@ def aligned(first: Sounding, second: Sounding, gauge: str = "affinity", by: Alig
         return Alignment(pairs, float(np.linalg.norm(x - y)), "sites")
     path, distance = dtw_path(x, y)
     return Alignment(np.array(path), distance, "dtw")
-
-
-def dtw(x: Numbers, y: Numbers) -> float:
-    """Compute the dynamic time warping distance of two series, which may differ in length.
-
-    DTW(x, y) = min over π of sqrt( Σ over (i, j) in π of (xᵢ − yⱼ)² ), where π goes from (0, 0) to the ends
-    by steps of one in i, in j or in both (Sakoe and Chiba, 1978; no window, like tslearn and the paper).
-
-    Example:
-        >>> dtw([0, 1, 2], [0, 0, 1, 1, 2, 2]), dtw([0, 0], [3, 4])
-        (0.0, 5.0)
-    """
-    return float(dtw_matrix([x, y])[0, 1])
-
-
-def dtw_path(x: Numbers, y: Numbers) -> tuple[list[tuple[int, int]], float]:
-    """Return the best alignment of two series, and its distance. Among equal steps, the diagonal wins.
-
-    Example:
-        >>> dtw_path([0, 1, 2, 2], [0, 0, 2])
-        ([(0, 0), (1, 1), (2, 2), (3, 2)], 1.0)
-    """
-    a, b = as_series(x, "x"), as_series(y, "y")
-    total = np.full((len(a) + 1, len(b) + 1), np.inf)
-    total[0, 0] = 0.0
-    for i in range(len(a)):
-        for j in range(len(b)):
-            total[i + 1, j + 1] = (a[i] - b[j]) ** 2 + min(total[i, j], total[i, j + 1], total[i + 1, j])
-    i, j = len(a), len(b)
-    path = [(i - 1, j - 1)]
-    while (i, j) != (1, 1):
-        i, j = min(((i - 1, j - 1), (i - 1, j), (i, j - 1)), key=lambda cell: total[cell])
-        path.append((i - 1, j - 1))
-    return path[::-1], math.sqrt(total[-1, -1])
-
-
-def dtw_matrix(series: Sequence[Numbers]) -> Array:
-    """Compute the distances between all series, many pairs at once.
-
-    Every series is compared with all that are not longer, sorted by length, `_PAIRS` at a time.
-
-    Example:
-        >>> dtw_matrix([[0, 0], [3, 4], [0]]).tolist()
-        [[0.0, 5.0, 0.0], [5.0, 0.0, 5.0], [0.0, 5.0, 0.0]]
-    """
-    arrays = [as_series(values, f"series {index}") for index, values in enumerate(series)]
-    order = sorted(range(len(arrays)), key=lambda index: len(arrays[index]))
-    lengths = np.array([len(arrays[index]) for index in order])
-    padded = np.zeros((lengths.max(initial=0), len(order)))
-    for column, index in enumerate(order):
-        padded[: lengths[column], column] = arrays[index]
-    matrix = np.zeros((len(order), len(order)))
-    for column, index in enumerate(order):
-        for start in range(0, column, _PAIRS):
-            others = slice(start, min(start + _PAIRS, column))
-            found = _one_against_many(arrays[index], padded[:, others], lengths[others])
-            matrix[index, order[others]] = matrix[order[others], index] = found
-    return matrix
-
-
-def _one_against_many(x: Array, others: Array, lengths: NDArray[np.int64]) -> Array:
-    """Compute the distances of `x` from the columns of `others`, of which the first `lengths` rows count.
-
-    The dynamic programme runs along anti-diagonals, for all pairs at once. Diagonal s holds the cells
-    (i, s − i). A cell needs (i, s − 1 − i) and (i − 1, s − i) of the last diagonal and (i − 1, s − 1 − i) of
-    the one before. Padding lies behind the end of a pair and is never read. Arrays are `[position, pair]`, so
-    that a step over all pairs runs along memory.
-    """
-    n, m, pairs = len(x), int(lengths[-1]), others.shape[1]  # the longest is the last
-    x = np.repeat(x[:, None], pairs, axis=1)
-    back = np.ascontiguousarray(others[m - 1 :: -1])
-    # Row i + 1 is cell i. Row 0, and rows that no diagonal has reached, stay infinite: no path leads there.
-    last, before, spare = (np.full((n + 1, pairs), np.inf) for _ in range(3))
-    space, result = np.empty((min(n, m), pairs)), np.empty(pairs)
-    first_of_length = np.searchsorted(lengths, np.arange(1, m + 2))
-    for s in range(n + m - 1):
-        low, high = max(0, s - m + 1), min(s, n - 1) + 1
-        here = spare[low + 1 : high + 1]
-        np.subtract(x[low:high], back[m - 1 - s + low : m - 1 - s + high], out=here)
-        np.multiply(here, here, out=here)
-        if s:
-            best = np.minimum(last[low + 1 : high + 1], last[low:high], out=space[: high - low])
-            np.minimum(best, before[low:high], out=best)
-            here += best
-        before, last, spare = last, spare, before
-        length = s - n + 2
-        if length >= 1:
-            ended = slice(first_of_length[length - 1], first_of_length[length])
-            result[ended] = last[n, ended]
-    return np.sqrt(result)
-
-
-def as_series(values: Numbers, name: str) -> Array:
-    """Return a float64 array with one axis; it must not be empty, and finite."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not len(array):
-        raise InputError(f"{name}: expected a series of at least one number, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
-    return array
-
-
-def varies(values: Array) -> bool:
-    """Return whether max − min > 10⁻¹² max |x|: rounding errors of a constant are no variation.
-
-    Example:
-        >>> varies(np.array([1.0, 1 - 1e-16])), varies(np.array([1e-20, 2e-20]))
-        (False, True)
-    """
-    return bool(len(values)) and float(np.ptp(values)) > _ROUNDING * float(np.abs(values).max())

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.distance import varies
+from fathometer.compare.series import varies
 from fathometer.compare.soundings import Array, Soundings, by_name, measured_gauges
 from fathometer.compare.summary import STATISTICS
 from fathometer.errors import InputError

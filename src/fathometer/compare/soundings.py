@@ -71,6 +71,12 @@ def signatures(soundings: Soundings, gauge: str = "affinity") -> dict[str, Array
     return found
 
 
+def after_sums(soundings: Soundings, gauge: str = "affinity") -> dict[str, NDArray[np.bool_]]:
+    """Return whether the input of each site of `signatures` is a sum, as after a block of a ResNet."""
+    named = by_name(soundings, gauge)
+    return {name: np.array([site.after_sum for site in each.sites], bool) for name, each in named.items()}
+
+
 def comparable(
     soundings: Soundings,
     gauge: str = "affinity",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fathometer.compare.distance import as_series, varies
+from fathometer.compare.series import as_series, varies
 from fathometer.compare.soundings import Array, Numbers, Soundings, signatures
 from fathometer.errors import InputError, import_extra
 

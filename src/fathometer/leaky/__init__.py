@@ -11,6 +11,7 @@ from fathometer.leaky.energy import (
 )
 from fathometer.leaky.measures import BOTTLENECK, CRITICAL, PathMeasures, measure_path
 from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity, register_sigma
 from fathometer.leaky.path import RepresentationPath, path_of, path_through
 from fathometer.leaky.plan import PRESETS, Design, Phase, Preset, Recipe, Scheme, grid, preset
 from fathometer.leaky.run import LeakyRun, LeakySweep
@@ -37,6 +38,7 @@ __all__ = [
     "LeakyResNet",
     "LeakyRun",
     "LeakySweep",
+    "Nonlinearity",
     "PathMeasures",
     "Phase",
     "Preset",
@@ -58,12 +60,14 @@ __all__ = [
     "irregular",
     "load_sweep",
     "measure_path",
+    "nonlinearity",
     "own_task",
     "paired_differences",
     "path_of",
     "path_through",
     "preset",
     "project_paths",
+    "register_sigma",
     "seed_differences",
     "sweep",
 ]

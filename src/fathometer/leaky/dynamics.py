@@ -16,7 +16,8 @@ from torch import Tensor
 
 from fathometer.errors import InputError, NumericalError
 from fathometer.leaky.energy import hamiltonian, require_depth
-from fathometer.leaky.model import Nonlinearity, next_layer, nonlinearity, with_ones
+from fathometer.leaky.model import next_layer, with_ones
+from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.steps import as_steps, places
 
@@ -129,11 +130,10 @@ def velocities(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: float
         >>> velocities(a, b, nonlinearity("relu"), 1.0)
         (tensor([[4., 4.]]), tensor([[-2.,  1.]]))
     """
-    s = sigma.function(a)
-    ones = with_ones(s)
+    ones = with_ones(sigma.function(a))
     pushed = b @ ones.mT
     forward = effective_depth * (pushed @ ones - a)
-    backward = -effective_depth * (sigma.slope(s) * (pushed[..., :-1].mT @ b) - b)
+    backward = -effective_depth * (sigma.slope(a) * (pushed[..., :-1].mT @ b) - b)
     return forward, backward
 
 
@@ -165,10 +165,10 @@ def solved_path(
     a, b = _start(a, b)
     representations, momenta, weights = [a], [b], []
     for step in rho.tolist():
-        image, before = function.function(a), b
+        image, slope, before = function.function(a), function.slope(a), b
         for _ in range(MAX_ROUNDS):
             pushed = depth * b @ image.mT
-            following = (before - step * function.slope(image) * (pushed.mT @ b)) / (1 - step * depth)
+            following = (before - step * slope * (pushed.mT @ b)) / (1 - step * depth)
             moved = float((following - b).norm() / following.norm().clamp(min=1e-300))
             b = following
             if moved < SOLVED:

@@ -21,7 +21,8 @@ from torch import Tensor
 from fathometer.errors import InputError, check_positive
 from fathometer.gauges.dimensions import ridge_coordinates
 from fathometer.gauges.spectrum import largest_eigenvalue, smaller_gram, squares
-from fathometer.leaky.model import HOMOGENEOUS, Nonlinearity, with_ones
+from fathometer.leaky.model import with_ones
+from fathometer.leaky.nonlinearity import Nonlinearity
 from fathometer.leaky.path import RepresentationPath
 
 GAMMA = 1e-3  # γ₀
@@ -96,7 +97,7 @@ def hamiltonian(a: Tensor, b: Tensor, sigma: Nonlinearity, effective_depth: floa
     """Compute H(A, B) = L̃/2 ‖Bσ(A)ᵀ‖² − L̃ Tr[BAᵀ] with the row of ones in σ(A), `[...]` (section 1.5).
 
     Example:
-        >>> from fathometer.leaky.model import nonlinearity
+        >>> from fathometer.leaky.nonlinearity import nonlinearity
         >>> a = torch.tensor([[1.0, -1.0]])
         >>> hamiltonian(a, torch.tensor([[2.0, 1.0]]), nonlinearity("relu"), 3.0).item()
         16.5
@@ -200,9 +201,9 @@ def balance(path: RepresentationPath) -> Balance:
     """
     momenta, weights = path.require_momenta()
     depth = require_depth(path.effective_depth)
-    if path.sigma.name not in HOMOGENEOUS:
+    if not path.sigma.homogeneous:
         raise InputError(
-            f"balance: expected a nonlinearity with σ(ca) = cσ(a), {' or '.join(HOMOGENEOUS)}, got "
+            f"balance: expected a nonlinearity with σ(ca) = cσ(a), such as relu or identity, got "
             f"{path.sigma.name}, whose weights are not balanced"
         )
     norms, growth = squares(weights), path.steps * weights[..., -1].square().sum(-1)

@@ -30,7 +30,7 @@ from fathometer.leaky.energy import (
     in_dimensions,
     kernel_products,
 )
-from fathometer.leaky.model import HOMOGENEOUS, with_ones
+from fathometer.leaky.model import with_ones
 from fathometer.leaky.path import RepresentationPath
 from fathometer.transport.arrays import check_finite
 
@@ -218,7 +218,7 @@ def _summary(
         summary["rank"], summary["gap"], summary["rank_layer"] = bottleneck_rank(
             weight_spectra, path.effective_depth
         )
-        if path.momenta is not None and path.sigma.name in HOMOGENEOUS:
+        if path.momenta is not None and path.sigma.homogeneous:
             summary["balance_error"] = balance(path).error
     length = _norm(path.representations.diff(dim=0)).sum().item()
     narrow = points["cost_of_identity"] <= summary["cost_of_identity"] + BOTTLENECK

@@ -1,4 +1,4 @@
-"""A Leaky ResNet as an ordinary `nn.Module`, and the parts it is made of: σ, the layer, the random weights.
+"""A Leaky ResNet as an ordinary `nn.Module`, and the parts it is made of: the layer, the random weights.
 
 The module takes samples first, `[samples, features]`; paths have them last, `[width, samples]`.
 """
@@ -6,8 +6,8 @@ The module takes samples first, `[samples, features]`; paths have them last, `[w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -15,33 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError, check_choice, check_positive, check_whole
+from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity
 from fathometer.leaky.steps import as_steps, warn_of_long_steps
 
 Maps: TypeAlias = Literal["learned", "fixed", "identity"]
 
 INITIAL_STD = 0.058
-
-
-class Nonlinearity(NamedTuple):
-    """An increasing function, and its slope as a function of its *output*: inputs need not be kept."""
-
-    name: str
-    function: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
-
-
-NONLINEARITIES = {
-    "relu": Nonlinearity("relu", torch.relu, lambda s: (s > 0).to(s.dtype)),
-    "softplus": Nonlinearity("softplus", torch.nn.functional.softplus, lambda s: -torch.expm1(-s)),
-    "identity": Nonlinearity("identity", lambda a: a, torch.ones_like),
-}
-HOMOGENEOUS = ("relu", "identity")  # σ(ca) = cσ(a) for c > 0
-
-
-def nonlinearity(name: str) -> Nonlinearity:
-    """Look up `relu`, `softplus` (smooth, for checks) or `identity` (linear networks)."""
-    check_choice("sigma", name, NONLINEARITIES)
-    return NONLINEARITIES[name]
 
 
 def with_ones(s: Tensor) -> Tensor:
@@ -99,7 +78,7 @@ class LeakyResNet(nn.Module):
         width: dimension of the representation, the same at all depths.
         effective_depth: L̃.
         steps: ρ, positive and with the sum 1, or the number of layers for equidistant steps.
-        sigma: the nonlinearity, `relu`, `softplus` or `identity`.
+        sigma: the nonlinearity, by name; see `nonlinearity`.
         maps: whether the input and output maps are `learned`, `fixed` at their random start, or the fixed
             `identity` (padded with zeros).
         seed: seed of the weights.

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError, check_positive
-from fathometer.leaky.model import LeakyResNet, Nonlinearity, nonlinearity, through_layers
+from fathometer.leaky.model import LeakyResNet, through_layers
+from fathometer.leaky.nonlinearity import Nonlinearity, nonlinearity
 from fathometer.leaky.steps import custom_steps, equidistant, places
 
 
@@ -92,8 +93,7 @@ def path_of(net: LeakyResNet, x: Tensor, y: Tensor, decay: float) -> Representat
     backward = [2 / (decay * y.numel()) * output_map.mT @ (y.mT - output_map @ forward[-1])]
     for step, weight, a in zip(steps.flip(0), weights.flip(0), forward[:-1].flip(0), strict=True):
         b = backward[-1]
-        slope = net.sigma.slope(net.sigma.function(a))
-        backward.append((1 - step * depth) * b + step * slope * (weight[:, :-1].mT @ b))
+        backward.append((1 - step * depth) * b + step * net.sigma.slope(a) * (weight[:, :-1].mT @ b))
     return RepresentationPath(forward, steps, depth, net.sigma, torch.stack(backward[::-1]), weights)
 
 

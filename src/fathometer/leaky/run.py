@@ -149,13 +149,33 @@ class LeakySweep:
             if other.diverged is None and differs_in_depth(other.design, run.design)
         ]
 
-    def chosen(self, **attributes: Any) -> Sequence[LeakyRun]:
-        """Return the runs whose design has these attributes."""
-        return [
+    def only(self, **attributes: Any) -> LeakySweep:
+        """Return the networks whose design has these attributes, as a sweep; `rank` is that of the task.
+
+        Example:
+            `sweep.only(rank=3, seed=0)` keeps every depth of one task.
+        """
+        known = {each.name for each in fields(Design)} | {"rank"}
+        if unknown := sorted(set(attributes) - known):
+            raise InputError(
+                f"expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}", parameter="only"
+            )
+        found = [
             run
             for run in self.runs
-            if all(getattr(run.design, name) == value for name, value in attributes.items())
+            if all(_attribute(run, name) == value for name, value in attributes.items())
         ]
+        if not found:
+            raise InputError(
+                f"no network of the sweep has {_in_words(attributes)}{self._varied()}", parameter="only"
+            )
+        return replace(self, runs=tuple(found))
+
+    def _varied(self) -> str:
+        """Say what the networks differ in, for an error."""
+        names = ("effective_depth", "rank", "layers", "scheme", "decay", "sigma", "seed")
+        values = {name: sorted({str(_attribute(run, name)) for run in self.runs}) for name in names}
+        return "; it has " + "; ".join(f"{name} {', '.join(each)}" for name, each in values.items())
 
     def with_gamma(self, gamma0: float) -> LeakySweep:
         """Return the same networks, to be measured with another ridge."""
@@ -178,6 +198,14 @@ class LeakySweep:
         from fathometer.report.figures.kinds import default_leaky_kind, draw_leaky
 
         return draw_leaky(self, kind or default_leaky_kind(self), columns=columns)
+
+
+def _attribute(run: LeakyRun, name: str) -> Any:
+    return run.task.rank if name == "rank" else getattr(run.design, name)
+
+
+def _in_words(attributes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in attributes.items())
 
 
 def differs_in_depth(design: Design, other: Design) -> bool:

@@ -128,8 +128,10 @@ def check_alike(runs: Sequence[LeakyRun], *free: str) -> None:
         for name in (designs[0] if designs else {})
         if name not in free and any(design[name] != designs[0][name] for design in designs)
     ]
+    if len({run.task.rank for run in runs}) > 1:  # the plainer word for another teacher
+        differing = ["rank", *(name for name in differing if name != "teacher")]
     if differing:
         raise InputError(
             f"sweep: expected networks that differ only in {', '.join((*free, 'seed'))}, got several values "
-            f"of {', '.join(differing)}; keep one: dataclasses.replace(sweep, runs=tuple(sweep.chosen(…)))"
+            f"of {', '.join(differing)}; keep one of each (`only`)"
         )

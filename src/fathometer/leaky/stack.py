@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from fathometer.leaky.energy import median
-from fathometer.leaky.model import LeakyResNet, Nonlinearity
+from fathometer.leaky.model import LeakyResNet
+from fathometer.leaky.nonlinearity import Nonlinearity
 from fathometer.leaky.teacher import Task
 
 Function = TypeVar("Function", bound="Callable[..., object]")
@@ -39,8 +40,8 @@ class Losses(NamedTuple):
 class Pointwise(NamedTuple):
     """The two operations between matrix products, in place; on a GPU they are compiled."""
 
-    activate: Callable[[Tensor, Tensor, Tensor], object]  # (a, s, c): s ← σ(a), a ← c a
-    backward: Callable[[Tensor, Tensor, Tensor, Tensor], object]  # (t, s, g, c): t ← σ'(s) t + c g
+    activate: Callable[[Tensor, Tensor, Tensor, Tensor], object]  # (a, s, d, c): s, d ← σ(a), σ'(a), a ← c a
+    backward: Callable[[Tensor, Tensor, Tensor, Tensor], object]  # (t, d, g, c): t ← d t + c g
 
 
 class Stack:
@@ -86,6 +87,9 @@ class Stack:
         self._a = torch.empty(len(nets), width, samples, device=device, dtype=dtype)
         self._s = torch.zeros(layers, len(nets), padded, samples, device=device, dtype=dtype)
         self._s[:, :, columns - 1] = 1
+        # σ'(A): of ReLU it can be seen in σ(A)
+        kept = self._s[:, :, :width]
+        self._d = kept if self.sigma.name == "relu" else torch.empty_like(kept)
         self._g = torch.empty(layers + 1, len(nets), width, samples, device=device, dtype=dtype)
         self._stepped = torch.empty_like(weights)
         self._pointwise = pointwise(self.sigma, device)
@@ -104,8 +108,8 @@ class Stack:
         weights, input_map, output_map = self.parameters
         torch.mul(weights, self.steps, out=self._stepped)
         a = torch.bmm(input_map, self.x, out=self._a)
-        for leak, weight, s in zip(self.leaks, self._stepped, self._s, strict=True):
-            self._pointwise.activate(a, s[:, : self.width], leak)
+        for leak, weight, s, d in zip(self.leaks, self._stepped, self._s, self._d, strict=True):
+            self._pointwise.activate(a, s[:, : self.width], d, leak)
             a.baddbmm_(weight, s)
         return torch.baddbmm(self.y, output_map, a, beta=-1)
 
@@ -121,9 +125,9 @@ class Stack:
         weights, input_map, output_map = self.parameters
         torch.bmm(output_map.mT, out, out=self._g[-1])
         for layer in range(self.layers, 0, -1):
-            g, t, s = self._g[layer], self._g[layer - 1], self._s[layer - 1][:, : self.width]
+            g, t = self._g[layer], self._g[layer - 1]
             torch.bmm(self._stepped[layer - 1][..., : self.width].mT, g, out=t)
-            self._pointwise.backward(t, s, g, self.leaks[layer - 1])
+            self._pointwise.backward(t, self._d[layer - 1], g, self.leaks[layer - 1])
         both = self.gradients.weights.flatten(0, 1)
         torch.bmm(self._g[1:].flatten(0, 1), self._s.flatten(0, 1).mT, out=both)
         self.gradients.weights.addcmul_(weights, self.decays).mul_(self.steps)
@@ -234,13 +238,18 @@ def capture_cuda_graph(step: Callable[[], None]) -> Callable[[], object]:
 
 def pointwise(sigma: Nonlinearity, device: torch.device) -> Pointwise:
     """Make one kernel each on a GPU; on a CPU use the kernels that torch has for ReLU."""
-    if device.type == "cpu" and sigma.name == "relu":
+    if sigma.name != "relu":
+        backward = compile_on_gpu(lambda t, d, g, c: t.mul_(d).addcmul_(g, c), device)
+        return Pointwise(
+            lambda a, s, d, c: (s.copy_(sigma.function(a)), d.copy_(sigma.slope(a)), a.mul_(c)), backward
+        )
+    if device.type == "cpu":
         back = torch.ops.aten.threshold_backward.grad_input
         return Pointwise(
-            lambda a, s, c: (torch.clamp_min(a, 0, out=s), a.mul_(c)),
-            lambda t, s, g, c: back(t, s, 0, grad_input=t).addcmul_(g, c),
+            lambda a, s, _, c: (torch.clamp_min(a, 0, out=s), a.mul_(c)),
+            lambda t, d, g, c: back(t, d, 0, grad_input=t).addcmul_(g, c),
         )
     return Pointwise(
-        compile_on_gpu(lambda a, s, c: (s.copy_(sigma.function(a)), a.mul_(c)), device),
-        compile_on_gpu(lambda t, s, g, c: t.copy_(sigma.slope(s) * t + c * g), device),
+        compile_on_gpu(lambda a, s, _, c: (s.copy_(torch.relu(a)), a.mul_(c)), device),
+        compile_on_gpu(lambda t, d, g, c: t.copy_((d > 0) * t + c * g), device),
     )

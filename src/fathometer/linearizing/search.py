@@ -47,7 +47,7 @@ class _Search(Observer):
         if given is None or not self._is_data(state, given):
             return function(*args, **kwargs)
         is_module = is_plain_activation(frame.module)
-        site = self._site(state, frame.path, operator, is_module=is_module)
+        site = self._site(state, frame.path, operator, is_module=is_module, given=given)
         if not self._choice.includes(site):
             return function(*args, **kwargs)
         self._reduced(state, given, site)  # refuses torch.vmap

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,7 +33,9 @@ def load_weights(module: nn.Module, path: Path) -> None:
     namings = _namings(read_weights(path), expected)
     tensors = max(namings, key=lambda renamed: _fitting(renamed, expected))
     _check(tensors, expected, path)
-    module.load_state_dict(tensors, strict=False)
+    state: Any = OrderedDict(tensors)
+    state._metadata = getattr(expected, "_metadata", {})  # MNASNet refuses weights without a version
+    module.load_state_dict(state, strict=False)
 
 
 def read_weights(path: Path) -> Tensors:

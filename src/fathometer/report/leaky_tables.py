@@ -180,16 +180,17 @@ def bottleneck_intervals(points: pd.DataFrame) -> list[tuple[float, float]]:
 def statements_of(run: LeakyRun, siblings: Iterable[LeakyRun] = ()) -> list[Statement]:
     """Check every statement of the paper that applies to a network; none if it diverged.
 
-    Of the `siblings`, those that differ in depth alone are used for Proposition 5.
+    Proposition 5 is about all depths: it is checked once, with the deepest of the `siblings` that differ in
+    depth alone.
     """
     if run.diverged is not None:
         return []
     others = [
-        other.path
-        for other in siblings
-        if other.diverged is None and differs_in_depth(other.design, run.design)
+        other for other in siblings if other.diverged is None and differs_in_depth(other.design, run.design)
     ]
-    return check_all(run.path, run.gamma0, others if len(others) > 1 else ())
+    deepest = all(other.design.effective_depth < run.design.effective_depth for other in others)
+    paths = [other.path for other in others] if deepest and len(others) > 1 else []
+    return check_all(run.path, run.gamma0, paths)
 
 
 def sample_paths(path: RepresentationPath, samples: Sequence[int]) -> Projection:

@@ -20,7 +20,7 @@ def test_both_balances_are_exact_at_a_critical_point(steps: int | torch.Tensor) 
     path = solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=0.1), 2.0, steps)
     for found in balancedness(path):
         assert found.holds
-        assert found.details["error"] < 1e-12
+        assert found.error < 1e-12
     with pytest.raises(NumericalError, match="use smaller steps or momenta"):
         solved_path(drawn(0, 6, 10), drawn(1, 6, 10, scale=10.0), 2.0, 4)
 
@@ -71,7 +71,7 @@ def test_without_biases_both_sides_are_0() -> None:
     for bare in (path, replace(path, weights=exactly)):
         for found in (bias_balance(bare), norm_growth(bare)):
             assert found.holds, found
-            assert found.details["error"] < 1e-12
+            assert found.error < 1e-12
             assert "zero" in found.note
         assert norm_growth(bare).left == pytest.approx(0, abs=1e-12)
         assert "factor" not in norm_growth(bare).details

@@ -26,13 +26,13 @@ def test_the_cost_is_at_least_the_stable_rank(seed: int, width: int, samples: in
     for gamma in (1e-3, 1.0, 100.0):
         found = stable_rank_bound(a, gamma)
         assert found.holds
-        assert found.slack >= -1e-9 * found.right
+        assert found.margin >= -1e-9 * found.right
 
 
 def test_both_sides_of_proposition_1_meet_where_all_singular_values_are_equal() -> None:
     found = stable_rank_bound(torch.eye(4).double())
     assert found.left == pytest.approx(4)
-    assert found.slack == pytest.approx(0, abs=1e-12)
+    assert found.margin == pytest.approx(0, abs=1e-12)
 
 
 def test_the_pseudo_inverse_alone_violates_proposition_1() -> None:
@@ -84,7 +84,7 @@ def test_the_path_of_proposition_3(width: int, samples: int, seed: int) -> None:
     assert torch.equal(path.at(0), a)
     constant, empty, falls = path_to_a_saddle(a)
     assert constant.holds
-    assert constant.details["error"] < 1e-10
+    assert constant.error < 1e-10
     assert empty.holds
     assert empty.left == width - kept >= 1
     assert falls.holds

@@ -138,7 +138,7 @@ def test_paired_differences_are_those_of_a_paired_t_test(schemes: LeakySweep) ->
     ]
     for row in table.to_dict("records"):
         one, base = (
-            np.array([run.test_error for run in schemes.chosen(layers=row["layers"], scheme=scheme)])
+            np.array([run.test_error for run in schemes.only(layers=row["layers"], scheme=scheme).runs])
             for scheme in (row["scheme"], "equidistant")
         )
         interval = stats.ttest_rel(one, base).confidence_interval(0.95)
@@ -152,7 +152,7 @@ def test_paired_differences_leave_out_seeds_without_a_partner(schemes: LeakySwee
     table = paired_differences(replace(schemes, runs=(first, *schemes.runs[1:]))).set_index("layers")
     assert set(table.loc[[4], "seeds"]) == {SEEDS - 1}
     assert set(table.loc[[6], "seeds"]) == {SEEDS}
-    single = paired_differences(replace(schemes, runs=tuple(schemes.chosen(seed=1))))
+    single = paired_differences(schemes.only(seed=1))
     assert single["seeds"].eq(1).all()
     assert single["low"].isna().all()
     assert single["mean"].notna().all()
@@ -170,7 +170,7 @@ def test_paired_differences_refuse_what_cannot_be_paired(schemes: LeakySweep, de
         paired_differences(part(*schemes.runs, *depths.runs))
     with pytest.raises(InputError, match="several with L = 4, equidistant, seed 0"):
         held_out_errors(part(*schemes.runs, schemes.runs[0]))
-    apart = [*schemes.chosen(scheme="equidistant", seed=0), *schemes.chosen(scheme="adaptive", seed=1)]
+    apart = [*schemes.only(scheme="equidistant", seed=0).runs, *schemes.only(scheme="adaptive", seed=1).runs]
     with pytest.raises(InputError, match="got no such pair"):
         seed_differences(part(*apart))
     own = own_task(torch.randn(6, 5), torch.randn(6, 4))
@@ -201,7 +201,7 @@ def test_figure_2a_shows_means_and_pairs(schemes: LeakySweep) -> None:
 
 def test_figure_2b_has_a_line_at_each_step(schemes: LeakySweep) -> None:
     (axes,) = plot_steps(schemes).axes
-    run = schemes.chosen(scheme="adaptive", layers=6, seed=0)[0]
+    run = schemes.only(scheme="adaptive", layers=6, seed=0).runs[0]
     steps = [np.asarray(line.get_xdata())[0] for line in axes.get_lines() if line.get_gid() == "step"]
     assert_allclose(steps, run.path.places)
     assert run.measures.weight_spectra is not None
@@ -210,7 +210,7 @@ def test_figure_2b_has_a_line_at_each_step(schemes: LeakySweep) -> None:
 
 def test_figure_2c_is_a_joint_pca(schemes: LeakySweep) -> None:
     (axes,) = plot_plane(schemes).axes
-    runs = [schemes.chosen(scheme=scheme, layers=6, seed=0)[0] for scheme in SCHEMES]
+    runs = [schemes.only(scheme=scheme, layers=6, seed=0).runs[0] for scheme in SCHEMES]
     flat = np.concatenate([run.path.representations.flatten(1).numpy() for run in runs])
     centred = flat - flat.mean(0)
     gram = np.linalg.eigvalsh(centred @ centred.T)[::-1]

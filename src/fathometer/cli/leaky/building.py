@@ -29,7 +29,7 @@ def build_design(options: TrainingOptions, inner: tuple[int, ...]) -> Design:
         base,
         width=options.width or base.width,
         decay=base.decay if options.decay is None else options.decay,
-        sigma=options.sigma,
+        sigma=options.sigma or base.sigma,
         samples=options.samples or base.samples,
         test_samples=options.samples or base.test_samples,
         teacher=Teacher((ends[0], *inner, ends[1]), options.teacher or "fcnn", options.latents or "relu"),
@@ -56,7 +56,7 @@ def check_task_options(options: TrainingOptions, **ranks: object) -> None:
 
 
 def train_and_print(designs: list[Design], options: TrainingOptions, out: Path) -> None:
-    """Train, with a progress bar; print a table, the folder, and the bottleneck rank as the last line."""
+    """Train, with a progress bar; print a table, the folder, and at last the bottleneck ranks."""
     task = None if options.task is None else _read_task(options.task)
     if task is not None:
         designs = [

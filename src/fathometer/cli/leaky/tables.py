@@ -15,7 +15,7 @@ from fathometer.leaky.measures import CLEAR_GAP
 from fathometer.leaky.theory import Statement
 
 
-def network_view(run: LeakyRun) -> TableView:
+def network_view(run: LeakyRun, number: int | None = None) -> TableView:
     """Show a row for each point of the path, with the layer that starts there."""
     points, layers = run.measures.points, run.measures.layers
     frame = pd.DataFrame(
@@ -38,7 +38,7 @@ def network_view(run: LeakyRun) -> TableView:
         frame[heading] = pd.Series(values, frame.index, dtype=object)
     return TableView(
         frame.set_index(pd.Index([f"{p:.3f}" for p in points["p"]], name="p")),
-        f"{_design(run)}: train {run.train_error:.4g}, test {run.test_error:.4g}, "
+        f"{name_network(run, number)}: train {run.train_error:.4g}, test {run.test_error:.4g}, "
         f"crit {run.measures.summary['crit']:.2g}{_divergence(run)}",
         "COI with ridge; negative is ‖A₋‖/‖A‖; the bar is the affinity score of σ; columns after it are "
         "those of the layer that starts at p",
@@ -85,42 +85,64 @@ def sweep_view(sweep: LeakySweep) -> TableView:
     )
 
 
-def statements_view(run: LeakyRun, statements: Sequence[Statement], details: bool) -> TableView:
+def statements_view(
+    run: LeakyRun, number: int | None, statements: Sequence[Statement], details: bool
+) -> TableView:
     """Show both sides of every statement, and how it was decided."""
     rows = {}
     for statement in statements:
         words = [statement.name, statement.claim]
         words += [f"{statement.how}. {statement.note}"] if details else []
         holds = Text("yes", "green") if statement.holds else Text("no", "red")
-        rows["\n".join(words)] = (holds, statement.left, statement.right, statement.slack)
-    frame = pd.DataFrame.from_dict(rows, "index", columns=["holds", "left", "right", "slack"])
+        numbers = (statement.margin, statement.error, statement.paper)
+        rows["\n".join(words)] = (holds, statement.left, statement.right, *numbers)
+    columns = ["holds", "left", "right", "margin", "error", "paper"]
+    frame = pd.DataFrame.from_dict(rows, "index", columns=columns)
     last = "" if run.diverged is None else ", last finite weights"
     return TableView(
         frame.rename_axis("statement"),
-        _design(run) + _divergence(run) + last,
+        name_network(run, number) + _divergence(run) + last,
+        "margin: of an inequality, negative where it is violated; error: of an equation; paper: the right "
+        "side as the paper prints it, where we correct it",
         number=".4g",
         show_lines=details,
     )
 
 
 def rank_lines(runs: Sequence[LeakyRun]) -> list[str]:
-    """Write `bottleneck rank: K (gap G)` as the last line: the most frequent rank, and its least gap."""
-    summaries = [run.measures.summary for run in runs]
-    found = [(int(s["rank"]), float(s["gap"])) for s in summaries if not math.isnan(s["rank"])]
-    lines = ["bottleneck rank: none (in a plain ResNet, L̃ = 0, there is no L̃/2 to count from)"]
-    if found:
-        rank, count = Counter(rank for rank, _ in found).most_common(1)[0]
-        gap = min(gap for other, gap in found if other == rank)
-        lines = [f"bottleneck rank: {rank} (gap {gap:.1f})"]
-        if len(runs) > 1:
-            lines.insert(0, f"{count} of {len(runs)} networks have this rank, and at least this gap:")
-        if gap < CLEAR_GAP or rank in {run.design.width for run in runs}:
-            lines.insert(0, "no clear bottleneck; longer training or a larger depth may show one:")
+    """Write `bottleneck rank: K (gap G)` as the last line, or one such line for each rank k* of the tasks."""
+    tasks = list(dict.fromkeys(run.task.rank for run in runs))
+    lines = []
+    for task in tasks:
+        group = [run for run in runs if run.task.rank == task]
+        of_task = "" if len(tasks) == 1 else f", k* = {task}" if task else ", k* not known"
+        lines.append(f"bottleneck rank{of_task}: {_most_frequent_rank(group)}")
+    unclear = sum(_is_unclear(run) for run in runs)
+    if unclear:
+        which = f"in {unclear} of {len(runs)} networks" if len(runs) > 1 else "here"
+        lines.insert(0, f"no clear bottleneck {which}; longer training or a larger depth may show one")
     diverged = sum(run.diverged is not None for run in runs)
     if diverged:
         note = "they are not in the table" if len(runs) > 1 else "these are its last finite weights"
         lines.insert(0, f"{diverged} of {len(runs)} networks diverged: {note}")
     return lines
+
+
+def _most_frequent_rank(runs: Sequence[LeakyRun]) -> str:
+    summaries = [run.measures.summary for run in runs]
+    found = [(int(s["rank"]), float(s["gap"])) for s in summaries if not math.isnan(s["rank"])]
+    if not found:
+        return "none (in a plain ResNet, L̃ = 0, there is no L̃/2 to count from)"
+    rank, count = Counter(rank for rank, _ in found).most_common(1)[0]
+    gap = min(gap for other, gap in found if other == rank)
+    if len(runs) == 1:
+        return f"{rank} (gap {gap:.1f})"
+    return f"{rank} in {count} of {len(runs)} networks (gap at least {gap:.1f})"
+
+
+def _is_unclear(run: LeakyRun) -> bool:
+    summary = run.measures.summary
+    return bool(summary["gap"] < CLEAR_GAP or summary["rank"] == run.design.width)
 
 
 def _ranks(ranks: pd.Series[float]) -> str:
@@ -129,12 +151,15 @@ def _ranks(ranks: pd.Series[float]) -> str:
     return ", ".join(f"{rank} ({count})" if len(counts) > 1 else rank for rank, count in counts.items())
 
 
-def _design(run: LeakyRun) -> str:
+def name_network(run: LeakyRun, number: int | None = None) -> str:
+    """Name a network by its number in a sweep, its design, and the rank of its task."""
     design = run.design
+    before = "" if number is None else f"network {number}: "
     rank = "" if run.task.rank is None else f", k* = {run.task.rank}"
-    return (
-        f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}{rank}, seed {design.seed}"
-    )
+    others = {design.scheme: design.scheme != "equidistant", f"σ = {design.sigma}": design.sigma != "relu"}
+    unusual = "".join(f", {words}" for words, shown in others.items() if shown)
+    sizes = f"L̃ = {design.effective_depth:g}, L = {design.layers}, width {design.width}"
+    return f"{before}{sizes}{rank}, seed {design.seed}{unusual}"
 
 
 def _divergence(run: LeakyRun) -> str:

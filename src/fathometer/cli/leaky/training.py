@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fathometer.cli import options as opt
 
 PresetOption: TypeAlias = Annotated[
-    Literal["quick", "paper", "literal"],
+    Literal["quick", "paper", "softplus", "literal"],
     opt.option(
         "NAME",
         "quick: width 50, 12 layers, 300 samples, 4 s on one core. paper: 100, 20, 1000, two "
-        "minutes. literal: the recipe as the paper words it, which does not converge.",
+        "minutes. softplus: as quick, with a smooth σ, to a critical point. literal: the recipe as the paper "
+        "words it, which does not converge.",
     ),
 ]
 SchemeName: TypeAlias = Literal["equidistant", "irregular", "adaptive"]
@@ -32,8 +33,13 @@ class TrainingOptions:
         None
     )
     sigma: Annotated[
-        Literal["relu", "softplus", "identity"], opt.option("σ", "Activation function σ, such as relu.")
-    ] = "relu"
+        str | None,
+        opt.option(
+            "σ",
+            "Activation function σ: identity, or an elementwise function of torch, such as relu, softplus or "
+            "gelu. Default: the preset's.",
+        ),
+    ] = None
     teacher: Annotated[
         Literal["fcnn", "resnet"] | None,
         opt.option("KIND", "Random networks that generate the task: fcnn (default) or resnet."),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from fathometer.leaky.dynamics import solved_path
 from fathometer.leaky.energy import GAMMA, gamma_of
-from fathometer.leaky.model import HOMOGENEOUS
+from fathometer.leaky.nonlinearity import Nonlinearity
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.balance import balancedness, bias_balance, norm_balance, norm_growth
 from fathometer.leaky.theory.hamiltonian import (
@@ -51,6 +51,7 @@ __all__ = [
     "middle_term",
     "norm_balance",
     "norm_growth",
+    "not_applicable",
     "output_scaling",
     "path_to_a_saddle",
     "proposition_5",
@@ -89,7 +90,7 @@ def check_all(
         []
     """
     path.require_momenta()
-    homogeneous, leaky = path.sigma.name in HOMOGENEOUS, path.effective_depth > 0
+    homogeneous, leaky = path.sigma.homogeneous, path.effective_depth > 0
     statements: list[Statement] = []
     if path.sigma.name == "relu":
         statements += _of_one_representation(path, gamma0)
@@ -107,9 +108,32 @@ def check_all(
         statements += output_scaling(path, min(0.5, room / 2))
     if path.sigma.name == "identity":
         statements.append(linear_flow(path))
-    if others:
+    if others and path.sigma.name == "relu":
         statements.append(proposition_5([path, *others], gamma0))
     return statements
+
+
+def not_applicable(sigma: Nonlinearity) -> dict[str, str]:
+    """Return the statements of the paper that do not apply to a network with this σ, each with the reason.
+
+    What is left holds for any σ that is differentiable almost everywhere: the Lagrangian, W = L̃Bσᵀ, the
+    Hamiltonian, appendix A.2, Theorem 4 and the symmetry of the integration range.
+
+    Example:
+        >>> from fathometer.leaky.nonlinearity import nonlinearity
+        >>> list(not_applicable(nonlinearity("relu")))
+        ['Footnote 1']
+    """
+    relu, linear = sigma.name == "relu", sigma.name == "identity"
+    parts = {
+        "Propositions 1 to 3": "they use ‖σ(A)‖ ≤ ‖A‖ and σ(A) = A exactly where A ≥ 0",
+        "Proposition 5": "σ(A) = A for A ≥ 0 is what makes A non-negative, so −2H/L̃ need not be near a rank",
+    }
+    found = {} if relu else parts
+    if not sigma.homogeneous:
+        reason = "it needs σ(ca) = cσ(a) for c > 0"
+        found |= {"Proposition 9": reason, "Section 1.2, output scaling": reason}
+    return found if linear else found | {"Footnote 1": "it is about linear networks"}
 
 
 def _of_one_representation(path: RepresentationPath, gamma0: float) -> list[Statement]:

@@ -110,11 +110,11 @@ def norm_growth(path: RepresentationPath, tolerance: float = TRAINED) -> Stateme
         error=error,
         tolerance=tolerance,
         measure=measure,
+        paper=paper,
         details={
             **factors,
             "largest_leak": leak.max().item(),
             "paper_left": measured,
-            "paper_right": paper,
             "paper_relative_gap": relative(measured, paper),
             "corrected_relative_gap": relative(measured, 2 * paper),
         },

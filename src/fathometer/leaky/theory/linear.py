@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fathometer.errors import InputError
-from fathometer.leaky.model import nonlinearity
+from fathometer.leaky.nonlinearity import nonlinearity
 from fathometer.leaky.path import RepresentationPath
 from fathometer.leaky.theory.statement import Statement, equal
 

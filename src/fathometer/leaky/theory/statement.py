@@ -13,18 +13,21 @@ TRAINED = 0.05
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement with both of its sides measured.
+    """One statement with both of its sides measured: an inequality has a margin, an equation an error.
 
     Attributes:
         name: which one, as the paper numbers it.
         claim: what it says, in words and a formula.
         left: its left side.
         right: its right side.
-        slack: how much room is left, ≥ 0 if the statement holds. For an inequality the greater side minus
-            the smaller one; for an equation the tolerance minus the relative error.
+        margin: of an inequality, the greater side minus the smaller one, negative if it is violated; NaN
+            for an equation.
+        error: of an equation, the relative error, as `how` says; NaN for an inequality.
+        tolerance: the violation −margin, or the error, up to which the statement is found to hold.
         holds: whether it was found to hold.
         how: how that was decided.
-        details: further numbers, among them those of the paper's literal version if it differs.
+        paper: the right side with what the paper prints, where we correct it; else NaN.
+        details: further numbers.
         note: where the paper is wrong, or what limits the check.
     """
 
@@ -32,15 +35,19 @@ class Statement:
     claim: str
     left: float
     right: float
-    slack: float
+    margin: float
+    error: float
+    tolerance: float
     holds: bool
     how: str
+    paper: float = math.nan
     details: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
     def __str__(self) -> str:
         verdict = "holds" if self.holds else "FAILS"
-        return f"{self.name}: {verdict}, {self.left:.4g} against {self.right:.4g}, slack {self.slack:.3g}"
+        room = f"error {self.error:.3g}" if math.isnan(self.margin) else f"margin {self.margin:.3g}"
+        return f"{self.name}: {verdict}, {self.left:.4g} against {self.right:.4g}, {room}"
 
 
 def at_least(
@@ -49,19 +56,33 @@ def at_least(
     left: float,
     right: float,
     *,
+    paper: float = math.nan,
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
-    """Decide an inequality left ≥ right; an infinite left side satisfies it.
+    """Decide an inequality left ≥ right, up to rounding; an infinite left side satisfies it.
 
     Example:
-        >>> at_least("1 + 1 ≥ 1", "obvious", 2.0, 1.0).holds
-        True
+        >>> at_least("1 + 1 ≥ 1", "obvious", 2.0, 1.0).margin, at_least("", "", 0.1 + 0.2, 0.3).holds
+        (1.0, True)
     """
-    slack = left - right
-    holds = slack >= -ROUNDING * max(abs(right), 1e-300) if math.isfinite(left) else left > 0
+    margin, tolerance = left - right, ROUNDING * max(abs(right), 1e-300)
+    holds = margin >= -tolerance if math.isfinite(left) else left > 0
     how = f"left − right ≥ −{ROUNDING:g}·|right|, for rounding"
-    return Statement(name, claim, left, right, slack, bool(holds), how, dict(details or {}), note)
+    return Statement(
+        name,
+        claim,
+        left,
+        right,
+        margin,
+        math.nan,
+        tolerance,
+        bool(holds),
+        how,
+        paper,
+        dict(details or {}),
+        note,
+    )
 
 
 def equal(
@@ -73,25 +94,19 @@ def equal(
     error: float,
     tolerance: float,
     measure: str,
+    paper: float = math.nan,
     details: Mapping[str, float] | None = None,
     note: str = "",
 ) -> Statement:
     """Decide an equation, whose `error` was measured as `measure` says; NaN does not hold.
 
     Example:
-        >>> equal("2 = 2", "obvious", 2.0, 2.0, error=0.0, tolerance=1e-9, measure="|left − right|").slack
-        1e-09
+        >>> equal("2 = 2", "obvious", 2.0, 2.0, error=0.0, tolerance=1e-9, measure="|left − right|").holds
+        True
     """
+    how, holds = f"{measure} ≤ {tolerance:g}", bool(error <= tolerance)
     return Statement(
-        name,
-        claim,
-        left,
-        right,
-        tolerance - error,
-        bool(error <= tolerance),
-        f"{measure} ≤ {tolerance:g}",
-        {"error": error, **(details or {})},
-        note,
+        name, claim, left, right, math.nan, error, tolerance, holds, how, paper, details or {}, note
     )
 
 

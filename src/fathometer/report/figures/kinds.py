@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pandas as pd
 
-from fathometer.compare import best_predictors, cluster, signature_distances, signatures, statistics
+from fathometer.compare import best_predictors, cluster, known_distances, signatures, statistics
 from fathometer.compare.clustering import Method
-from fathometer.compare.distance import Metric
+from fathometer.compare.distance import DEFAULT_METRIC, Metric
 from fathometer.compare.soundings import short_name
 from fathometer.errors import FathometerError, InputError, check_choice
 from fathometer.leaky import LeakyRun, LeakySweep
@@ -51,7 +51,7 @@ class PlotOptions:
     layer_gauge: str | None = None
     columns: Columns = 2
     along: Along = "depth"
-    metric: Metric = "dtw"
+    metric: Metric = DEFAULT_METRIC
     method: Method = "average"
     strip: bool = False
     distribution: bool = False
@@ -132,7 +132,7 @@ def _distribution(soundings: Named, o: PlotOptions) -> Figure:
 
 
 def _distances(soundings: Named, o: PlotOptions) -> Figure:
-    found = signature_distances(signatures(soundings, o.gauge), o.metric, gauge=o.gauge)
+    found = known_distances(soundings, o.gauge, o.metric)
     return networks.plot_dendrogram(cluster(found, o.method), o.families, columns=o.columns)
 
 

@@ -77,10 +77,11 @@ def plot_dendrogram(
         for cell in cells.itertuples():
             colour = "white" if cell.distance < 0.5 * cells["distance"].max() else DARK
             square.text(cell.column, cell.row, f"{cell.distance:.2f}", color=colour, **centred)
-    metric = distances.metric.upper() if distances.metric == "dtw" else distances.metric
     bar = figure.colorbar(shown, ax=square, location="bottom", aspect=30, pad=0.02)
     between = "\n" if columns == 1 else " "
-    bar.set_label(f"{metric} distance{between}of the {axis_label(distances.gauge)}", fontsize=NOTE_SIZE)
+    bar.set_label(
+        f"{distances.label} distance{between}of the {axis_label(distances.gauge)}", fontsize=NOTE_SIZE
+    )
     bar.outline.set_visible(False)
     _mark_families(figure, tree, square, names, families or {})
     return figure

@@ -39,7 +39,7 @@ MAX_SPECTRA = 12
 MAX_SAMPLES = 20
 """So many samples are followed through the plane."""
 
-_STATEMENT = ["name", "claim", "how", "note", "holds", "left", "right", "slack"]
+_STATEMENT = ["name", "claim", "how", "note", "holds", "left", "right", "margin", "error", "paper"]
 
 NAMES = {
     "effective_depth": "effective depth L̃",
@@ -222,7 +222,7 @@ def _plane(plane: Projection) -> dict[str, Any]:
 
 
 def _over_the_sweep(every: Sequence[Sequence[Statement]]) -> list[dict[str, Any]]:
-    """Return for each statement how often it was checked and holds, and the lowest slack."""
+    """Return for each statement how often it was checked and holds, its lowest margin, its largest error."""
     table = pd.DataFrame([vars(each) for statements in every for each in statements], columns=_STATEMENT)
     groups = table.groupby("name", sort=False)
     found = pd.DataFrame(
@@ -230,7 +230,8 @@ def _over_the_sweep(every: Sequence[Sequence[Statement]]) -> list[dict[str, Any]
             "claim": groups["claim"].first(),
             "networks": groups.size(),
             "holds": groups["holds"].sum(),
-            "slack": groups["slack"].min(),
+            "margin": groups["margin"].min(),
+            "error": groups["error"].max(),
         }
     )
     rows = found.reset_index().to_dict("records")

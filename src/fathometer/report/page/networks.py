@@ -18,9 +18,8 @@ from fathometer.compare import (
     comparable,
     facts_of,
     family_agreement,
+    known_distances,
     known_facts,
-    signature_distances,
-    signatures,
     statistics,
 )
 from fathometer.compare.soundings import ASPECTS, Soundings, labels_of
@@ -181,7 +180,7 @@ def _comparable(soundings: Soundings, allow_mismatch: bool) -> tuple[dict[str, S
 def _score_sections(named: Mapping[str, Sounding], known: pd.DataFrame) -> list[Section]:
     """Return what is computed from the affinity scores."""
     try:
-        tree = cluster(signature_distances(signatures(named, _GAUGE), gauge=_GAUGE))
+        tree = cluster(known_distances(named, _GAUGE))
     except InputError as error:  # a site has no value: the overlay has gaps, a distance cannot have any
         return [Section("Distances", (Paragraph(f"No distances: {error.reason}"),))]
     members, numbers = families_of(known), statistics(named, _GAUGE)
@@ -197,7 +196,7 @@ def _score_sections(named: Mapping[str, Sounding], known: pd.DataFrame) -> list[
 
 def _distances(tree: Clustering, members: Mapping[str, str]) -> tuple[Item, ...]:
     found = tree.distances
-    words = f"DTW distances of {gauge_label(found.gauge)}, {tree.method} linkage."
+    words = f"Distances ({found.label}) of {gauge_label(found.gauge)}, {tree.method} linkage."
     if not math.isnan(tree.cophenetic):
         words += (
             f" Cophenetic correlation {tree.cophenetic:.3f}: how well the tree represents the distances, "

@@ -135,7 +135,7 @@ Views.film = class {
     this.paint();
   }
 
-  /** New rows for charts that stand: nothing is drawn anew, so that playing is smooth. */
+  /** New rows for charts that stand: nothing is drawn again, so that playing is smooth. */
   paint() {
     this.renew(this.frame, "sites", this.rows(this.at));
     this.outline();

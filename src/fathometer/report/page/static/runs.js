@@ -150,23 +150,23 @@ Views.runs = class {
       this.statements.replaceChildren(make("p", { class: "note" }, "Not checked on this network."));
       return;
     }
-    const heads = [["holds"], ["statement"], ["left", 1], ["right", 1], ["slack", 1]];
-    const rows = run.theory.map(({ name, claim, how, note, holds, left, right, slack }) => {
+    const heads = [["holds"], ["statement"], ["left", 1], ["right", 1], ["margin", 1], ["error", 1], ["paper", 1]];
+    const rows = run.theory.map(({ name, claim, how, note, holds, left, right, margin, error, paper }) => {
       const statement = make("td", { class: "statement" }, make("strong", {}, name), make("div", {}, claim),
         make("details", {}, make("summary", {}, "how this was checked"), make("div", {}, how), note ? make("div", {}, note) : null));
-      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...[left, right, slack].map(numberCell)];
+      return [make("td", { class: holds ? "yes" : "no" }, holds ? "yes" : "no"), statement, ...[left, right, margin, error, paper].map(numberCell)];
     });
     const held = run.theory.filter(({ holds }) => holds).length;
     this.statements.replaceChildren(
-      make("p", { class: "note" }, `${held} of ${run.theory.length} hold. The slack is the margin, negative where a statement fails.`),
+      make("p", { class: "note" }, `${held} of ${run.theory.length} hold. An inequality has a margin, negative where it is violated; an equation has an error. In the last column is the right side as the paper prints it, where we correct it.`),
       tableOf(heads, rows, "The paper's statements").figure);
   }
 
-  /** How often each statement holds, and with which slack at least. */
+  /** How often each statement holds, with the lowest margin or the largest error. */
   overall() {
-    const heads = [["statement"], ["networks", 1], ["holds in", 1], ["lowest slack", 1]];
-    const rows = this.data.statements.map(({ name, claim, networks, holds, slack }) => [
-      make("td", { class: "statement" }, make("strong", {}, name), make("div", {}, claim)), ...[networks, holds, slack].map(numberCell)]);
+    const heads = [["statement"], ["networks", 1], ["holds in", 1], ["lowest margin", 1], ["largest error", 1]];
+    const rows = this.data.statements.map(({ name, claim, networks, holds, margin, error }) => [
+      make("td", { class: "statement" }, make("strong", {}, name), make("div", {}, claim)), ...[networks, holds, margin, error].map(numberCell)]);
     return tableOf(heads, rows, "The paper's statements over the sweep", "statements").figure;
   }
 
