@@ -131,7 +131,7 @@ def plot_deviation(table: pd.DataFrame) -> Figure:
     """Draw how far signatures on other data are from those on the reference (Figure 15)."""
     figure = column_figure(2, 2.7)
     grid = figure.subplots(1, 2)
-    titles = {"euclidean": "Euclidean distance", "dtw": "DTW distance"}
+    titles = {"euclidean": "Euclidean distance", "paper": "DTW distance"}
     for axes, (metric, part) in zip(grid, table.groupby("metric", sort=False), strict=True):
         data = list(dict.fromkeys(part["data"]))
         networks = list(dict.fromkeys(part["network"]))

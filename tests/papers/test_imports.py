@@ -13,7 +13,11 @@ import fathometer
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "papers").rglob("*.py"))
 PARTS = {f"fathometer.{path.stem}" for path in Path(fathometer.__file__).parent.iterdir()}
-PUBLIC = {"fathometer", "fathometer.leaky.theory", *PARTS} - {"fathometer.cli"}
+LEAKY = {
+    ".".join(path.relative_to(Path(fathometer.__file__).parents[1]).with_suffix("").parts)
+    for path in (Path(fathometer.__file__).parent / "leaky").rglob("[a-z]*.py")
+}  # single formulas, for theorists
+PUBLIC = {"fathometer", "fathometer.leaky.theory", *PARTS, *LEAKY} - {"fathometer.cli"}
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
