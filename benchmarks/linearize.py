@@ -52,7 +52,7 @@ from fathometer.results.provenance import Provenance
 from papers.images.networks import CifarResNet, CifarVGG16
 
 DEPTHS = (20, 32, 44, 56, 110)
-FILES = {
+FILES: dict[str, tuple[Any, str]] = {
     **{f"resnet{depth}": (partial(CifarResNet, depth), f"resnet{depth}[-.]*th") for depth in DEPTHS},
     "vgg16": (CifarVGG16, "vgg16_cifar10.pth"),
     "resnet18": ("torchvision:resnet18", "resnet18.pth"),

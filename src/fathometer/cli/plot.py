@@ -83,7 +83,7 @@ def plot(
 
     - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
     """
-    from fathometer.cli.leaky.trained import only_network
+    from fathometer.cli.leaky.trained import chosen_networks
     from fathometer.cli.results import choose_gauge, facts_for, read_results
     from fathometer.compare import DEFAULT_METRIC, comparable
     from fathometer.progress import Terminal
@@ -109,7 +109,7 @@ def plot(
         options = {name: each.options for name, each in kinds.KINDS.items()}
         default = kinds.default_kind(results)
     else:
-        shown = results if network is None else only_network(results, network)
+        shown = results if network is None else chosen_networks(results, network, None).runs[0]
         options, default = dict.fromkeys(kinds.LEAKY_KINDS, ("network",)), kinds.default_leaky_kind(shown)
     kind = kind or default
     check_choice("kind", kind, options)
