@@ -33,7 +33,7 @@ LIBRARIES = [
     *(
         f"fathometer.{name}"
         for name in (
-            "activations capture compare data gauges leaky leaky.theory models training "
+            "activations capture compare data gauges leaky leaky.theory linearizing models training "
             "reference residual survey testing transport"
         ).split()
     ),

@@ -6,6 +6,7 @@ from . import data as data
 from . import errors as errors
 from . import gauges as gauges
 from . import leaky as leaky
+from . import linearizing as linearizing
 from . import models as models
 from . import reference as reference
 from . import report as report
@@ -46,6 +47,8 @@ from .gauges import r2 as r2
 from .gauges import r2_heldout as r2_heldout
 from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
+from .linearizing.linearize import linearize as linearize
+from .linearizing.recover import recover as recover
 from .measuring.check import check as check
 from .measuring.measure import measure as measure
 from .measuring.options import MeasureOptions as MeasureOptions
@@ -55,6 +58,7 @@ from .residual import residual_path as residual_path
 from .results.checkup import Checkup as Checkup
 from .results.checkup import Finding as Finding
 from .results.history import History as History
+from .results.linearized import Linearized as Linearized
 from .results.loading import load as load
 from .results.loading import load_history as load_history
 from .results.provenance import Provenance as Provenance

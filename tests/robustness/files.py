@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import nn
 
-from fathometer import History, Sounding, atlas, load, load_history, measure, similarity_map
+from fathometer import History, Sounding, atlas, linearize, load, load_history, measure, similarity_map
 from fathometer.compare import read_facts
 from fathometer.data import Inputs, open_data
 from fathometer.leaky import Design, LeakySweep, Phase, Recipe, Teacher, load_sweep, sweep
@@ -112,6 +112,23 @@ def _read_map(place: Path) -> object:
     assert again.values.equals(found.values)
     assert again.provenance == found.provenance
     return found.values.to_csv(), found.first, found.second, found.provenance
+
+
+def _linearized(folder: Path) -> None:
+    data = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    made: Any = linearize(network(), data, budget=1)
+    made.linearized.save(folder / "l.json")
+
+
+def _read_linearized(place: Path) -> object:
+    found = load(place / "l.json")
+    repr(found)
+    page_of(found)
+    found.plot()
+    again = load(found.save(place / "copy.json"))
+    assert again.curve.equals(found.curve)
+    assert again.table.equals(found.table)
+    return found.curve.to_csv(), found.table.to_csv(), found.sites, found.divergence, found.provenance
 
 
 def _measure(place: Path, stop: int = 1000) -> Sounding:
@@ -314,6 +331,7 @@ RESULTS = (
     Kind("sounding, Parquet", "s.parquet", "bytes", *_sounding("s.parquet")),
     Kind("history of a training", "h.json", "json", _history, _read_history),
     Kind("map of two networks", "m.json", "json", _map, _read_map),
+    Kind("linearized network", "l.json", "json", _linearized, _read_linearized),
     Kind("journal of a measurement", "s.journal", "jsonl", _journal, _read_journal, True),
     Kind("sounding of a survey", "out/*.json", "json", _survey, _read_survey, True),
     Kind("failure of a survey", "out/failed/*.json", "json", _survey, _read_survey, True),

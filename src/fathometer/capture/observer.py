@@ -55,6 +55,8 @@ _RELU: frozenset[Callable[..., Any]] = frozenset(
 class Observer(TorchFunctionMode):
     """Follows a network through its forward passes and writes the pairs of chosen sites to a `Watch`."""
 
+    _keeps_outputs = True  # also where a layer computes in one kernel, which rounds in another way
+
     def __init__(
         self,
         model: nn.Module,
@@ -110,7 +112,7 @@ class Observer(TorchFunctionMode):
         last = module is self._model or module in self._composites or module in self._choice.modules
         last = last or bool(self._choice.parts)
         yield module.register_forward_hook(self._exit, prepend=not last, always_call=True)
-        if is_fused(module):
+        if is_fused(module) and self._keeps_outputs:
             yield module.register_forward_hook(self._compute_fused, with_kwargs=True, prepend=True)
 
     def __torch_function__(

@@ -55,7 +55,7 @@ def plot(
     Kinds for one sounding: `signature`, `strip`, `distribution`, `map` (of `measure --map`); for a residual
     path: `path`. For two: `alignment`, `difference`. For several: `overlay`, `strip`, `distribution`,
     `years`, `distances`, `predictors`. For the history of a training: `history`. For two networks of
-    `compare map`: `map`.
+    `compare map`: `map`. For a linearized network: `curve`.
 
     For transformers with parts (`measure --sites activations,mlp,attention`): `layers`, of one network or
     several; `gauges`, a heat map of layers × gauges.
@@ -83,13 +83,14 @@ def plot(
 
     - `fathometer plot leaky-7-3-0 --kind 1c --columns 1 -o energies.svg`
     """
-    from fathometer.cli.leaky.trained import only_network
+    from fathometer.cli.leaky.trained import chosen_networks
     from fathometer.cli.results import choose_gauge, facts_for, read_results
     from fathometer.compare import DEFAULT_METRIC, comparable
     from fathometer.progress import Terminal
-    from fathometer.report import plot_history, plot_map, require_matplotlib
+    from fathometer.report import plot_history, plot_linearized, plot_map, require_matplotlib
     from fathometer.report.figures import kinds
     from fathometer.results.history import History
+    from fathometer.results.linearized import Linearized
     from fathometer.results.similarity import SimilarityMap
 
     require_matplotlib()
@@ -102,11 +103,13 @@ def plot(
         options, default = {"history": ("gauge",)}, "history"
     elif isinstance(results, SimilarityMap):
         options, default = {"map": ()}, "map"
+    elif isinstance(results, Linearized):
+        options, default = {"curve": ()}, "curve"
     elif isinstance(results, dict):
         options = {name: each.options for name, each in kinds.KINDS.items()}
         default = kinds.default_kind(results)
     else:
-        shown = results if network is None else only_network(results, network)
+        shown = results if network is None else chosen_networks(results, network, None).runs[0]
         options, default = dict.fromkeys(kinds.LEAKY_KINDS, ("network",)), kinds.default_leaky_kind(shown)
     kind = kind or default
     check_choice("kind", kind, options)
@@ -119,6 +122,8 @@ def plot(
         figure = plot_history(results, choose_gauge(gauge, results.soundings), columns=width)
     elif isinstance(results, SimilarityMap):
         figure = plot_map(results, columns=width)
+    elif isinstance(results, Linearized):
+        figure = plot_linearized(results, columns=width)
     elif isinstance(results, dict):
         layer_gauge, gauge = gauge, choose_gauge(gauge, results.values())
         if kinds.KINDS[kind].needs_comparable and len(results) >= kinds.KINDS[kind].min_count:

@@ -47,6 +47,8 @@ def report(
 
     - a map of two networks (`fathometer compare map`): which sites are similar
 
+    - a linearized network (`fathometer linearize`): what was lost after each step, and the cost of each site
+
     For example:
 
     - `fathometer report resnet18-photos.json`
@@ -68,7 +70,7 @@ def report(
     if folder and isinstance(results, dict):
         opt.refuse_unused(context, (*_ALWAYS, "families", "family"), "a report of an atlas")
     elif not isinstance(results, dict) or len(results) == 1:
-        what = "one sounding" if isinstance(results, dict) else "a history, a map or a leaky sweep"
+        what = "one sounding" if isinstance(results, dict) else "one result of another kind"
         opt.refuse_unused(context, _ALWAYS, f"a report of {what}")
     if isinstance(results, dict):
         facts = facts_for(results, families, family or [])

@@ -20,6 +20,7 @@ from fathometer.compare import (
 from fathometer.compare.soundings import measured_gauges
 from fathometer.errors import InputError, join_names
 from fathometer.results.history import History
+from fathometer.results.linearized import Linearized
 from fathometer.results.loading import is_sweep, load, open_results
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding, column_of
@@ -28,15 +29,15 @@ from fathometer.results.store import Store
 if TYPE_CHECKING:
     from fathometer.leaky import LeakySweep
 
-Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History | SimilarityMap"
+Results: TypeAlias = "dict[str, Sounding] | LeakySweep | History | SimilarityMap | Linearized"
 
 
 def read_results(places: Sequence[str], *, strict: bool = False) -> Results:
-    """Read soundings by name from files and folders, by path or URL; or one sweep, history or map."""
+    """Read soundings by name from files and folders, by path or URL; or one result of another kind."""
     if len(places) == 1:
         store = Store(places[0])
         if not store.is_folder() or is_sweep(store):
-            found: Sounding | History | SimilarityMap | LeakySweep = load(places[0])
+            found: Sounding | History | SimilarityMap | Linearized | LeakySweep = load(places[0])
             return _by_name({places[0]: found}) if isinstance(found, Sounding) else found
     return read_soundings(places, strict=strict)
 

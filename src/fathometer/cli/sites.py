@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from fathometer.cli import options as opt
+from fathometer.cli.linearize import InputsOption, ReplacementOption
+from fathometer.cli.measure import load_model_and_data
 from fathometer.cli.outputs import print_result
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 
 app = opt.new_app()
 
+_WITHOUT_COST = ("model", "weights", "cost", "sites", "residual", "activations", "as_json")
+
 
 @app.command()
-@opt.with_options(*opt.measure_options("sites", "residual", "activations"))
+@opt.with_options(*opt.measure_options("sites", "residual", "activations", "seed"), *opt.loading_options())
 def sites(
     model: opt.ModelArgument,
+    context: typer.Context,
     weights: opt.WeightsOption = "none",
+    cost: Annotated[
+        bool, opt.flag("--cost", "Measure what it costs to replace each activation by lines; needs --data.")
+    ] = False,
+    data: opt.DataOption = "",
+    kind: ReplacementOption = "channel",
+    samples: InputsOption = 1024,
     as_json: opt.JsonOption = False,
     **options: Any,
 ) -> None:
@@ -23,9 +36,15 @@ def sites(
 
     Weights do not change which sites there are, so none are loaded by default.
 
+    With `--cost` and `--data`, the default weights are loaded, and each site is replaced by lines in turn:
+    `kl` is the divergence of the outputs that this causes, `fisher` its estimate from one backward pass, `r2`
+    the share of the variance that the lines explain.
+
     For example:
 
     - `fathometer sites torchvision:resnet50`
+
+    - `fathometer sites torchvision:resnet18 --cost --data photos/`
 
     - `fathometer sites torchvision:vit_b_16 --sites module:EncoderBlock --json`
 
@@ -43,6 +62,13 @@ def sites(
     from fathometer.models import load_model
 
     chosen = opt.chosen_options(options)
+    if cost:
+        if not data:
+            raise InputError("--cost needs --data: costs are measured on data")
+        options["weights"] = weights if "weights" in opt.given_options(context) else "default"
+        _costs(model, data, chosen, kind, samples, as_json, options)
+        return
+    opt.refuse_unused(context, _WITHOUT_COST, "a list of sites without --cost")
     loaded = load_model(model, weights)
     source = open_data("random:1", loaded.inputs, batch_size=1)  # every network accepts it
     with (
@@ -76,3 +102,34 @@ def sites(
     if set(shown["kind"]) <= {"activation"}:
         shown = shown.drop(columns=["kind", "layer"])
     print_result(found, TableView(shown.set_index("site"), f"{len(found)} sites of {model}"), as_json)
+
+
+def _costs(
+    model: str,
+    data: str,
+    chosen: Any,
+    kind: Any,
+    samples: int,
+    as_json: bool,
+    options: dict[str, Any],
+) -> None:
+    """Show what it costs to replace each site, the cheapest first."""
+    from fathometer.cli.tables import TableView
+    from fathometer.linearizing import site_costs
+
+    loaded = load_model_and_data(model, data, chosen.seed, options)
+    found = site_costs(
+        loaded.model,
+        loaded.data,
+        sites=chosen.sites,
+        kind=kind,
+        activations=[*chosen.activations],
+        samples=samples,
+        batch_size=options["batch_size"],
+        device=loaded.device,
+        seed=chosen.seed,
+        progress=True,
+    ).sort_values("kl")
+    title = f"{len(found)} sites of {model} on {data}, the cheapest first"
+    note = "kl: divergence of the outputs if the site alone is replaced (nats); fisher: its estimate"
+    print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -16,6 +16,7 @@ from .figures.leaky_schemes import plot_errors as plot_errors
 from .figures.leaky_schemes import plot_plane as plot_plane
 from .figures.leaky_schemes import plot_projection as plot_projection
 from .figures.leaky_schemes import plot_steps as plot_steps
+from .figures.linearized import plot_linearized as plot_linearized
 from .figures.networks import plot_dendrogram as plot_dendrogram
 from .figures.networks import plot_distributions as plot_distributions
 from .figures.networks import plot_predictors as plot_predictors
@@ -62,6 +63,7 @@ from .leaky_tables import network_row as network_row
 from .page import write_report as write_report
 from .tables import alignment_table as alignment_table
 from .tables import branch_table as branch_table
+from .tables import curve_table as curve_table
 from .tables import gauge_table as gauge_table
 from .tables import layer_table as layer_table
 from .tables import map_table as map_table
@@ -70,4 +72,5 @@ from .tables import predictor_table as predictor_table
 from .tables import relative_depth as relative_depth
 from .tables import residual_path_table as residual_path_table
 from .tables import signature_table as signature_table
+from .tables import site_cost_table as site_cost_table
 from .tables import year_table as year_table

@@ -16,6 +16,7 @@ from fathometer.compare.summary import MIN_VALUES
 from fathometer.errors import InputError, join_names
 from fathometer.gauges.registry import MAX_TRIMMED_GAP
 from fathometer.report.blocks import blocks_of
+from fathometer.results.linearized import Linearized
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding, column_of
 
@@ -259,6 +260,38 @@ def map_table(result: Sounding | SimilarityMap) -> pd.DataFrame:
         )
     row, column = (part.ravel() for part in np.indices(values.shape))
     return pd.DataFrame({"row": row, "column": column, "cka": values.to_numpy(float).ravel()})
+
+
+def curve_table(result: Linearized) -> pd.DataFrame:
+    """Return a row for each step of a linearized network: `replaced`, `site`, `value`, and its `measure`.
+
+    The value is the accuracy, the perplexity, the agreement with the original network, or the divergence,
+    whichever is known first.
+    """
+    known = [name for name in ("accuracy", "perplexity", "agreement") if name in result.curve]
+    name = next((name for name in known if result.curve[name].notna().all()), "divergence")
+    found = result.curve[["replaced", "site"]].assign(value=result.curve[name])
+    words = {"agreement": "agreement with the original", "divergence": result.divergence}
+    return found.assign(measure=words.get(name, name))
+
+
+def site_cost_table(result: Linearized) -> pd.DataFrame:
+    """Return a row for each site: `site`, `order`, `cost`, `r2`, `replaced`, and the `measure` of the cost.
+
+    Without costs, where all sites were replaced at once, it is the share of the variance that lines leave.
+    """
+    table = result.table.reset_index()
+    has_costs = table["cost"].notna().all()
+    return pd.DataFrame(
+        {
+            "site": table["site"],
+            "order": np.arange(len(table)),
+            "cost": table["cost"] if has_costs else 1 - table["r2"],
+            "r2": table["r2"],
+            "replaced": table["step"] > 0,
+            "measure": f"cost by {result.provenance.settings.get('criterion')}" if has_costs else "1 - R²",
+        }
+    )
 
 
 def missing_cells(result: Sounding | SimilarityMap) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fathometer.errors import InputError
-from fathometer.results import checkup, history, similarity, sounding
+from fathometer.results import checkup, history, linearized, similarity, sounding
 from fathometer.results.checkup import Checkup
 from fathometer.results.files import parse_json
 from fathometer.results.history import History
+from fathometer.results.linearized import Linearized
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import SUFFIXES, Sounding, load_parquet
 from fathometer.results.store import Place, Store, local_copy
@@ -24,13 +25,15 @@ _KINDS: dict[type, str] = {
     History: "the history of a training; report or plot it alone",
     SimilarityMap: "a similarity map; report or plot it alone",
     Checkup: "a checkup, not a sounding",
+    Linearized: "a linearized network; report or plot it alone",
 }
 
 
 def load(path: Place) -> Any:
     """Read a result that fathometer wrote.
 
-    That is a `Sounding`, a `History`, a `SimilarityMap`, a `Checkup`, or a folder of Leaky ResNets.
+    That is a `Sounding`, a `History`, a `SimilarityMap`, a `Checkup`, a `Linearized`, or a folder of Leaky
+    ResNets.
 
     Args:
         path: a `.json` or `.parquet` file, the folder of a leaky run, or a URL of one of these that fsspec
@@ -131,7 +134,7 @@ def is_sweep(folder: Store) -> bool:
     return folder.exists(SWEEP)
 
 
-def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap | Checkup:
+def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap | Checkup | Linearized:
     """Read a file; its schema says what it is."""
     path = store.path(name)
     if path.lower().endswith(".parquet"):
@@ -142,12 +145,10 @@ def _read(store: Store, name: str = "") -> Sounding | History | SimilarityMap | 
             raise InputError(f"{path}: no such file or folder")
         raise InputError(f"{path}: expected a result, a file that ends in {' or '.join(SUFFIXES)}")
     plain = parse_json(_content(store, name), path, "a result of fathometer")
-    if isinstance(plain, dict) and plain.get("schema") == history.SCHEMA:
-        return history.from_plain(plain, path)
-    if isinstance(plain, dict) and plain.get("schema") == similarity.SCHEMA:
-        return similarity.from_plain(plain, path)
-    if isinstance(plain, dict) and plain.get("schema") == checkup.SCHEMA:
-        return checkup.from_plain(plain, path)
+    schema = plain.get("schema") if isinstance(plain, dict) else None
+    for kind in (history, similarity, checkup, linearized):
+        if schema == kind.SCHEMA:
+            return kind.from_plain(plain, path)
     return sounding.from_plain(plain, path)
 
 

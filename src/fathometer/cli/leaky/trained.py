@@ -60,7 +60,7 @@ def measure(
     from fathometer.cli.leaky.tables import network_view, rank_lines, sweep_view
 
     everything = _read_run(run).with_gamma(gamma)
-    found = _chosen(everything, network, only)
+    found = chosen_networks(everything, network, only)
     one = found.runs[0] if len(found.runs) == 1 else None
     check_writable(out, force, (".csv",))
     if one is None:
@@ -82,7 +82,7 @@ def _read_run(place: str) -> LeakySweep:
         return load_sweep(folder)
 
 
-def _chosen(found: LeakySweep, number: int | None, only: str | None) -> LeakySweep:
+def chosen_networks(found: LeakySweep, number: int | None, only: str | None) -> LeakySweep:
     """Return the network of that number, the networks that `--only` names, or all."""
     if number is not None and only is not None:
         raise InputError("--network and --only choose both; leave one out")
@@ -148,7 +148,7 @@ def figures(
     require_matplotlib()
     with local_copy(run) as folder:
         everything = load_sweep(folder)
-    found = _chosen(everything, None, only)
+    found = chosen_networks(everything, None, only)
     out = out or (Path() if is_url(run) else folder) / "figures"
     files = {name: out / f"{name}.{form}" for name in PAPER_FIGURES}
     for path in files.values():
@@ -190,7 +190,7 @@ def theory(
     from fathometer.leaky.theory import check_all, not_applicable
 
     found = _read_run(run)
-    some = _chosen(found, network, only)
+    some = chosen_networks(found, network, only)
     chosen = some.runs[0] if network is not None else max(some.trained, key=_depth)
     number = number_of(chosen, found)
     check_writable(out, force, (".csv",))

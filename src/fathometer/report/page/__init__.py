@@ -15,10 +15,11 @@ from fathometer.report.page.document import html, require_report
 from fathometer.report.page.items import Page
 from fathometer.results.files import complete_file
 from fathometer.results.history import History
+from fathometer.results.linearized import Linearized
 from fathometer.results.similarity import SimilarityMap
 from fathometer.results.sounding import Sounding
 
-Reportable: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History | SimilarityMap"
+Reportable: TypeAlias = "Sounding | Soundings | LeakyRun | LeakySweep | History | SimilarityMap | Linearized"
 
 
 def write_report(
@@ -34,7 +35,7 @@ def write_report(
 
     Args:
         results: a sounding; several to compare; a Leaky ResNet or a sweep of them; the history of a training;
-            a similarity map of two networks.
+            a similarity map of two networks; a linearized network.
         path: the file, `.html`; an existing file is replaced once the new one is complete.
         title: of the page; the name of the network if left out.
         facts: network × family, accuracy, year and others, for several soundings; what is known if left out.
@@ -80,6 +81,10 @@ def page_of(
         from fathometer.report.page.similarity import map_page
 
         return map_page(results, title)
+    if isinstance(results, Linearized):
+        from fathometer.report.page.linearized import linearized_page
+
+        return linearized_page(results, title)
     if isinstance(results, LeakyRun | LeakySweep):
         from fathometer.report.page.leaky import leaky_page
 
@@ -87,8 +92,8 @@ def page_of(
     given: object = results  # a caller without a type checker may give anything
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(
-            "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep, a history or a "
-            "similarity map; "
+            "expected a sounding, several by name or in a list, a Leaky ResNet, a sweep, a history, a "
+            "similarity map or a linearized network; "
             f"got {type(given).__name__}"
         )
     from fathometer.report.page.networks import atlas_page, comparison_page

@@ -1,0 +1,318 @@
+"""Which criterion says best what an activation is worth? Each is replaced by lines, and the loss measured.
+
+    python -m benchmarks.linearize costs resnet20 --weights FOLDER… --data FOLDER --record
+    python -m benchmarks.linearize greedy resnet56 --weights FOLDER… --data FOLDER --record
+    python -m benchmarks.linearize language --weights FOLDER… --record
+
+Lines are fitted, and criteria computed, on training images. The test images are used for the numbers that are
+reported, and for nothing else. `fisher` was chosen among nine criteria by gradients on training images of
+ResNet-20; the other networks had no part in it. `python -m benchmarks.linearize_page` writes the page.
+
+Targets, stated before the first run on test images:
+
+1. `fisher` (one forward and one backward pass) has a median rank correlation of at least 0.90 with the
+   measured divergence over the networks.
+2. ResNet-56 without training: at least 85 % with 27 of 55 ReLUs replaced, chosen by `greedy-kl`.
+3. SmolLM2-135M: the divergence that the linear replacement of each MLP causes is predicted with a rank
+   correlation of at least 0.9; with 3, 6 and 9 of 30 replaced, the perplexity is lower than by block
+   influence or R² alone.
+4. A folded ResNet-56 is equal to 1e-5 and takes less time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor, nn
+
+from benchmarks.records import FOLDER, ROOT, add_record_option, write_record
+from fathometer.data import open_data
+from fathometer.linearizing.budget import Budget
+from fathometer.linearizing.choose import Choice
+from fathometer.linearizing.fold import fold
+from fathometer.linearizing.journal import Journal
+from fathometer.linearizing.linearize import linearize, opened
+from fathometer.linearizing.maps import Kind
+from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.trial import Trial, listening
+from fathometer.models import load_model, load_weights
+from fathometer.progress import show_nothing
+from fathometer.results.provenance import Provenance
+from papers.images.networks import CifarResNet, CifarVGG16
+
+DEPTHS = (20, 32, 44, 56, 110)
+FILES: dict[str, tuple[Any, str]] = {
+    **{f"resnet{depth}": (partial(CifarResNet, depth), f"resnet{depth}[-.]*th") for depth in DEPTHS},
+    "vgg16": (CifarVGG16, "vgg16_cifar10.pth"),
+    "resnet18": ("torchvision:resnet18", "resnet18.pth"),
+    "mobilenet_v2": ("torchvision:mobilenet_v2", "mobilenet_v2-*.pth"),
+    "smollm2": ("hf:", "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+"""Networks by name: how they are built, and the file of their weights."""
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of the ResNets for CIFAR-10; VGG-16 has neither
+IMAGENET = ("resnet18", "mobilenet_v2")
+RECORDS = FOLDER / "linearize"
+SHARES = (0.10, 0.25, 0.50)
+GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
+RANDOM_SEEDS = 3
+TEXTS = {"documentation": "docs/*.md", "code": "src/fathometer/capture/*.py"}
+"""Texts for language models, from this repository: it needs no download."""
+
+
+class Bench(NamedTuple):
+    """A network on calibration data and on test data."""
+
+    network: nn.Module
+    slots: Sequence[Slot]
+    trial: Trial
+    test: Trial
+    choice: Choice
+
+
+@contextmanager
+def bench(
+    options: argparse.Namespace, name: str, kind: Kind = "channel", sites: Any = None
+) -> Iterator[Bench]:
+    """Load a network, and its data."""
+    model = loaded(options, name)
+    calibration, test = options.calibration, options.test
+    if name == "smollm2":
+        data = [blocks(model, text, options) for text in (options.text, options.test_text or options.text)]
+        batches, tested = data[0][: calibration // 8], data[1][calibration // 8 : (calibration + test) // 8]
+    elif name in IMAGENET:  # all at hand are training images of one set: others than those of the fit
+        source = list(islice(open_data(options.images, model.inputs, batch_size=50), 20))
+        batches, tested = source[: calibration // 50], source[-(test // 50) :]
+    else:
+        batches, tested = cifar(options, name, "train", calibration), cifar(options, name, "test", test)
+    with opened(model, batches, kind=kind, sites=sites) as (device, network, replacer):
+        trial = Trial(network, batches, batches, device)
+        held_out = Trial(network, tested, tested, device)
+        choice = Choice(network, replacer.slots, trial, held_out, kind, recalibrates=True)
+        choice.fit()
+        yield Bench(network, replacer.slots, trial, held_out, choice)
+
+
+def loaded(options: argparse.Namespace, name: str) -> Any:
+    """Load a network by its name here."""
+    build, pattern = FILES[name]
+    file = next((path for folder in options.weights for path in sorted(Path(folder).rglob(pattern))), None)
+    if file is None:
+        raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
+    if isinstance(build, str):
+        return load_model(f"{build}{file}") if build == "hf:" else load_model(build, file)
+    module = build()
+    load_weights(module, file)
+    return module.eval()
+
+
+def cifar(options: argparse.Namespace, name: str, which: str, count: int) -> list[tuple[Tensor, Tensor]]:
+    """Return the first images of CIFAR-10 with their labels, as the network takes them."""
+    with np.load(Path(options.data) / f"cifar10_{which}.npz") as file:
+        x = torch.from_numpy(file["x"][:count]).movedim(-1, 1) / 255
+        y = torch.from_numpy(file["y"][:count]).long()
+    if name != "vgg16":
+        x = (x - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+    return list(zip(x.split(128), y.split(128), strict=True))
+
+
+def blocks(model: Any, text: str, options: argparse.Namespace) -> list[Any]:
+    """Cut a text of this repository into blocks of 128 tokens, 8 in a batch."""
+    words = "\n".join(path.read_text("utf-8") for path in sorted(ROOT.glob(TEXTS[text])))
+    file = Path(options.scratch) / f"{text}.txt"
+    file.write_text(words, "utf-8")
+    return list(islice(open_data(str(file), model.inputs, batch_size=8, length=128), 64))
+
+
+def costs(
+    options: argparse.Namespace, name: str, kind: Kind = "channel", sites: Any = None
+) -> dict[str, Any]:
+    """Replace each site alone, then those that each criterion would replace; compare with the criteria."""
+    with bench(options, name, kind, sites) as b:
+        started = time.perf_counter()
+        criteria = {
+            "kl": b.choice.costs_by("kl", 0, show_nothing),
+            "fisher": b.choice.costs_by("fisher", 0, show_nothing),
+            "taylor": b.choice.costs_by("taylor", 0, show_nothing),
+            "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
+            **field_criteria(b),
+        }
+        if kind == "channel":
+            criteria |= {gauge: b.choice.costs_by(gauge, 0, show_nothing) for gauge in GAUGES}
+        base = b.test.score()
+        measured = {slot: b.choice.score_with([slot]) for slot in b.slots}
+        divergence = [measured[slot].divergence for slot in b.slots]
+        lost = [loss_of(base) - loss_of(measured[slot]) for slot in b.slots]
+        found: dict[str, Any] = {
+            "sites": [slot.site.name for slot in b.slots],
+            "divergence": [round(value, 6) for value in divergence],
+            "lost": [round(value, 5) for value in lost],
+            "original": rounded(base),
+            "correlation with divergence": {
+                name: round(float(spearmanr([values[s] for s in b.slots], divergence)[0]), 3)
+                for name, values in criteria.items()
+            },
+            "correlation with what is lost": {
+                name: round(float(spearmanr([values[s] for s in b.slots], lost)[0]), 3)
+                for name, values in criteria.items()
+            },
+        }
+        for seed in range(RANDOM_SEEDS):
+            criteria[f"random {seed}"] = b.choice.costs_by("random", seed, show_nothing)
+        if not options.alone:
+            found["together"] = {name: together(b, values, options) for name, values in criteria.items()}
+        found["seconds"] = round(time.perf_counter() - started, 1)
+    return found
+
+
+def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace) -> dict[str, Any]:
+    """Replace the cheapest sites at once, and score the network before and after it is adapted."""
+    order = sorted(b.slots, key=lambda slot: values[slot])
+    found = {}
+    for count in options.counts or [round(share * len(order)) for share in SHARES]:
+        state = b.choice.snapshot()
+        before = b.choice.score_with(order[:count])
+        b.choice.replace(order[:count])
+        after = b.test.score()
+        b.choice.restore(state)
+        b.choice.fit()
+        found[str(count)] = {"before": rounded(before), "after": rounded(after)}
+    return found
+
+
+def field_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
+    """Return on/off entropy (EASIER), SNIP-like saliency and cosine distance (block influence, ShortGPT)."""
+    entropy, saliency, cosine = (dict.fromkeys(b.slots, 0.0) for _ in range(3))
+
+    def note(slot: Slot, x: Tensor, y: Tensor, output: Tensor) -> None:
+        on = (x > 0).double().mean(0).clamp(1e-9, 1 - 1e-9)
+        entropy[slot] += float(-(on * on.log2() + (1 - on) * (1 - on).log2()).mean())
+        if x.shape == y.shape:
+            given, returned = (side.movedim(slot.axes[0], -1) for side in (x, y))
+            # The residual stream of a transformer after its MLP is x + MLP(norm(x)); here of the part itself.
+            cosine[slot] += 1 - float(nn.functional.cosine_similarity(given, given + returned, -1).mean())
+        output.register_hook(
+            lambda g: saliency.__setitem__(slot, saliency[slot] + float((g * y).abs().sum()))
+        )
+
+    for weight in b.network.parameters():
+        weight.requires_grad_(True)
+    with torch.enable_grad(), listening(b.slots, note):
+        for output, value in b.trial.outputs():
+            logits = getattr(output, "logits", output)
+            labels = value[1] if isinstance(value, tuple | list) else None
+            if labels is None:
+                rows, targets = logits[:, :-1].flatten(0, 1), value["input_ids"][:, 1:].flatten()
+            else:
+                rows, targets = logits, labels
+            nn.functional.cross_entropy(rows, targets.long(), reduction="sum").backward()
+    b.network.zero_grad(set_to_none=True)
+    is_language = "input_ids" in (b.trial.batches[0] if isinstance(b.trial.batches[0], Mapping) else {})
+    found = {"on/off entropy": entropy, "SNIP": saliency}
+    return {"block influence": cosine, "SNIP": saliency} if is_language else found
+
+
+def greedy(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Replace site after site, measured again after each step; score on test data on the way."""
+    return {criterion: steps(options, name, criterion) for criterion in options.criteria.split(",")}
+
+
+def steps(options: argparse.Namespace, name: str, criterion: str) -> dict[str, Any]:
+    """Replace site after site by one criterion."""
+    with bench(options, name) as b:
+        wanted = options.counts or [round(share * len(b.slots)) for share in SHARES]
+        scores: dict[str, Any] = {"0": rounded(b.test.score())}
+
+        def show(done: int, *_: object) -> None:
+            if done in wanted and str(done) not in scores:
+                scores[str(done)] = rounded(b.test.score())
+                print(criterion, done, scores[str(done)], flush=True)
+
+        choice = Choice(b.network, b.slots, b.trial, b.trial, "channel", recalibrates=True)
+        started = time.perf_counter()
+        choice.run(criterion, Budget("sites", wanted[-1]), 0, Journal(None, Provenance()), show)
+        order = [row["site"] for row in choice.curve[1:]]
+    return {"scores": scores, "order": order, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Compare a network whose inner ReLUs are lines with the same network folded."""
+    model, batches = loaded(options, name), cifar(options, name, "train", 256)
+    network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
+    folded = fold(network, batches[0])
+    x = batches[0][0]
+    times: dict[str, list[float]] = {"original": [], "linearized": [], "folded": []}
+    with torch.no_grad():
+        error = float((folded(x) - network(x)).abs().max() / network(x).abs().max())
+        for _ in range(options.rounds):
+            for label, each in (("original", model), ("linearized", network), ("folded", folded)):
+                started = time.perf_counter()
+                each(x)
+                times[label].append(time.perf_counter() - started)
+    return {
+        "replaced": len(network.linearized.replaced),
+        "error": error,
+        "seconds for 128 images": {label: round(statistics.median(each), 4) for label, each in times.items()},
+    }
+
+
+def loss_of(score: Any) -> float:
+    """Return what is better if it is larger: the accuracy, or minus the loss of a language model."""
+    return float(score.outcome["accuracy"] if "accuracy" in score.outcome else -score.outcome["loss"])
+
+
+def rounded(score: Any) -> dict[str, float]:
+    """Return a score as the record keeps it."""
+    numbers = {"divergence": score.divergence, **score.outcome, "agreement": score.agreement}
+    return {name: round(float(value), 5) for name, value in numbers.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=("costs", "greedy", "folding", "language"))
+    parser.add_argument("networks", nargs="*", choices=[*FILES], metavar="NETWORK")
+    parser.add_argument("--weights", nargs="+", default=["../shared/data/weights"], help="folders of weights")
+    parser.add_argument(
+        "--data", default="../shared/data", help="folder with cifar10_train.npz and _test.npz"
+    )
+    parser.add_argument("--images", default="../shared/data/imagenet_sample_256", help="folder of images")
+    parser.add_argument("--scratch", default=".", help="folder for texts")
+    parser.add_argument("--calibration", type=int, default=512, help="training images, or blocks of text")
+    parser.add_argument("--test", type=int, default=1000, help="test images, or blocks of text")
+    parser.add_argument("--counts", type=int, nargs="*", help="how many sites; default 10, 25 and 50 %%")
+    parser.add_argument("--alone", action="store_true", help="replace each site alone, not several at once")
+    parser.add_argument("--criteria", default="greedy-fisher,greedy-kl")
+    parser.add_argument("--text", default="documentation", choices=TEXTS)
+    parser.add_argument("--test-text", choices=TEXTS)
+    parser.add_argument("--rounds", type=int, default=15)
+    add_record_option(parser)
+    options = parser.parse_args()
+    parts: dict[str, Callable[..., dict[str, Any]]] = {"costs": costs, "greedy": greedy, "folding": folding}
+    for name in options.networks or ["smollm2"]:
+        if options.part == "language":
+            options.counts = options.counts or [3, 6, 9]
+            found = costs(options, name, "affine", "module:*.mlp")
+        else:
+            found = parts[options.part](options, name)
+        found |= {"calibration": options.calibration, "test": options.test}
+        print(name, found.get("correlation with divergence", found), flush=True)
+        if options.record:
+            suffix = f"-{options.test_text}" if options.part == "language" and options.test_text else ""
+            path = RECORDS / f"{options.part}-{name}{suffix}.json"
+            write_record(path, {"benchmark": f"linearize {options.part}", "found": found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Writes docs/linearize.md and its picture from the records of `benchmarks.linearize`.
+
+python -m benchmarks.linearize_page
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
+from fathometer.report import BLUE, GREY, ORANGE, PALETTE, legend_above, new_figure, save_figure
+
+PAGE, PICTURE = ROOT / "docs" / "linearize.md", ROOT / "docs" / "images" / "linearize.svg"
+IMAGES = ("resnet20", "resnet32", "resnet44", "resnet56", "resnet110", "vgg16", "resnet18", "mobilenet_v2")
+CRITERIA = (
+    *("kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines", "nonnegativity_energy"),
+    *("on/off entropy", "SNIP"),
+)
+PASSES = {"kl": "1 forward for each site"} | dict.fromkeys(
+    ("fisher", "taylor", "SNIP"), "1 forward, 1 backward"
+)
+TARGET, ACCURACY = 0.90, 0.85
+
+
+def record(name: str) -> Any:
+    """Return a record, or None if there is none."""
+    path = FOLDER / "linearize" / f"{name}.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+
+def measured() -> dict[str, Any]:
+    """Return the records of networks for images."""
+    found = {name: record(f"costs-{name}") for name in IMAGES}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def correlations(records: dict[str, Any], of: str) -> list[Row]:
+    """Return a row for each criterion: its rank correlation with the measured cost."""
+    rows: list[Row] = []
+    for criterion in CRITERIA:
+        values = {name: each["found"][of][criterion] for name, each in records.items()}
+        median = statistics.median(values.values())
+        passes = PASSES.get(criterion, "1 forward")
+        rows.append({"criterion": criterion, "passes": passes, **values, "median": round(median, 3)})
+    return sorted(rows, key=lambda row: -float(row["median"]))
+
+
+def together(records: dict[str, Any]) -> Iterator[Row]:
+    """Yield a row for each network and number of sites: the accuracy by each criterion."""
+    for name, each in records.items():
+        found = each["found"]
+        for count in next(iter(found.get("together", {"": {}}).values())):
+            row: Row = {"network": name, "sites": f"{count} of {len(found['sites'])}"}
+            for criterion in ("kl", "fisher", "taylor", "affinity", "r2_heldout", "on/off entropy"):
+                scores = found["together"][criterion][count]
+                row[criterion] = " / ".join(f"{100 * scores[when]['accuracy']:.1f}" for when in scores)
+            draws = [found["together"][f"random {seed}"][count] for seed in range(3)]
+            middle = {w: statistics.median(draw[w]["accuracy"] for draw in draws) for w in draws[0]}
+            row["random, median of 3"] = " / ".join(f"{100 * value:.1f}" for value in middle.values())
+            yield row
+
+
+def greedy_rows() -> Iterator[Row]:
+    """Yield a row for each network and criterion that chooses again after each step."""
+    for name in IMAGES:
+        each = record(f"greedy-{name}")
+        for criterion, run in (each["found"] if each else {}).items():
+            if isinstance(run, dict):
+                scores = {f"{k} sites": f"{100 * s['accuracy']:.1f}" for k, s in run["scores"].items()}
+                yield {"network": name, "criterion": criterion, **scores, "seconds": run["seconds"]}
+
+
+def draw(records: dict[str, Any]) -> None:
+    """Draw the rank correlations of every network."""
+    figure = new_figure(7.2, 2.8)
+    axes = figure.subplots()
+    rows = correlations(records, "correlation with divergence")
+    colours = dict(zip(records, [BLUE, ORANGE, *PALETTE[2:], GREY], strict=False))
+    for name, colour in colours.items():
+        axes.plot([row[name] for row in rows], "o", color=colour, label=name, markersize=5)
+    axes.axhline(TARGET, color=GREY, linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(rows)), [str(row["criterion"]) for row in rows], rotation=25, ha="right")
+    axes.set_ylabel("rank correlation with\nthe measured divergence")
+    legend_above(figure, axes.get_legend_handles_labels()[0])
+    save_figure(figure, PICTURE)
+
+
+def page() -> str:
+    """Return the text of the page."""
+    records = measured()
+    by_divergence = correlations(records, "correlation with divergence")
+    by_loss = correlations(records, "correlation with what is lost")
+    median = {str(row["criterion"]): float(row["median"]) for row in by_divergence}
+    simpler = [
+        name for name in ("r2_heldout", "r2 of the lines", "taylor") if median[name] > median["affinity"]
+    ]
+    parts = [
+        "# What an activation is worth\n",
+        "**The affinity score is not the best guide to which activations can be removed.** Its rank "
+        "correlation with the divergence that a replacement causes has a median of "
+        f"{median['affinity']:.2f} over the networks measured so far ({', '.join(records)})"
+        + (f"; simpler criteria reach more ({_listed(simpler, median)})" if simpler else "")
+        + f". `fisher`, one forward and one backward pass, reaches {median['fisher']:.2f}, and the measured "
+        f"divergence itself on other images {median['kl']:.2f}. A score of one site knows how linear the "
+        "activation is, not how much the outputs depend on it.\n",
+        "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
+        "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
+        "the original network. Written by `python -m benchmarks.linearize_page` from the records of "
+        "`python -m benchmarks.linearize`, whose source states the targets.\n",
+        "![Rank correlation of each criterion with the measured divergence, for each network]"
+        "(images/linearize.svg)\n",
+        "## Does a criterion know the cost?\n",
+        "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
+        f"images. {_verdict(records)} Criteria by which linear sites come first have their signs turned. The "
+        "ImageNet networks are measured on sample images that they were probably trained on, others than "
+        "those of the fit.\n",
+        markdown_table(by_divergence),
+        "With the accuracy that is lost instead of the divergence:\n",
+        markdown_table([{k: v for k, v in row.items() if k != "passes"} for row in by_loss]),
+    ]
+    if several := list(together(records)):
+        parts += [
+            "## Several at once\n",
+            "Accuracy in percent on test images with 10, 25 and 50 % of the sites replaced at once, in the "
+            "order of a criterion: as they are / after lines were fitted again and BatchNorm recalibrated. "
+            "There is no training.\n",
+            markdown_table(several),
+        ]
+    if rows := list(greedy_rows()):
+        parts += [
+            "## Measured again after each step\n",
+            "Accuracy in percent on test images; the criterion sees training images only.\n",
+            markdown_table(rows),
+        ]
+        best = record("greedy-resnet56")
+        if best and "greedy-kl" in best["found"]:
+            reached = best["found"]["greedy-kl"]["scores"].get("27")
+            if reached:
+                word = "met" if reached["accuracy"] >= ACCURACY else "missed"
+                parts.append(
+                    f"The target for ResNet-56, at least {ACCURACY:.0%} with 27 of 55 ReLUs replaced and no "
+                    f"training, is {word}: {reached['accuracy']:.1%}.\n"
+                )
+    parts += [*_folding(), *_language(), *_missing(records)]
+    sizes = [
+        f"{name}: {each['found']['calibration']} training images, {each['found']['test']} test images; "
+        f"{footer(each)}"
+        for name, each in records.items()
+    ]
+    parts.append("<small>" + "<br>".join(sizes) + "</small>\n")
+    return "\n".join(parts)
+
+
+def _verdict(records: dict[str, Any]) -> str:
+    """Say whether the target is met, by the networks that had no part in the choice of `fisher`."""
+    of = "correlation with divergence"
+    values = [each["found"][of]["fisher"] for name, each in records.items() if name != "resnet20"]
+    target = f"The target is a median of at least {TARGET:.2f} for `fisher`, which was chosen among nine "
+    target += "criteria by gradients on training images of ResNet-20. "
+    if not values:
+        return f"{target}It is open: no other network has been measured yet."
+    median = statistics.median(values)
+    word = "met" if median >= TARGET else "missed"
+    return f"{target}It is {word} by the others: {median:.3f}."
+
+
+def _listed(names: list[str], median: dict[str, float]) -> str:
+    return ", ".join(f"{name} {median[name]:.2f}" for name in names)
+
+
+def _folding() -> list[str]:
+    each = record("folding-resnet56")
+    if each is None:
+        return []
+    found = each["found"]
+    times = found["seconds for 128 images"]
+    return [
+        "## Folded\n",
+        f"ResNet-56 with {found['replaced']} ReLUs inside its blocks replaced, folded into the BatchNorm "
+        f"layers before them: the outputs differ by {found['error']:.1e} of the largest. Seconds for 128 "
+        f"images, median: original {times['original']}, linearized {times['linearized']}, folded "
+        f"{times['folded']}.\n",
+    ]
+
+
+def _language() -> list[str]:
+    each = record("language-smollm2")
+    if each is None:
+        return []
+    found = each["found"]
+    rows: list[Row] = []
+    for criterion, value in found["correlation with divergence"].items():
+        scores = found.get("together", {}).get(criterion, {})
+        perplexities = {f"{k} of 30": f"{s['after']['perplexity']:.1f}" for k, s in scores.items()}
+        rows.append({"criterion": criterion, "rank correlation": value, **perplexities})
+    rows.sort(key=lambda row: -float(row["rank correlation"]))
+    return [
+        "## The MLPs of a language model\n",
+        "SmolLM2-135M: each of its 30 MLPs replaced by the best affine map (ridge), "
+        f"{found['calibration'] * 128} tokens for the fit and {found['test'] * 128} others of the same text, "
+        "the documentation of this package. The perplexity of the original is "
+        f"{found['original']['perplexity']:.1f}. Rank correlation with the measured divergence, and "
+        "perplexity with several MLPs replaced:\n",
+        markdown_table(rows),
+    ]
+
+
+def _missing(records: dict[str, Any]) -> list[str]:
+    left = [name for name in IMAGES if name not in records]
+    lines = [
+        "recovery by 5 and 20 epochs of training, and the ReLU budgets of a ResNet-18 on CIFAR-10 (they need "
+        "a GPU and networks trained for it)",
+        "timings on a GPU",
+        "a DenseNet and a ViT trained on CIFAR-10, MiniLM",
+        "three calibration sets and three seeds: there is one, the first training images; random orders have "
+        "three seeds",
+        *([f"{', '.join(left)}"] if left else []),
+        *(["SmolLM2"] if record("language-smollm2") is None else ["SmolLM2 on other texts"]),
+    ]
+    return ["## Not measured\n", "".join(f"- {line}\n" for line in lines)]
+
+
+def main() -> None:
+    """Write the page and its picture."""
+    draw(measured())
+    PAGE.write_text(page(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

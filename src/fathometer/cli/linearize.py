@@ -1,0 +1,136 @@
+"""`fathometer linearize`: a network with lines instead of the activations that it needs least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from fathometer.cli import options as opt
+from fathometer.cli import resumable
+from fathometer.cli.measure import load_model_and_data, skipped_line
+from fathometer.cli.outputs import check_writable, print_result, slug
+
+if TYPE_CHECKING:
+    from fathometer.cli.tables import TableView
+    from fathometer.results.linearized import Linearized
+
+app = opt.new_app()
+
+ReplacementOption: TypeAlias = Annotated[
+    Literal["channel", "slope", "identity", "affine"],
+    opt.option(
+        "WORD",
+        "What takes the place of a call: a line for each channel, one slope, the identity, or an affine map "
+        "of all channels (for whole modules).",
+        "--replacement",
+    ),
+]
+InputsOption: TypeAlias = Annotated[
+    int, opt.option("N", "Number of inputs to use of the data.", "--inputs", min=2)
+]
+
+
+@app.command()
+@opt.with_options(*opt.measure_options("sites", "activations", "seed"), *opt.loading_options())
+def linearize(
+    model: opt.ModelArgument,
+    data: opt.DataOption,
+    budget: Annotated[
+        str,
+        opt.option(
+            "AMOUNT",
+            "How much to replace: a number of sites (12, 25%), elements that may stay ('50k elements'), or "
+            "accuracy that may be lost ('0.5 points').",
+        ),
+    ],
+    criterion: Annotated[
+        str,
+        opt.option(
+            "NAME",
+            "How to choose: greedy-kl, greedy-fisher, kl, fisher, taylor, random, depth, or a gauge such as "
+            "affinity (-NAME: the smallest first).",
+        ),
+    ] = "greedy-kl",
+    kind: ReplacementOption = "channel",
+    samples: InputsOption = 1024,
+    test: Annotated[
+        str | None, opt.option("DATA", "Data that the curve is measured on. Default: --data.", "--test")
+    ] = None,
+    recalibrate: Annotated[
+        bool, opt.flag("--recalibrate/--no-recalibrate", "Estimate BatchNorm's means again if it helps.")
+    ] = True,
+    save: Annotated[
+        Path | None, opt.option("FILE", "Also save the state dict of the network, by torch.save.", "--save")
+    ] = None,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    as_json: opt.JsonOption = False,
+    **options: Any,
+) -> None:
+    """Replace the activations that a network needs least by straight lines, one after the other.
+
+    The result is one file (default: MODEL-DATA-linearized.json) with what was lost after each step, for
+    `fathometer report`, `fathometer plot` or `fathometer.load`. After an interruption, the same command
+    resumes. `fathometer sites MODEL --cost --data DATA` shows the cost of each site alone.
+
+    For example:
+
+    - `fathometer linearize torchvision:resnet18 --data photos/ --budget 25%`
+
+    - `fathometer linearize my_nets:build --data train.npz --test test.npz --budget "0.5 points"`
+
+    - `fathometer linearize hf:gpt2 --data book.txt --sites "module:*.mlp" --replacement affine --budget 3`
+    """
+    import torch
+
+    from fathometer.cli.tables import TableView
+    from fathometer.data import open_data
+    from fathometer.linearizing.linearize import linearize as linearized
+
+    chosen = opt.chosen_options(options)
+    out = out or Path(f"{slug(model)}-{slug(data)}-linearized.json")
+    check_writable(out, force, (".json",))
+    check_writable(save, force)
+    journal = out.with_name(f".{out.name}.journal")
+    if force:
+        journal.unlink(missing_ok=True)
+    loaded = load_model_and_data(model, data, chosen.seed, options)
+    reading = {name: options[name] for name in ("batch_size", "workers", "length", "strict")}
+    held = None if test is None else open_data(test, loaded.model.inputs, seed=chosen.seed, **reading)
+    with resumable(can_resume=journal.exists):
+        network = linearized(
+            loaded.model,
+            loaded.data,
+            sites=chosen.sites,
+            budget=budget,
+            criterion=criterion,
+            kind=kind,
+            activations=[*chosen.activations],
+            test=held,
+            samples=samples,
+            recalibrate=recalibrate,
+            batch_size=options["batch_size"],
+            device=loaded.device,
+            seed=chosen.seed,
+            journal=journal,
+            progress=True,
+        )
+    result: Linearized = network.linearized  # type: ignore[assignment]
+    result.save(out)
+    if save is not None:
+        torch.save(network.state_dict(), save)
+    journal.unlink(missing_ok=True)
+    content = {"curve": result.curve, "sites": result.table, "provenance": result.provenance.as_dict()}
+    console = print_result(content, _view(result, TableView), as_json)
+    for line in (*([skipped_line(loaded.data.skipped)] if loaded.data.skipped else []), result.outcome):
+        console.say(line)
+    console.say(f"wrote {out}" + (f" and {save}" if save else ""))
+
+
+def _view(result: Linearized, view: type[TableView]) -> TableView:
+    shown = result.curve.drop(columns=["flops", "seconds"]).rename(columns={"replaced": "sites"})
+    shown["site"] = shown["site"].where(shown["site"] != "", "(original)")
+    facts = result.provenance
+    names = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
+    note = f"divergence: {result.divergence} of the outputs; elements: activations left for each input"
+    return view(shown.set_index("sites"), f"{names}, by {facts.settings['criterion']}", note, ".4g")

@@ -1,0 +1,69 @@
+"""How much may be replaced: a number of sites, of activation elements that stay, or of points of accuracy."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from fathometer.errors import InputError, check_whole
+from fathometer.linearizing.slots import Slot
+
+_FORM = re.compile(r"([0-9.]+)(k|m)?\s*(sites?|%|elements|points?)?", re.IGNORECASE)
+_FACTORS = {None: 1, "k": 1000, "m": 1_000_000}
+
+
+class Budget(NamedTuple):
+    """When to stop.
+
+    Attributes:
+        unit: what is counted: `sites` that are replaced, `elements` that stay, `points` of accuracy lost.
+        amount: how many.
+    """
+
+    unit: Literal["sites", "elements", "points"]
+    amount: float
+
+
+def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
+    """Return what a budget means for these slots; None is all of them.
+
+    Example:
+        >>> parse_budget("0.5 points", [])
+        Budget(unit='points', amount=0.5)
+    """
+    if budget is None:
+        return Budget("sites", len(slots))
+    found = _FORM.fullmatch(str(budget).strip())
+    number = math.nan
+    if found:
+        try:
+            number = float(found[1]) * _FACTORS[found[2] and found[2].lower()]
+        except ValueError:
+            found = None
+    if not found:
+        raise InputError(
+            f"expected a number of sites, such as 12 or 25%, elements that stay, such as '50k elements', or "
+            f"'0.5 points' of accuracy, got {budget!r}",
+            parameter="budget",
+        )
+    unit = (found[3] or "sites").lower()
+    if unit.startswith("point"):
+        return Budget("points", number)
+    if unit == "elements":
+        total = sum(slot.elements for slot in slots)
+        if number >= total:
+            raise InputError(
+                f"expected fewer elements than the {total} that the network has, got {number:.0f}",
+                parameter="budget",
+            )
+        return Budget("elements", number)
+    if unit == "%":
+        return Budget("sites", max(1, round(number / 100 * len(slots))))
+    count = check_whole("budget", int(number) if number == int(number) else number, 1)
+    if count > len(slots):
+        raise InputError(
+            f"expected at most {len(slots)}, the number of sites, got {count}", parameter="budget"
+        )
+    return Budget("sites", count)

@@ -1,0 +1,273 @@
+"""Replace one site after the other, always the one that costs least, until the budget is used."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from fathometer.errors import InputError
+from fathometer.linearizing.budget import Budget
+from fathometer.linearizing.criteria import Chosen, gauge_costs, gradient_costs
+from fathometer.linearizing.journal import Journal, Row, Step
+from fathometer.linearizing.maps import Kind
+from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.trial import Fit, Score, Trial
+from fathometer.progress import show_nothing
+
+
+class Choice:
+    """A network on its way from the original to the linearized one.
+
+    Attributes:
+        curve: a row for the original network, and one after each step.
+        costs: what the criterion said of each site at the beginning.
+        fits: how well a map fits each site of the original network.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        slots: Sequence[Slot],
+        trial: Trial,
+        test: Trial,
+        kind: Kind,
+        *,
+        recalibrates: bool,
+    ) -> None:
+        self._network, self._slots, self._trial, self._test = network, slots, trial, test
+        self._kind, self._recalibrates = kind, recalibrates
+        self._maps: dict[Slot, nn.Module] = {}
+        self.curve: list[Row] = []
+        self.costs: dict[Slot, float] = {}
+        self.fits: dict[Slot, Fit] = {}
+
+    @property
+    def replaced(self) -> list[Slot]:
+        """The slots that have a replacement, in order of depth."""
+        return [slot for slot in self._slots if slot.replacement is not None]
+
+    def fit(self) -> None:
+        """Fit the maps of all sites to the network as it is now; those in use change, too."""
+        found = self._trial.fit(self._slots, self._kind)
+        self._maps = {slot: each.module for slot, each in found.items()}
+        self.fits = self.fits or found
+        for slot in self.replaced:
+            slot.replacement = self._maps[slot]
+
+    def replace(self, slots: Sequence[Slot]) -> None:
+        """Put the maps of these sites in their places, and adapt the rest of the network."""
+        for slot in slots:
+            slot.replacement = self._maps[slot]
+        if self._recalibrates and self._trial.has_running_means:
+            state, before = self.snapshot(), self._trial.score().divergence
+            self._trial.recalibrate()
+            if self._trial.score().divergence > before:
+                self.restore(state)
+        self.fit()
+
+    def row(self, site: str) -> Row:
+        """Describe the network as it is now."""
+        score = self._test.score()
+        if site and math.isinf(score.divergence):
+            raise InputError(
+                f"{site}: the outputs are not finite numbers after it was replaced; leave it out, or choose "
+                "fewer sites",
+                parameter="sites",
+            )
+        left = [slot for slot in self._slots if slot.replacement is None]
+        return {
+            "replaced": len(self._slots) - len(left),
+            "site": site,
+            "divergence": score.divergence,
+            **score.outcome,
+            "agreement": score.agreement,
+            "elements": sum(slot.elements for slot in left),
+            "flops": self._test.flops(),
+            "seconds": score.seconds / len(self._test.batches),
+        }
+
+    def run(
+        self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
+    ) -> None:
+        """Replace sites until the budget is used."""
+        self.fit()
+        known = journal.steps
+        self.curve = [known[0].row if known else self.row("")]
+        journal.add(Step(self.curve[0], {}))
+        by_name = {slot.site.name: slot for slot in self._slots}
+        order = _Order(self._trial, self._network, criterion, seed)
+        total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
+        while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
+            step = len(self.curve)
+            show(len(self.replaced), total, f"{self.curve[-1]['divergence']:.3g}")
+            before = self.snapshot() if budget.unit == "points" else None
+            if step < len(known):
+                order.costs = {by_name[name]: cost for name, cost in known[step].costs.items()}
+                slot = by_name[known[step].row["site"]]
+            else:
+                left = {s: self._maps[s] for s in self._slots if s.replacement is None}
+                slot = order.next(left)
+            self.costs = self.costs or dict(order.costs)
+            self.replace([slot])
+            self.curve.append(known[step].row if step < len(known) else self.row(slot.site.name))
+            costs = {slot.site.name: cost for slot, cost in order.costs.items()}
+            journal.add(Step(self.curve[-1], costs))
+            if before is not None and lost_points(self.curve) > budget.amount:
+                self.restore(before)
+                self.curve.pop()
+                break
+        show(len(self.replaced), len(self.replaced))
+
+    def replace_all(self) -> None:
+        """Replace every site at once."""
+        self.fit()
+        self.curve = [self.row("")]
+        self.replace(self._slots)
+        self.curve.append(self.row(", ".join(slot.site.name for slot in self._slots)))
+
+    def costs_by(self, criterion: Chosen, seed: int, show: Callable[..., None]) -> dict[Slot, float]:
+        """Return the cost of replacing each site alone, in the network as it is now."""
+        return costs_of(criterion, self._maps, self._trial, self._network, seed, show)
+
+    def table(self) -> pd.DataFrame:
+        """Describe each site: its size, how well a map fits, its cost, and in which step it was replaced."""
+        steps = {row["site"]: number for number, row in enumerate(self.curve)}
+        at_once = len(self.curve) == 2 and len(self.replaced) > 1
+        rows = [
+            {
+                "site": slot.site.name,
+                "operator": slot.site.operator,
+                "width": slot.widths[0],
+                "elements": slot.elements,
+                "r2": self.fits[slot].r2,
+                "cost": self.costs.get(slot, math.nan),
+                "step": 1 if at_once else steps.get(slot.site.name, 0) if slot.replacement else 0,
+            }
+            for slot in self._slots
+        ]
+        return pd.DataFrame(rows).set_index("site")
+
+    def score_with(self, slots: Sequence[Slot]) -> Score:
+        """Return the score on the test data if these sites are replaced, with nothing else adapted."""
+        before = {slot: slot.replacement for slot in slots}
+        for slot in slots:
+            slot.replacement = self._maps[slot]
+        try:
+            return self._test.score()
+        finally:
+            for slot, replacement in before.items():
+                slot.replacement = replacement
+
+    def snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
+        """Return what `restore` needs to come back to the network as it is now."""
+        buffers = {name: value.clone() for name, value in self._network.named_buffers()}
+        return {slot: slot.replacement for slot in self._slots}, buffers
+
+    def restore(self, state: tuple[Mapping[Slot, nn.Module | None], Mapping[str, Tensor]]) -> None:
+        """Undo all steps since a snapshot."""
+        replacements, buffers = state
+        for slot, replacement in replacements.items():
+            slot.replacement = replacement
+        with torch.no_grad():
+            for name, value in self._network.named_buffers():
+                value.copy_(buffers[name])
+
+
+class _Order:
+    """Says which site comes next.
+
+    Attributes:
+        costs: the last that is known of each site.
+    """
+
+    def __init__(self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int) -> None:
+        self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
+        self.costs: dict[Slot, float] = {}
+
+    def next(self, maps: Mapping[Slot, nn.Module]) -> Slot:
+        """Return the site with the smallest cost among those that are left."""
+        if self._criterion == "greedy-kl" and self.costs:
+            return self._least_divergence(maps)
+        if not self.costs or self._criterion == "greedy-fisher":
+            self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed)
+        return min(maps, key=lambda slot: self.costs[slot])
+
+    def _least_divergence(self, maps: Mapping[Slot, nn.Module]) -> Slot:
+        """Measure again, beginning with the sites that cost least before, until no other can be cheaper.
+
+        Costs are taken to grow from step to step, as they nearly always do.
+        """
+        queue = [(self.costs[slot], slot.site.order, slot) for slot in maps]
+        heapq.heapify(queue)
+        best: tuple[float, Slot] | None = None
+        while queue and (best is None or queue[0][0] < best[0]):
+            slot = heapq.heappop(queue)[2]
+            cost = divergence_with(self._trial, slot, maps[slot])
+            self.costs[slot] = cost
+            if best is None or cost < best[0]:
+                best = cost, slot
+        assert best is not None
+        return best[1]
+
+
+def costs_of(
+    criterion: Chosen,
+    maps: Mapping[Slot, nn.Module],
+    trial: Trial,
+    network: nn.Module,
+    seed: int,
+    show: Callable[..., None] = show_nothing,
+) -> dict[Slot, float]:
+    """Return the cost of replacing each site in the network as it is now, by any criterion."""
+    if callable(criterion):
+        return {slot: float(criterion(slot.site)) for slot in maps}
+    if criterion in ("kl", "greedy-kl"):
+        found = {}
+        for done, (slot, each) in enumerate(maps.items(), 1):
+            found[slot] = divergence_with(trial, slot, each)
+            show(done, len(maps))
+        return found
+    if criterion in ("fisher", "greedy-fisher", "taylor"):
+        return gradient_costs(trial, network, maps, "taylor" if criterion == "taylor" else "fisher", seed)
+    if criterion == "random":
+        draw = random.Random(seed)
+        return {slot: draw.random() for slot in maps}
+    if criterion == "depth":
+        return {slot: -float(slot.site.order) for slot in maps}
+    return gauge_costs(criterion, maps, trial, network)
+
+
+def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module) -> float:
+    """Return the divergence of the outputs if one more site is replaced."""
+    before, slot.replacement = slot.replacement, replacement
+    try:
+        return trial.score().divergence
+    finally:
+        slot.replacement = before
+
+
+def lost_points(curve: Sequence[Row]) -> float:
+    """Return the points of accuracy that were lost; without labels, of agreement with the original."""
+    first, last = curve[0], curve[-1]
+    name = "accuracy" if "accuracy" in first else "agreement"
+    if math.isnan(first[name]):
+        raise InputError(
+            "points of accuracy cannot be counted: the outputs are not logits; give a number of sites",
+            parameter="budget",
+        )
+    return 100 * (float(first[name]) - float(last[name]))
+
+
+def _is_used(budget: Budget, curve: Sequence[Row]) -> bool:
+    if budget.unit == "points":
+        return False
+    last = curve[-1]
+    if budget.unit == "elements":
+        return bool(last["elements"] <= budget.amount)
+    return bool(last["replaced"] >= budget.amount)

@@ -1,0 +1,120 @@
+"""Criteria: what it is expected to cost to replace a call, the smaller the better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fathometer.capture import Site
+from fathometer.errors import check_choice
+from fathometer.gauges.registry import GAUGES
+from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.trial import Trial, listening, rows_of
+from fathometer.measuring.batches import input_count, labels_of
+from fathometer.measuring.measure import measure
+from fathometer.results.sounding import column_of
+
+Criterion: TypeAlias = Literal["greedy-kl", "greedy-fisher", "kl", "fisher", "taylor", "random", "depth"]
+"""How sites are chosen. Beside these, the name of a gauge, or a function of a `Site` that returns its cost.
+
+`kl` measures every site in a pass of its own; `fisher` estimates that for all of them by one forward and one
+backward pass. With `greedy-` in front, costs are measured again after each step. `taylor` is the first-order
+change of the loss, `depth` takes the last sites first. Of a gauge (`affinity`, `r2_heldout`), sites with the
+largest values come first; with a minus in front (`-entropy_change`), those with the smallest.
+"""
+Chosen: TypeAlias = "Criterion | str | Callable[[Site], float]"
+
+_MAX_SAMPLES = 512  # of a batch for a gauge
+_TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
+
+
+def check_criterion(criterion: Chosen) -> None:
+    """Refuse a criterion that is neither known nor a gauge."""
+    if not callable(criterion) and criterion not in get_args(Criterion):
+        names = [name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges)]
+        check_choice("criterion", str(criterion).removeprefix("-"), (*get_args(Criterion), *names))
+
+
+def gradient_costs(
+    trial: Trial,
+    network: nn.Module,
+    maps: Mapping[Slot, nn.Module],
+    criterion: Literal["fisher", "taylor"],
+    seed: int,
+) -> dict[Slot, float]:
+    """Estimate the cost of each map by one forward and one backward pass over the data.
+
+    A map changes the output of its site by δ. To first order, this changes a number that is computed from
+    the outputs by s = ⟨gradient, δ⟩ for each input. For `taylor` the number is the loss, and the cost is the
+    mean of |s|. For `fisher` it is a random projection of 2√p, p the probabilities at a temperature, and the
+    cost is the mean of s²: its expectation is δᵀFδ, F the Fisher information, twice the KL divergence to
+    second order. Where outputs are not logits, they are projected themselves.
+    """
+    sums = dict.fromkeys(maps, 0.0)
+    generator = torch.Generator().manual_seed(seed)
+
+    def note(slot: Slot, x: Tensor, wanted: Tensor, output: Tensor) -> None:
+        delta = maps[slot](x) - wanted
+
+        def add(gradient: Tensor) -> None:
+            change = (gradient * delta).flatten(1).sum(1).double()
+            sums[slot] += float((change.square() if criterion == "fisher" else change.abs()).sum())
+
+        if output.requires_grad:
+            output.register_hook(add)
+
+    def projected(rows: Tensor) -> Tensor:
+        noise = torch.randn(rows.shape, generator=generator).to(rows)
+        if not trial.are_logits:
+            return (rows * noise).sum()
+        return 2 * ((rows / _TEMPERATURE).softmax(-1).clamp_min(1e-12).sqrt() * noise).sum()
+
+    def loss(rows: Tensor, value: Any) -> Tensor:
+        labels = labels_of(value)
+        if not trial.are_logits:
+            return rows.square().sum()
+        own = rows.argmax(-1) if labels is None or len(labels) != len(rows) else labels
+        return cross_entropy(rows, own.to(rows.device).long(), reduction="sum")
+
+    parameters = list(network.parameters())
+    learning = [parameter.requires_grad for parameter in parameters]
+    count = 0
+    try:
+        for parameter in parameters:
+            parameter.requires_grad_(parameter.is_floating_point())
+        for value in trial.batches:
+            with torch.enable_grad(), listening(maps, note):
+                for output, _ in trial.outputs([value]):
+                    rows, _ = rows_of(output, value)
+                    count += len(rows)
+                    number = projected(rows) if criterion == "fisher" else loss(rows, value)
+                    number.backward()
+    finally:
+        for parameter, learns in zip(parameters, learning, strict=True):
+            parameter.requires_grad_(learns)
+            parameter.grad = None
+    return {slot: total / count for slot, total in sums.items()}
+
+
+def gauge_costs(
+    gauge: str, maps: Mapping[Slot, nn.Module], trial: Trial, network: nn.Module
+) -> dict[Slot, float]:
+    """Measure a gauge at each site, and return its values with a sign so that small ones come first."""
+    name, sign = (gauge[1:], 1.0) if gauge.startswith("-") else (gauge, -1.0)
+    known = next((each.name for each in GAUGES.values() if name in (each.name, *each.ranges)), name)
+    sounding = measure(
+        network,
+        trial.batches,
+        gauges=known,
+        sites=[
+            f"module:{slot.site.module}" if slot.site.kind == "module" else slot.site.name for slot in maps
+        ],
+        samples=min(sum(map(input_count, trial.batches)), _MAX_SAMPLES),
+        batches=1,
+    )
+    values = sounding.mean(column_of(name, sounding.gauges))
+    return {slot: sign * float(values[slot.site.name]) for slot in maps}

@@ -1,0 +1,280 @@
+"""The front door: a network and data in, a network with straight lines instead of some activations out."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pandas as pd
+import torch
+from torch import nn
+
+from fathometer.capture import SiteFilter, unwrapped
+from fathometer.errors import InputError, check_choice, join_names
+from fathometer.linearizing.budget import parse_budget
+from fathometer.linearizing.choose import Choice
+from fathometer.linearizing.criteria import Chosen, Criterion, check_criterion
+from fathometer.linearizing.journal import Journal
+from fathometer.linearizing.maps import Kind
+from fathometer.linearizing.search import copied, find_slots
+from fathometer.linearizing.slots import Replacer, Slot
+from fathometer.linearizing.trial import Trial, calibration_batches
+from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs
+from fathometer.measuring.identity import describe_data, describe_network, hash_contents
+from fathometer.measuring.loop import Progress, evaluating, placed
+from fathometer.measuring.texts import tokenised
+from fathometer.models import LoadedModel
+from fathometer.progress import progress_bar, show_nothing
+from fathometer.results.linearized import KL, SQUARED_ERROR, Linearized
+from fathometer.results.provenance import Provenance, describe_device, now, versions
+
+MAPS = "linear_maps"
+"""The name of the child of a module that holds the maps in the place of its calls."""
+
+_CONTAINERS = nn.Sequential, nn.ModuleList, nn.ModuleDict
+
+_FEW = 2  # inputs are enough to find the calls
+
+
+def linearize(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    *,
+    sites: SiteFilter | Iterable[SiteFilter] | None = None,
+    budget: int | str | None = None,
+    criterion: Chosen = "greedy-kl",
+    kind: Kind = "channel",
+    activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
+    test: Any = None,
+    samples: int = 1024,
+    recalibrate: bool = True,
+    tokenizer: Any = None,
+    length: int | None = None,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    journal: str | Path | None = None,
+    progress: bool | Progress = False,
+) -> nn.Module:
+    """Replace activations of a network by straight lines, those first that cost least.
+
+    The result is a copy of the network; the original stays as it is. Lines are fitted by least squares to
+    what each call gets and gives on the data, over all positions, and fitted again after each step.
+
+    Args:
+        model: any `nn.Module`, or the result of `fathometer.models.load_model`.
+        data: what lines are fitted on, and costs are measured on, as for `fathometer.measure`. Use training
+            data, and keep the test data for the end.
+        sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
+            `module:*.mlp` stands for whole modules, with `kind="affine"`.
+        budget: a number of sites (`12`, `"25%"`), of activation elements for each input that may stay
+            (`"50k elements"`), or of points of accuracy that may be lost (`"0.5 points"`; without labels, of
+            agreement with the original). If left out, all `sites` are replaced at once.
+        criterion: how sites are chosen (`fathometer.linearizing.criteria.Criterion`): `greedy-kl`, `kl`,
+            `greedy-fisher`, `fisher`, `taylor`, `random`, `depth`, a gauge, or a function of a `Site`.
+        kind: what takes the place of a call: a line for each `channel`, one `slope` for all, the `identity`,
+            or an `affine` map of all channels (ridge regression), the only one that may change the width.
+        activations: classes and functions of your own that are activations.
+        test: data that the curve of the result is measured on; `data` if left out.
+        samples: how many inputs of `data` to use, and of `test`.
+        recalibrate: estimate the running means of BatchNorm layers again after each step, and keep that if
+            it brings the outputs nearer to the original ones.
+        tokenizer: turns texts into token ids, as for `fathometer.measure`.
+        length: number of tokens in a block of text.
+        batch_size: the largest number of inputs in a forward pass.
+        device: where to run; where the network is if left out.
+        seed: seed for the order of the data, and for criteria that are random.
+        name: name of the network in the result.
+        journal: a file that keeps the finished steps; if it exists, the work resumes from there.
+        progress: True for a bar, or a function of (sites done, total or None).
+
+    Returns:
+        A network of the same class. Modules whose calls were replaced have a child `linear_maps`. It can be
+        trained, saved as a state dict and exported. Its attribute `linearized` is the result (`Linearized`):
+        the curve and the table of sites.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+        >>> straight = linearize(net, torch.randn(200, 4), sites="1")
+        >>> list(straight.linearized.replaced)
+        ['1']
+    """
+    started = time.perf_counter()
+    check_choice("kind", kind, Kind)
+    check_criterion(criterion)
+    original, facts = describe_network(model, name)
+    data, test = (
+        None if each is None else tokenised(model, each, tokenizer, length, batch_size, seed)
+        for each in (data, test)
+    )
+    cut = partial(calibration_batches, samples=samples, batch_size=batch_size, seed=seed)
+    batches = cut(data)
+    settings = {
+        "kind": kind,
+        "criterion": _words(criterion),
+        "budget": _words(budget),
+        "sites": _words(sites),
+        "samples": samples,
+        "recalibrate": recalibrate,
+        "seed": seed,
+        "batch_size": batch_size,
+    }
+    with ExitStack() as stack:
+        where, network, replacer = stack.enter_context(
+            opened(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+        )
+        slots = replacer.slots
+        limit = parse_budget(budget, slots)
+        weights, contents = hash_contents(original, data)()
+        data_facts = {**describe_data(data, first_sample(batches)[0]), **contents}
+        identity = Provenance({**facts, "sha256": weights}, data_facts, settings)
+        trial = Trial(network, data, batches, where, model)
+        tested = trial if test is None else Trial(network, test, cut(test), where, model)
+        choice = Choice(network, slots, trial, tested, kind, recalibrates=recalibrate)
+        if budget is None:
+            choice.replace_all()
+        else:
+            show: Any = stack.enter_context(progress_bar("sites")) if progress is True else progress
+            log = Journal(None if journal is None else Path(journal), identity)
+            choice.run(criterion, limit, seed, log, show or show_nothing)
+        _finish(network, replacer, choice.replaced)
+    _warn_of_constant_channels(choice)
+    provenance = replace(
+        identity,
+        versions=versions(),
+        device=describe_device(where),
+        date=now(),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+    network.linearized = Linearized(  # type: ignore[assignment]
+        tuple(slot.site for slot in slots),
+        pd.DataFrame(choice.curve),
+        choice.table(),
+        KL if trial.are_logits else SQUARED_ERROR,
+        provenance,
+    )
+    return network
+
+
+def site_costs(
+    model: nn.Module | LoadedModel,
+    data: Any,
+    criteria: Sequence[str] = ("kl", "fisher"),
+    *,
+    sites: SiteFilter | Iterable[SiteFilter] | None = None,
+    kind: Kind = "channel",
+    activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
+    samples: int = 1024,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    progress: bool | Progress = False,
+) -> pd.DataFrame:
+    """Return what it costs to replace each site alone: a row for each of them, a column for each criterion.
+
+    Beside the criteria, which `linearize` explains with the other arguments, there are `operator`, `width`,
+    `elements` (for each input) and `r2`, the share of the variance that the map explains.
+    """
+    for criterion in criteria:
+        check_criterion(criterion)
+    data = tokenised(model, data, None, None, batch_size, seed)
+    batches = calibration_batches(data, samples, batch_size, seed)
+    with ExitStack() as stack:
+        where, network, replacer = stack.enter_context(
+            opened(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+        )
+        show: Any = stack.enter_context(progress_bar("sites")) if progress is True else progress
+        trial = Trial(network, data, batches, where, model)
+        choice = Choice(network, replacer.slots, trial, trial, kind, recalibrates=False)
+        choice.fit()
+        found = choice.table()[["operator", "width", "elements", "r2"]]
+        for criterion in criteria:
+            costs = choice.costs_by(criterion, seed, show or show_nothing)
+            sign = -1 if criterion not in get_args(Criterion) and not criterion.startswith("-") else 1
+            found[criterion] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
+    return found
+
+
+class Opened(NamedTuple):
+    """A copy of a network whose calls can be replaced."""
+
+    device: torch.device
+    network: nn.Module
+    replacer: Replacer
+
+
+@contextmanager
+def opened(
+    model: nn.Module | LoadedModel,
+    batches: Sequence[Any],
+    *,
+    sites: SiteFilter | Iterable[SiteFilter] | None = None,
+    activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
+    kind: Kind = "channel",
+    device: str | torch.device | None = None,
+) -> Iterator[Opened]:
+    """Copy a network, in eval mode on the device, and find its calls."""
+    original = unwrapped(model.module if isinstance(model, LoadedModel) else model)
+    if hasattr(original, "linearized"):
+        raise InputError(
+            "this network has been linearized before; give the original one, and all sites", parameter="model"
+        )
+    network = copied(original)
+    few = slice_inputs(batches[0], 0, _FEW, input_count(batches[0]))
+    with placed(network, device) as where, evaluating(network):
+        with torch.no_grad():
+            replacer = find_slots(network, lambda: run(network, few, where, None), sites, activations)
+        for slot in replacer.slots:
+            before, after = slot.widths
+            if not slot.reason and before != after and kind != "affine":
+                slot.reason = f"its width changes from {before} to {after}; give kind='affine'"
+            if slot.reason:
+                raise InputError(f"{slot.site} cannot be replaced: {slot.reason}", parameter="sites")
+        yield Opened(where, network, replacer)
+
+
+def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> None:
+    """Leave only what was chosen, with each map as a child of the module that makes the call."""
+    replacer.keep_only(chosen)
+    paths = dict(network.named_modules())
+    for slot in chosen:
+        assert slot.replacement is not None
+        path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}".removesuffix("_1")
+        if slot.site.kind == "module" and slot.is_only:  # its weights are of no more use
+            module = paths[path]
+            for part in (module._modules, module._parameters, module._buffers):
+                part.clear()
+        elif isinstance(paths[path], _CONTAINERS):  # which would run its children
+            path = next(path for path, module in paths.items() if not isinstance(module, _CONTAINERS))
+            key = re.sub(r"\W+", "_", slot.site.name)
+        maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
+        assert isinstance(maps, nn.ModuleDict)
+        maps[key] = slot.replacement
+
+
+def _warn_of_constant_channels(choice: Choice) -> None:
+    found = {slot: choice.fits[slot].constant for slot in choice.replaced if choice.fits[slot].constant}
+    if found:
+        names = join_names([f"{slot.site} ({count} of {slot.widths[0]})" for slot, count in found.items()])
+        warnings.warn(
+            f"channels whose inputs do not vary on the data get a line of slope 0: {names}", stacklevel=3
+        )
+
+
+def _words(value: Any) -> Any:
+    """Return an option as plain values, functions by their names."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Iterable) and not isinstance(value, type):
+        return [_words(each) for each in value]
+    return getattr(value, "__qualname__", repr(value))

@@ -1,0 +1,123 @@
+"""Train a linearized network for a few epochs, so that it gives again what the original one gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div, log_softmax
+from torch.nn.utils import clip_grad_norm_
+
+from fathometer.capture import unwrapped
+from fathometer.errors import InputError, check_positive, check_whole
+from fathometer.linearizing.trial import rows_of
+from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run
+from fathometer.measuring.loop import Progress, evaluating, placed
+from fathometer.progress import progress_bar, show_nothing
+
+_TEMPERATURE = 4.0  # Hinton et al. (2015), Distilling the knowledge in a neural network
+_MOMENTUM, _WEIGHT_DECAY, _MAX_NORM = 0.9, 5e-4, 1.0
+
+
+def recover(
+    model: nn.Module,
+    teacher: nn.Module,
+    data: Any,
+    *,
+    epochs: int = 5,
+    learning_rate: float = 0.01,
+    batch_size: int = 128,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    progress: bool | Progress = False,
+) -> list[float]:
+    """Train a network to give the outputs of its teacher, and the labels where there are some.
+
+    The loss is the mean of the KL divergence at temperature 4 and, with labels, the cross-entropy. Training
+    is by SGD with Nesterov momentum, gradients clipped to norm 1, and a learning rate that falls to 0 as a
+    cosine. This is a plain recipe; a loop of your own works as well.
+
+    Args:
+        model: the network to train, in place; usually the result of `linearize`.
+        teacher: the original network, which is not changed.
+        data: a `Dataset` (shuffled in each epoch), a `DataLoader`, or what else `fathometer.measure` takes,
+            if it can be read several times.
+        epochs: how often to go over the data.
+        learning_rate: at the beginning.
+        batch_size: number of inputs in a step, unless the data come in batches.
+        device: where to train; where the network is if left out.
+        seed: seed for the order of the data.
+        progress: True for a bar, or a function of (batches done, total or None).
+
+    Returns:
+        The mean loss of each epoch.
+    """
+    epochs, rate = check_whole("epochs", epochs, 1), check_positive("learning_rate", learning_rate)
+    teacher = unwrapped(teacher)
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)
+    losses: list[float] = []
+    steps: int | None = None
+    modes = {module: module.training for module in model.modules()}
+    with placed(model, device) as where, placed(teacher, where), evaluating(teacher), _bar(progress) as show:
+        try:
+            model.train()
+            for epoch in range(epochs):
+                total, count, step = 0.0, 0, 0
+                for item in batches_of(data, batch_size, seed + epoch):
+                    value = as_tensors(item)
+                    share = (epoch + step / steps) / epochs if steps else epoch / epochs
+                    for group in optimizer.param_groups:
+                        group["lr"] = 0.5 * rate * (1 + math.cos(math.pi * min(share, 1.0)))
+                    with torch.no_grad():
+                        wanted, are_logits = rows_of(run(teacher, value, where, None), value)
+                    found, _ = rows_of(run(model, value, where, None), value)
+                    loss = _loss(found, wanted, labels_of(value), are_logits=are_logits)
+                    if not torch.isfinite(loss):
+                        raise InputError(
+                            f"the loss is not a finite number in epoch {epoch + 1}; give a smaller one than "
+                            f"{rate:g}",
+                            parameter="learning_rate",
+                        )
+                    optimizer.zero_grad()
+                    loss.backward()
+                    clip_grad_norm_(weights, _MAX_NORM)
+                    optimizer.step()
+                    total += loss.item() * input_count(value)
+                    count, step = count + input_count(value), step + 1
+                    show(epoch * (steps or 0) + step, epochs * steps if steps else None)
+                if not count:
+                    raise InputError(
+                        f"expected data that can be read {epochs} times, got none in epoch {epoch + 1}; "
+                        "give a Dataset or a DataLoader",
+                        parameter="data",
+                    )
+                steps = step
+                losses.append(total / count)
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+    return losses
+
+
+def _loss(found: Tensor, wanted: Tensor, labels: Tensor | None, *, are_logits: bool) -> Tensor:
+    if not are_logits:
+        return (found - wanted).square().mean() / wanted.var().clamp_min(1e-12)
+    soft, target = (log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted))
+    loss = kl_div(soft, target, reduction="batchmean", log_target=True) * _TEMPERATURE**2
+    if labels is None or len(labels) != len(found):
+        return loss
+    return (loss + cross_entropy(found, labels.to(found.device).long())) / 2
+
+
+@contextmanager
+def _bar(progress: bool | Progress) -> Iterator[Any]:
+    if progress is True:
+        with progress_bar("training") as bar:
+            yield bar
+    else:
+        yield progress or show_nothing

@@ -1,0 +1,248 @@
+"""Slots: calls of a network, and what runs in their place in every forward pass."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from fathometer.capture import Reduction, Site, Watch
+from fathometer.capture.axes import TensorFacts, tensors_in
+from fathometer.capture.intercept import call_on, eager, intercepted
+from fathometer.capture.observer import Observer
+from fathometer.capture.passes import Frame, Pass
+from fathometer.capture.reduce import PassInfo
+from fathometer.capture.sites import SiteChoice, is_plain_activation, operator_name
+from fathometer.errors import InputError
+
+Original: TypeAlias = Callable[[Tensor], Any]
+Listener: TypeAlias = "Callable[[Slot, Tensor, Original], Any]"
+"""Called instead of a call, with its input; returns what the network goes on with."""
+
+
+@dataclass(eq=False)
+class Slot:
+    """One call of a network, and what runs in its place.
+
+    Attributes:
+        site: the call, by the name that `watch` gives it.
+        number: which call of this operator by this module it is, from 1; those on weights count, too.
+        widths: channels of its input and of its output.
+        axes: where they are; -1 is the last axis.
+        elements: numbers that it is given for each input of the network.
+        is_only: whether it is the only call of its module.
+        in_place: whether the output overwrites the input.
+        reason: why it cannot be replaced; empty if it can.
+        replacement: runs instead of the call; None leaves the call as it is.
+        listener: runs instead of either, while something is measured.
+    """
+
+    site: Site
+    number: int
+    widths: tuple[int, int]
+    axes: tuple[int, int]
+    elements: int
+    is_only: bool = False
+    in_place: bool = False
+    reason: str = ""
+    replacement: nn.Module | None = None
+    listener: Listener | None = None
+
+    def run(self, x: Any, original: Original) -> Any:
+        """Run what stands in the place of the call."""
+        if self.listener is not None:
+            return self.listener(self, x, original)
+        return original(x) if self.replacement is None else self.replaced(x)
+
+    def replaced(self, x: Any) -> Any:
+        """Return the replacement's output; it overwrites the input where the call does."""
+        assert self.replacement is not None
+        if not self.in_place or not isinstance(x, Tensor):  # without memory, it is a proxy of torch.fx
+            return self.replacement(x)
+        return x.copy_(self.replacement(x.clone() if torch.is_grad_enabled() else x))
+
+
+class Replacer(Observer):
+    """Runs the slots of a network in every forward pass, by hooks that stay.
+
+    Modules whose every call is one slot run it as their `forward`. Calls of functions are seen by a function
+    mode while the network runs.
+    """
+
+    _keeps_outputs = False
+
+    def __init__(self, model: nn.Module, choice: SiteChoice, slots: Sequence[Slot]) -> None:
+        choice = replace(choice, tests=(), patterns={})  # slots are chosen; without functions it can be saved
+        record = Watch(choice, None, "any", gradients=False, within_range=False)
+        super().__init__(model, choice, Reduction(), record)
+        self.slots = list(slots)
+        self._undo = ExitStack()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._functions = {
+            (slot.site.module, slot.site.operator, slot.number): slot
+            for slot in slots
+            if not slot.site.is_module
+        }
+        modules: dict[str, dict[int, Slot]] = {}
+        for slot in slots:
+            if slot.site.is_module:
+                modules.setdefault(slot.site.module, {})[slot.number] = slot
+        by_path = {path: module for module, path in self._paths.items()}
+        for path, calls in modules.items():
+            forward = _Forward(self, path, by_path[path].forward, calls)
+            by_path[path].forward = forward
+        owners = self._paths if self._functions else {model: ""}
+        self._handles = [h for m in filter(self._needs_hooks, owners) for h in self._hooks(m)]
+
+    def __deepcopy__(self, memo: Any) -> Replacer:
+        """Belong to the copy of the network."""
+        new = self.__class__.__new__(self.__class__)
+        memo[id(self)] = new
+        for name, value in vars(self).items():
+            setattr(new, name, ExitStack() if name == "_undo" else copy.deepcopy(value, memo))
+        return new
+
+    def keep_only(self, slots: Sequence[Slot]) -> None:
+        """Forget all other slots, so that their calls run as they were written."""
+        for handle in self._handles:
+            handle.remove()
+        for module in self._paths:
+            forward = vars(module).get("forward")
+            if isinstance(forward, _Forward):
+                forward.restore(module)
+        self.__init__(self._model, self._choice, slots)  # type: ignore[misc]
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        _: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """See a call of a torch function."""
+        kwargs = kwargs or {}
+        state = self._running
+        operator = operator_name(function)
+        if state is None or state.ignore_depth or operator not in self._choice.operators:
+            return function(*args, **kwargs)
+        return self._call(state, operator, function, args, kwargs)
+
+    def _call(
+        self,
+        state: Pass,
+        operator: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        frame = state.frames[-1]
+        key = frame.path, operator_at(frame, operator)
+        self._counts[key] += 1
+        slot = self._functions.get((*key, self._counts[key]))
+        if slot is None or is_plain_activation(frame.module):
+            return function(*args, **kwargs)
+        given = first_input(args, kwargs)
+        return slot.run(given, partial(call_on, function, args, kwargs, given))
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Run the slots while torch.fx calls the network's `forward`, past its hooks."""
+        self._enter(self._model, (), {})
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def call_module(self, path: str, calls: dict[int, Slot], forward: Any, args: Any, kwargs: Any) -> Any:
+        """Run the slot of this call of a module."""
+        slot = next(iter(calls.values()))
+        if not slot.is_only:
+            if self._pass is None:
+                raise self._outside(path)
+            self._counts[path, ""] += 1
+            if self._counts[path, ""] not in calls:
+                return forward(*args, **kwargs)
+            slot = calls[self._counts[path, ""]]
+        given = first_input(args, kwargs)
+        return slot.run(given, partial(call_on, forward, args, kwargs, given))
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._pass is None:
+            self._thread = threading.get_ident()
+            path = self._paths.get(module, "")
+            if module is not self._model and any(path == key[0] for key in self._functions):
+                raise self._outside(path)
+        super()._enter(module, args, kwargs)
+
+    def _outside(self, path: str) -> InputError:
+        return InputError(
+            f"{path}: has a call that was replaced, but runs outside of the network's forward, where its "
+            "number is not known; run the whole network, without gradient checkpointing"
+        )
+
+    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        del args, kwargs
+        if self._pass is None:
+            self._pass = Pass(PassInfo(0), TensorFacts(0), None, None)  # type: ignore[arg-type]
+            self._counts.clear()
+            if self._functions:
+                if not torch.compiler.is_compiling():
+                    self._undo.enter_context(eager())
+                for function in self._choice.functions:
+                    handler = partial(self.on_function, function.__name__)
+                    self._undo.enter_context(intercepted(function, handler))
+                TorchFunctionMode.__enter__(self)
+                self._undo.callback(Observer.__exit__, self)
+        self._pass.depth += 1
+
+    def _end(self, state: Pass) -> None:
+        state.depth -= 1
+        if not state.depth:
+            self._leave()
+
+    def _leave(self) -> None:
+        super()._leave()
+        self._undo.close()
+
+    def _open(self, state: Pass, frame: Frame, given: Tensor | None) -> None:
+        del given
+        frame.ignores_calls = frame.module in self._composites
+        state.ignore_depth += frame.ignores_calls
+
+
+class _Forward:
+    """Stands in for the `forward` of a module whose calls are slots."""
+
+    def __init__(self, replacer: Replacer, path: str, forward: Any, calls: dict[int, Slot]) -> None:
+        self._replacer, self._path, self._calls = replacer, path, calls
+        self._forward = forward
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._replacer.call_module(self._path, self._calls, self._forward, args, kwargs)
+
+    def restore(self, module: nn.Module) -> None:
+        """Give the module its own `forward` back."""
+        if getattr(self._forward, "__self__", None) is module:
+            del module.forward
+        else:  # it was replaced before, by somebody else
+            module.forward = self._forward
+
+
+def operator_at(frame: Frame, operator: str) -> str:
+    """Return the name of a call: `nn.ReLU6` calls hardtanh."""
+    return "relu6" if isinstance(frame.module, nn.ReLU6) else operator
+
+
+def first_input(args: Any, kwargs: Any) -> Any:
+    """Return the first tensor of a call, or its first argument while torch.fx traces it."""
+    given = next(tensors_in((args, kwargs)), None)
+    return given if given is not None else next(iter((*args, *kwargs.values())), None)

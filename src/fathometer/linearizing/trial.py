@@ -1,0 +1,268 @@
+"""A network on calibration data: its lines are fitted, and its outputs compared with the original ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import log_softmax
+from torch.utils.flop_counter import FlopCounterMode
+
+from fathometer.capture.axes import tensors_in
+from fathometer.errors import FathometerError, ForwardError, InputError, NumericalError, first_line
+from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitted
+from fathometer.linearizing.slots import Original, Slot
+from fathometer.measuring.batches import batches_of, input_count, pieces, run, slice_inputs
+from fathometer.measuring.scores import Scorer, outcome
+
+Note: TypeAlias = Callable[[Slot, Tensor, Tensor, Tensor], None]
+"""Called with a slot, its input, what the original call gives, and what the network goes on with."""
+
+
+class Fit(NamedTuple):
+    """A map in the place of a call.
+
+    Attributes:
+        module: the map.
+        r2: the share of the variance of the outputs that the best map explains.
+        constant: the number of channels whose inputs do not vary.
+    """
+
+    module: nn.Module
+    r2: float
+    constant: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a changed network does.
+
+    Attributes:
+        divergence: of its outputs from the original ones: the mean KL divergence in nats, or the squared
+            error as a share of their variance where they are not logits; infinite if it is not a number.
+        outcome: accuracy and loss, or perplexity and loss; empty without labels.
+        agreement: share of inputs whose largest output is that of the original network; NaN without logits.
+        seconds: of the passes.
+    """
+
+    divergence: float
+    outcome: dict[str, Any]
+    agreement: float
+    seconds: float
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy; without labels, the agreement with the original network."""
+        return float(self.outcome.get("accuracy", self.agreement))
+
+
+class Trial:
+    """Runs a network on batches that stay in memory, and knows what the original network gives for them.
+
+    Attributes:
+        batches: the inputs of forward passes.
+        are_logits: whether the outputs are logits, so that KL divergences are measured.
+    """
+
+    def __init__(
+        self, network: nn.Module, data: Any, batches: Sequence[Any], device: torch.device, model: Any = None
+    ) -> None:
+        self._network, self._data, self._device = network, data, device
+        self._model = network if model is None else model  # knows the names of classes
+        self.batches = batches
+        self.are_logits = True
+        self._original: list[Tensor] = []
+        with torch.no_grad():
+            for output, value in self.outputs():
+                rows, self.are_logits = rows_of(output, value)
+                if not torch.isfinite(rows).all():
+                    raise InputError("the outputs of the network are not finite numbers", parameter="data")
+                self._original.append(log_softmax(rows, -1) if self.are_logits else rows)
+
+    def outputs(self, batches: Sequence[Any] | None = None) -> Iterator[tuple[Any, Any]]:
+        """Run the network, and yield each output with what it was given."""
+        for value in self.batches if batches is None else batches:
+            try:
+                yield run(self._network, value, self._device, None), value
+            except FathometerError:
+                raise
+            except Exception as error:
+                raise ForwardError(
+                    f"the network failed on its input ({type(error).__name__}: {first_line(error)})"
+                ) from error
+
+    @torch.no_grad()
+    def score(self, count: int | None = None) -> Score:
+        """Compare the network as it is now with the original one, on the first batches or on all."""
+        batches = self.batches[:count]
+        scorer = Scorer(self._model, self._data)
+        total = rows_seen = same = spread = 0.0
+        started = time.perf_counter()
+        for (output, value), wanted in zip(self.outputs(batches), self._original, strict=False):
+            rows, _ = rows_of(output, value)
+            rows_seen += len(rows)
+            if self.are_logits:
+                found = log_softmax(rows, -1)
+                total += float((wanted.exp() * (wanted - found)).sum(dtype=torch.float64))
+                same += float((found.argmax(-1) == wanted.argmax(-1)).sum())
+                scorer.add(output, value)
+            else:
+                total += float((rows - wanted).square().sum(dtype=torch.float64))
+                spread += float((wanted - wanted.mean(0)).square().sum(dtype=torch.float64))
+        seconds = time.perf_counter() - started
+        scores = scorer.take()()
+        samples = sum(input_count(value) for value in batches)
+        known = outcome([scores], samples, "" if scores is None else scorer.doubt([scores]))
+        divergence = total / rows_seen if self.are_logits else total / max(spread, 1e-30)
+        return Score(
+            divergence if math.isfinite(divergence) else math.inf,
+            {name: value for name, value in known.items() if isinstance(value, float)},
+            same / rows_seen if self.are_logits else math.nan,
+            seconds,
+        )
+
+    @torch.no_grad()
+    def fit(self, slots: Sequence[Slot], kind: Kind) -> dict[Slot, Fit]:
+        """Return the best map of each slot for the network as it is now, in one pass over the data."""
+        found = {slot: FullMoments() if kind == "affine" else ChannelMoments() for slot in slots}
+        examples: dict[Slot, Tensor] = {}
+        mask: Tensor | None = None
+
+        def note(slot: Slot, x: Tensor, y: Tensor, _: Tensor) -> None:
+            examples[slot] = x
+            sides = [_positions(side, axis, mask) for side, axis in zip((x, y), slot.axes, strict=True)]
+            if (widths := (len(sides[0]), len(sides[1]))) != slot.widths:
+                raise InputError(
+                    f"{slot.site}: its width changes from batch to batch ({slot.widths[0]} channels, then "
+                    f"{widths[0]}); leave it out",
+                    parameter="sites",
+                )
+            found[slot].add(*((side.T for side in sides) if kind == "affine" else sides))
+
+        with listening(slots, note):
+            for value in self.batches:
+                given = value.get("attention_mask") if isinstance(value, Mapping) else None
+                mask = given.to(self._device).bool() if isinstance(given, Tensor) else None
+                for _ in self.outputs([value]):
+                    pass
+        for slot in slots:
+            if slot not in examples:
+                raise InputError(f"{slot.site}: was not called on all of the data", parameter="sites")
+        try:
+            return {
+                slot: Fit(
+                    fitted(kind, moments, slot.axes[0], examples[slot]),
+                    moments.r2,
+                    int(moments.constant.sum()),
+                )
+                for slot, moments in found.items()
+            }
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            raise NumericalError(f"no affine map could be fitted ({first_line(error)})") from error
+
+    @torch.no_grad()
+    def flops(self) -> int:
+        """Return the floating-point operations of matrix products and convolutions, for one input."""
+        value = self.batches[0]
+        count = input_count(value)
+        with FlopCounterMode(display=False) as counter:
+            for _ in self.outputs([slice_inputs(value, 0, 1, count)]):
+                pass
+        return int(counter.get_total_flops())
+
+    @property
+    def has_running_means(self) -> bool:
+        """Whether there are BatchNorm layers that use running means."""
+        return bool(self._norms())
+
+    @torch.no_grad()
+    def recalibrate(self) -> None:
+        """Estimate the running means and variances of all BatchNorm layers again, in one pass."""
+        norms = self._norms()
+        before = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # the mean over all batches
+            norm.train()
+        try:
+            for _ in self.outputs():
+                pass
+        finally:
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+                norm.eval()
+
+    def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
+        found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        return [norm for norm in found if norm.track_running_stats and norm.running_mean is not None]
+
+
+def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: int) -> list[Any]:
+    """Return the first `samples` inputs of the data, cut into forward passes."""
+    found = []
+    for piece in pieces(batches_of(data, batch_size, seed), samples, batch_size, tokens=False):
+        found.append(piece.value)
+        if piece.completes:
+            break
+    if not found:
+        raise InputError("expected at least one batch, got none", parameter="data")
+    return found
+
+
+@contextmanager
+def listening(slots: Iterable[Slot], note: Note) -> Iterator[None]:
+    """Note the input and the original output of every slot, whatever runs in its place."""
+
+    def listen(slot: Slot, x: Tensor, original: Original) -> Any:
+        given = x.detach().clone() if slot.in_place else x.detach()
+        if slot.replacement is None:
+            output = original(x)
+            note(slot, given, output.detach(), output)
+            return output
+        with torch.no_grad():
+            wanted = original(given.clone())
+        output = slot.replaced(x)
+        note(slot, given, wanted, output)
+        return output
+
+    chosen = list(slots)
+    for slot in chosen:
+        slot.listener = listen
+    try:
+        yield
+    finally:
+        for slot in chosen:
+            slot.listener = None
+
+
+def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
+    """Return the outputs as rows `[n, outputs]`, and whether they are logits.
+
+    Logits are what is called so, or a matrix. Of tokens, those count that the attention mask admits.
+    """
+    named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+    tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)
+    if tensor is None or not tensor.is_floating_point():
+        raise InputError("expected a network that returns a tensor of numbers, got none", parameter="model")
+    are_logits = (named is not None or tensor.ndim == 2) and tensor.shape[-1] > 1
+    if not are_logits:
+        return tensor.flatten(1).float(), False
+    mask = value.get("attention_mask") if isinstance(value, Mapping) else None
+    if tensor.ndim == 4:
+        tensor = tensor.movedim(1, -1)
+    elif tensor.ndim == 3 and isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
+        return tensor[mask.to(tensor.device).bool()].float(), True
+    return tensor.flatten(0, -2).float(), True
+
+
+def _positions(tensor: Tensor, axis: int, mask: Tensor | None) -> Tensor:
+    """Return `[channels, positions]`; only the positions that a mask of tokens admits."""
+    if mask is not None and tensor.ndim == 3 and axis in (-1, 2) and mask.shape == tensor.shape[:2]:
+        return tensor[mask].T
+    return tensor.movedim(axis, 0).flatten(1) if tensor.ndim > 1 else tensor[None]

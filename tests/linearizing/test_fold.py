@@ -1,0 +1,140 @@
+"""Folded networks compute the same with fewer operations, and recovered ones more than before."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.functional import relu
+
+from fathometer import InputError, linearize, recover
+from fathometer.linearizing import ChannelMap, FullMap, SlopeMap, fold
+
+
+class Residual(nn.Module):
+    """Lines after a normalisation, after a sum, and before a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6)
+        self.second, self.act = nn.Conv2d(6, 6, 3, padding=1), nn.ReLU(inplace=True)
+        self.third = nn.Conv2d(6, 6, 1)
+        self.last = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = relu(self.norm(self.first(x)))
+        x = x + self.act(self.third(self.act(self.second(x))))
+        return self.last(relu(x.mean((2, 3)) - x.mean((1, 2, 3))[:, None]))
+
+
+def mixer() -> nn.Module:
+    return nn.Sequential(
+        nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8), nn.Tanh(), nn.Linear(8, 3)
+    )
+
+
+def lines_in(network: fx.GraphModule) -> int:
+    calls = [node.target for node in network.graph.nodes if node.op == "call_module"]
+    return sum(isinstance(network.get_submodule(call), ChannelMap | SlopeMap | FullMap) for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "kind", "left", "layers"),
+    [
+        (Residual, (9, 3, 6, 6), "channel", 0, 4),  # the second convolution and that of 1 × 1 become one
+        (Residual, (9, 3, 6, 6), "slope", 1, 4),
+        (Residual, (9, 3, 6, 6), "identity", 0, 4),
+        (mixer, (200, 8), "channel", 0, 2),  # three linear layers become one
+        (mixer, (200, 5, 8), "channel", 0, 2),
+        (mixer, (300, 8), "affine", 0, 2),
+    ],
+)
+def test_a_folded_network_is_the_same_with_fewer_layers(
+    make: Any, shape: tuple[int, ...], kind: Any, left: int, layers: int
+) -> None:
+    torch.manual_seed(0)
+    network, x = make(), torch.randn(*shape)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 2)
+            nn.init.normal_(module.bias)
+    straight = linearize(network, x, kind=kind).eval()
+    before = copy.deepcopy(straight.state_dict())
+    folded = fold(straight, x[:4])
+    with torch.no_grad():
+        torch.testing.assert_close(folded(x), straight(x), rtol=1e-5, atol=1e-5)
+    assert lines_in(folded) == left
+    weighted = [m for m in folded.modules() if isinstance(getattr(m, "weight", None), Tensor)]
+    assert len(weighted) == layers
+    assert sum(p.numel() for p in folded.parameters()) < sum(p.numel() for p in straight.parameters())
+    assert all(
+        torch.equal(a, b) for a, b in zip(before.values(), straight.state_dict().values(), strict=True)
+    )
+
+
+def test_weights_that_are_shared_are_not_scaled() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(8, 8)
+    network, x = nn.Sequential(layer, nn.ReLU(), layer, nn.Tanh(), nn.Linear(8, 2)), torch.randn(100, 8)
+    straight = linearize(network, x)
+    folded = fold(straight, x)
+    with torch.no_grad():
+        torch.testing.assert_close(folded(x), straight(x))
+
+
+class Branching(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return relu(x) if x.sum() > 0 else relu(x) + 1
+
+
+class Method(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.relu()
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (Branching(), "torch.fx cannot trace this network (TraceError"),
+        (Method(), "torch.fx sees 0 of the 1 lines"),
+    ],
+)
+def test_what_torch_fx_cannot_follow_is_refused_with_the_reason(network: nn.Module, words: str) -> None:
+    x = torch.randn(20, 3)
+    straight = linearize(network, x)
+    with pytest.raises(InputError, match=re.escape(words)):
+        fold(straight, x)
+    with torch.no_grad():
+        straight(x)  # a failed trace leaves nothing behind
+    assert not torch._C._len_torch_function_stack()
+
+
+def test_a_network_that_was_not_linearized_cannot_be_folded() -> None:
+    with pytest.raises(InputError, match="expected a network that `linearize` returned"):
+        fold(fx.symbolic_trace(mixer()), torch.randn(2, 8))
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_recovery_brings_the_outputs_back(labels: bool) -> None:
+    torch.manual_seed(0)
+    layers = nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4)
+    teacher: Any = nn.Sequential(*layers).eval()
+    with torch.no_grad():
+        teacher[4].weight *= 8
+    x = 2 * torch.randn(512, 6)
+    with torch.no_grad():
+        y = teacher(x).argmax(1)
+    data = torch.utils.data.TensorDataset(x, y) if labels else x
+    straight = linearize(teacher, x, sites="relu", kind="identity")
+    before = copy.deepcopy(teacher.state_dict())
+    losses = recover(straight, teacher, data, epochs=8, learning_rate=0.05, batch_size=64)
+    assert len(losses) == 8
+    assert losses[-1] < 0.7 * losses[0]
+    assert all(torch.equal(a, b) for a, b in zip(before.values(), teacher.state_dict().values(), strict=True))
+    assert not teacher.training
+    with pytest.raises(InputError, match="expected data that can be read 3 times"):
+        recover(straight, teacher, iter([x]), epochs=3)

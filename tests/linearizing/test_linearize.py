@@ -1,0 +1,353 @@
+"""The front door: kinds of maps, criteria, budgets, resuming, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+import fathometer
+from fathometer import InputError, Linearized, linearize
+from fathometer.linearizing import ChannelMap, criteria, site_costs
+from fathometer.linearizing.criteria import gradient_costs
+from fathometer.linearizing.linearize import opened
+from fathometer.linearizing.trial import Trial
+from fathometer.models import ensure_torchvision_operators
+
+
+class Small(nn.Module):
+    """A residual network with a function, a method, a module that is reused, and BatchNorm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+        self.second = nn.Conv2d(6, 6, 3, padding=1)
+        self.act = nn.ReLU(inplace=True)
+        self.last = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = relu(self.norm(self.first(x)))
+        x = x + self.act(self.second(x))
+        x = self.act(x - 0.2)
+        return self.last(x.mean((2, 3)))
+
+
+SITES = ["/relu", "act", "act#2"]
+
+
+def made() -> tuple[Any, Tensor, Tensor]:
+    torch.manual_seed(0)
+    network: Any = Small()
+    x = torch.randn(64, 3, 6, 6)
+    network.train()
+    for _ in range(20):
+        network(x)  # so that running means are those of the data
+    network.eval()
+    with torch.no_grad():
+        outputs = network(x)
+        network.last.bias -= outputs.mean(0)  # so that all four classes are predicted
+        network.last.weight.mul_(20)
+        network.last.bias.mul_(20)
+    return network, x, network(x).argmax(1)
+
+
+def result_of(network: Any) -> Linearized:
+    found: Any = network.linearized
+    assert isinstance(found, Linearized)
+    return found
+
+
+def by_hand(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Least squares of each channel over all positions, by NumPy."""
+    rows = [side.movedim(1, 0).flatten(1).double().numpy() for side in (x, y)]
+    fits = [np.polyfit(a, b, 1) for a, b in zip(*rows, strict=True)]
+    return torch.tensor([fit[0] for fit in fits]), torch.tensor([fit[1] for fit in fits])
+
+
+def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that_written_by_hand() -> None:
+    network, x, _ = made()
+    before = copy.deepcopy(network.state_dict())
+    found: Any = linearize(network, x, sites="/relu", recalibrate=False, batch_size=20)
+    with torch.no_grad():
+        inner = network.norm(network.first(x))
+        slope, intercept = by_hand(inner, relu(inner))
+        line = found.linear_maps["relu"]
+        torch.testing.assert_close(line.slope.double(), slope, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(line.intercept.double(), intercept, rtol=1e-4, atol=1e-5)
+        hidden = line.slope.view(-1, 1, 1) * inner + line.intercept.view(-1, 1, 1)
+        hidden = hidden + relu(network.second(hidden))
+        expected = network.last(relu(hidden - 0.2).mean((2, 3)))
+        torch.testing.assert_close(found(x), expected)
+    assert all(torch.equal(a, b) for a, b in zip(before.values(), network.state_dict().values(), strict=True))
+    assert not network._forward_pre_hooks
+    assert result_of(found).replaced == ("/relu",)
+    assert type(found) is Small
+
+
+def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> None:
+    network, x, y = made()
+    found = linearize(network, x, budget=2)
+    found.train()
+    nn.functional.cross_entropy(found(x), y).backward()
+    lines = [weight for name, weight in found.named_parameters() if "linear_maps" in name]
+    assert len(lines) == 4
+    assert all(line.grad is not None for line in lines)
+    found.eval()
+    again = linearize(network, x[:8], sites=list(result_of(found).replaced))
+    again.load_state_dict(found.state_dict())
+    with torch.no_grad():
+        assert torch.equal(again(x), found(x))
+        exported = torch.export.export(found, (x[:4],)).module()
+        torch.testing.assert_close(exported(x[:4]), found(x[:4]))
+        assert torch.equal(copy.deepcopy(found)(x), found(x))
+
+
+@pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
+def test_kinds_of_maps(kind: Any) -> None:
+    network, x, _ = made()
+    found = linearize(network, x, sites="act", kind=kind, recalibrate=False)
+    with torch.no_grad():
+        inner = network.second(h := relu(network.norm(network.first(x))))
+        rows = inner.movedim(1, -1).flatten(0, -2).double()
+        wanted = relu(rows)
+        if kind == "identity":
+            middle = rows
+        elif kind == "slope":
+            middle = rows * (rows * wanted).sum() / rows.square().sum()
+        elif kind == "affine":
+            ones = torch.cat([rows, torch.ones(len(rows), 1)], 1)
+            middle = ones @ torch.linalg.lstsq(ones, wanted).solution
+        else:
+            slope, intercept = by_hand(inner, relu(inner))
+            middle = rows * slope + intercept
+        hidden = middle.unflatten(0, (64, 6, 6)).movedim(-1, 1).float()
+        expected = network.last(relu(h + hidden - 0.2).mean((2, 3)))
+        tolerance = 2e-3 if kind == "affine" else 1e-5  # a ridge shrinks the map a little
+        torch.testing.assert_close(found(x), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 5)),
+        nn.Linear(5, 3),
+    )
+    x = torch.randn(300, 8)
+    found = linearize(net, x, sites="module:0", kind="affine")
+    assert sum(p.numel() for p in found.parameters()) == 8 * 5 + 5 + 5 * 3 + 3
+    assert result_of(found).curve["flops"].is_monotonic_decreasing
+    assert result_of(found).table["r2"].item() > 0.7
+    with pytest.raises(InputError, match=re.escape("its width changes from 8 to 5; give kind='affine'")):
+        linearize(net, x, sites="module:0")
+    with pytest.raises(InputError, match=r"expected more than 8 positions .* got 8; give more data"):
+        linearize(net, x[:8], sites="module:0", kind="affine")
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        *("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor", "random", "depth"),
+        *("affinity", "r2_heldout", "-sparsity_change", lambda site: site.order),
+    ],
+)
+def test_criteria_choose_a_site(criterion: Any) -> None:
+    network, x, y = made()
+    found = result_of(linearize(network, [(x, y)], budget=2, criterion=criterion))
+    assert len(found.replaced) == 2
+    costs = found.table["cost"]
+    assert found.replaced[0] == costs.idxmin()
+    if criterion == "depth":
+        assert found.replaced == ("act#2", "act")
+    if callable(criterion):
+        assert found.replaced == ("/relu", "act")
+
+
+def test_kl_is_the_measured_divergence() -> None:
+    network, x, _ = made()
+    table = site_costs(network, x, ["kl"], batch_size=64)
+    for site in SITES:
+        with torch.no_grad():
+            changed = linearize(network, x, sites=site, recalibrate=False)
+            p, q = network(x).log_softmax(-1), changed(x).log_softmax(-1)
+        assert table.loc[site, "kl"] == pytest.approx(float((p.exp() * (p - q)).sum(1).mean()), rel=1e-3)
+
+
+def test_fisher_is_twice_the_divergence_of_a_small_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(criteria, "_TEMPERATURE", 1.0)
+    torch.manual_seed(0)
+    network, x = nn.Sequential(nn.Linear(4, 6), nn.Identity(), nn.Linear(6, 3)), torch.randn(2000, 4)
+    small = ChannelMap(torch.linspace(0.99, 1.01, 6), torch.zeros(6), -1)
+    with opened(network, [x], sites="module:1") as (device, copied, replacer):
+        trial, (slot,) = Trial(copied, x, [x], device), replacer.slots
+        costs = [gradient_costs(trial, copied, {slot: small}, "fisher", seed)[slot] for seed in range(8)]
+        slot.replacement = small
+        divergence = trial.score().divergence
+    assert np.mean(costs) == pytest.approx(2 * divergence, rel=0.05)
+
+
+@pytest.mark.parametrize(("budget", "replaced"), [(1, 1), ("2 sites", 2), ("67%", 2), ("100%", 3)])
+def test_budgets_of_sites(budget: Any, replaced: int) -> None:
+    network, x, _ = made()
+    found = result_of(linearize(network, x, budget=budget, criterion="depth"))
+    assert len(found.replaced) == replaced == found.curve["replaced"].iloc[-1]
+
+
+def test_budgets_of_elements_and_points() -> None:
+    network, x, y = made()
+    found = result_of(linearize(network, x, budget="0.3k elements", criterion="depth"))
+    assert found.curve["elements"].to_list() == [648, 432, 216]
+    free = result_of(linearize(network, [(x, y)], budget="100 points"))
+    assert len(free.replaced) == 3
+    assert free.curve["accuracy"].iloc[0] == 1
+    worst = 100 * (1 - free.curve["accuracy"].iloc[-1])
+    assert worst > 0
+    strict = linearize(network, [(x, y)], budget=f"{worst - 0.1:.2f} points")
+    kept = result_of(strict)
+    assert 0 < len(kept.replaced) < 3
+    with torch.no_grad():  # the step that was too much is undone, also in BatchNorm
+        accuracy = float((strict(x).argmax(1) == y).float().mean())
+    assert accuracy == pytest.approx(kept.curve["accuracy"].iloc[-1])
+    unlabelled = result_of(linearize(network, x, budget="100 points"))
+    assert unlabelled.curve["agreement"].iloc[0] == 1
+
+
+@pytest.mark.parametrize("stop_at", [1, 2])
+def test_an_interrupted_run_resumes_to_the_same_network(stop_at: int, tmp_path: Path) -> None:
+    network, x, _ = made()
+    whole = linearize(network, x, budget=3)
+    journal = tmp_path / "steps"
+
+    def stop(replaced: int, *_: Any) -> None:
+        if replaced == stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        linearize(network, x, budget=3, journal=journal, progress=stop)
+    assert len(journal.read_text("utf-8").splitlines()) == 2 + stop_at  # identity, original network, steps
+    resumed = linearize(network, x, budget=3, journal=journal)
+    columns = ["replaced", "site", "divergence", "elements"]
+    assert result_of(resumed).curve[columns].equals(result_of(whole).curve[columns])
+    assert result_of(resumed).table.equals(result_of(whole).table)
+    for name, value in whole.state_dict().items():
+        torch.testing.assert_close(resumed.state_dict()[name], value, rtol=0, atol=0)
+    with pytest.raises(InputError, match=r"other budget"):
+        linearize(network, x, budget=2, journal=journal)
+
+
+def test_a_result_is_saved_loaded_plotted_and_reported(tmp_path: Path) -> None:
+    network, x, y = made()
+    found = result_of(linearize(network, [(x, y)], budget=2, test=[(x[:32], y[:32])]))
+    found.save(tmp_path / "net.json")
+    again = fathometer.load(tmp_path / "net.json")
+    assert isinstance(again, Linearized)
+    assert again.curve.equals(found.curve)
+    assert again.table.equals(found.table)
+    assert again.outcome == found.outcome
+    assert found.plot().axes[0].get_ylabel() == "accuracy"
+    page = fathometer.write_report(found, tmp_path / "net.html").read_text("utf-8")
+    assert "2 of 3 sites replaced" in page
+    text = (tmp_path / "net.json").read_text("utf-8").replace('"site": "act#2"', '"site": "other"')
+    (tmp_path / "bad.json").write_text(text, "utf-8")
+    with pytest.raises(InputError, match="broken"):
+        fathometer.load(tmp_path / "bad.json")
+
+
+class Broken(nn.Module):
+    """Finite with a ReLU, and not without one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (relu(self.linear(x)) + 1e-9).sqrt()
+
+
+class Tuples(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, x
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sites": "layer9.*"}, "no call matches 'layer9.*'"),
+        ({"budget": 9}, "expected at most 3, the number of sites, got 9"),
+        ({"budget": "1m elements"}, "expected fewer elements than the 648"),
+        ({"budget": "some"}, "expected a number of sites"),
+        ({"criterion": "afinity"}, "did you mean affinity"),
+        ({"kind": "curve"}, "expected one of channel"),
+    ],
+)
+def test_bad_options_are_refused(options: Any, words: str) -> None:
+    network, x, _ = made()
+    with pytest.raises(InputError, match=re.escape(words)):
+        linearize(network, x, **options)
+
+
+def test_bad_networks_are_refused() -> None:
+    x = torch.randn(40, 4)
+    with pytest.raises(InputError, match="the outputs are not finite numbers after it was replaced"):
+        linearize(Broken(), x, kind="identity")
+    with pytest.raises(InputError, match="it returns a tuple"):
+        linearize(nn.Sequential(nn.Sequential(Tuples()), Take(), nn.ReLU()), x, sites="module:0")
+    once = linearize(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), x)
+    once(x)
+    with pytest.raises(InputError, match="has been linearized before"):
+        linearize(once, x)
+
+
+class Take(nn.Module):
+    def forward(self, pair: tuple[Tensor, Tensor]) -> Tensor:
+        return pair[0]
+
+
+def test_a_width_that_depends_on_the_input_is_refused() -> None:
+    class Wide(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return relu(x).sum(1, keepdim=True) * torch.ones(1, 2)
+
+    with pytest.raises(InputError, match="its width changes from batch to batch"):
+        linearize(Wide(), [torch.randn(4, 5), torch.randn(4, 6)])
+
+
+def test_a_dead_channel_gets_a_constant_line_and_a_warning() -> None:
+    network: Any = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    with torch.no_grad():
+        network[0].weight[1] = 0
+        network[0].bias[1] = 0.5
+    with pytest.warns(UserWarning, match=re.escape("slope 0: 1 (1 of 3)")):
+        found: Any = linearize(network, torch.randn(50, 4))
+    line = found[1].linear_maps["relu"]
+    assert (line.slope[1].item(), line.intercept[1].item()) == (0, 0.5)
+
+
+def test_the_mlps_of_a_language_model_are_replaced_by_affine_maps_of_the_tokens_that_count() -> None:
+    ensure_torchvision_operators()
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 60, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 3}
+    config = transformers.LlamaConfig(**sizes, num_attention_heads=2, num_key_value_heads=2)
+    network = transformers.LlamaForCausalLM(config).eval()
+    ids = torch.randint(60, (24, 10))
+    mask = torch.ones_like(ids)
+    mask[:12, 6:] = 0
+    padded = {"input_ids": ids.where(mask.bool(), 0), "attention_mask": mask}
+    found = linearize(network, padded, sites="mlp", kind="affine", budget=2, batch_size=12)
+    assert [*result_of(found).table.index] == [f"model.layers.{layer}.mlp" for layer in range(3)]
+    assert "perplexity" in result_of(found).curve
+    assert found.generate(ids[:1], max_new_tokens=2, do_sample=False).shape == (1, 12)  # type: ignore[operator]
+    other = {**padded, "input_ids": ids.where(mask.bool(), 7)}  # what is padded has no influence
+    again = linearize(network, other, sites="mlp", kind="affine", budget=2, batch_size=12)
+    assert result_of(again).replaced == result_of(found).replaced
+    assert result_of(again).curve["divergence"].to_numpy() == pytest.approx(
+        result_of(found).curve["divergence"].to_numpy(), rel=1e-4
+    )
