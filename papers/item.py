@@ -1,7 +1,7 @@
 """The form of an item: what a paper claims, the test of each claim, and the run that gives the evidence.
 
-An item has one `run`, which measures and returns the *evidence* (a table, or a small object of the item's own),
-and some claims. Each claim says how numbers are read from the evidence (`measure`), the rule that decides the
+An item has one `run`, which measures and returns the *evidence* (a table, or a small object of its own), and
+some claims. Each claim says how numbers are read from the evidence (`measure`), the rule that decides the
 claim from these numbers alone (`holds`), and the sentence that reports them (`says`):
 
     Item(
@@ -20,7 +20,7 @@ claim from these numbers alone (`holds`), and the sentence that reports them (`s
         },
     )
 
-A record (`papers.verdict`) holds the numbers, never the words: these are in the code, and the page joins both.
+A record (`papers.verdict`) holds the numbers, never the words, which are in the code; the page joins both.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ T = TypeVar("T")
 
 Scale: TypeAlias = Literal["smoke", "small", "paper", "imagenet", "cifar10"]
 """`smoke`: seconds, shows that an item runs and decides nothing. `small`: minutes on two cores, no download.
-`paper`: near the published setting, on data that the user names, preferably with a GPU. `imagenet`, `cifar10`:
-the two sets of trained networks whose soundings lie in `papers/networks`."""
+`paper`: near the published setting, on data that the user names, preferably with a GPU. `imagenet` and
+`cifar10`: the two sets of trained networks whose soundings lie in `papers/networks`."""
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Source: TypeAlias = Literal["cifar10", "resnets"]
@@ -73,8 +73,8 @@ class Simulation:
     """How often a test succeeds by chance, and how often when the effect is there."""
 
     effect: str  # the effect that the paper shows, in words with numbers
-    # the numbers of one simulated experiment: with the effect or without it, with as many seeds or networks as
-    # in the measured numbers (third argument)
+    # the numbers of one simulated experiment: with the effect or without it, with as many seeds or networks
+    # as in the measured numbers (third argument)
     draw: Callable[[np.random.Generator, bool, Numbers], Numbers]
 
 
@@ -153,8 +153,8 @@ class Item:
     run: Callable[[RunContext], Any]  # measures, writes tables and the figure, returns the evidence
     # how the run differs from the published setting, by scale, in words
     settings: Mapping[Scale, str]
-    # about how long it takes: `smoke` and `small` on two cores, `paper` on an H200, or on two cores if it needs
-    # no GPU. What other items have measured already is not counted again.
+    # about how long it takes: `smoke` and `small` on two cores, `paper` on an H200, or on two cores if it
+    # needs no GPU. What other items have measured already is not counted again.
     seconds: Mapping[Scale, float]
     # what a reader should know besides: format strings over the recorded facts. A note is left out where one
     # of its facts was not recorded.

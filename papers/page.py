@@ -40,9 +40,12 @@ repository. The texts that were read are the anonymous submissions; later public
 what is found here.
 
 Each claim is decided by a test that was stated before it ran; an item says so where a test was changed after
-numbers had been seen. A statistical test comes with its size and power, simulated at the effect that the paper
-shows; with less than {power:.0%} power the answer is *not decided*. These pages are written by
-`python -m papers page` from records that a run wrote, with commit, machine and date; nothing is edited by hand.
+numbers had been seen. A statistical test comes with its size and power, simulated at the effect that the
+paper shows; with less than {power:.0%} power the answer is *not decided*. `python -m papers page` writes these
+pages from records that a run wrote, with commit, machine and date; nothing is edited by hand.
+
+Verdicts at scale `paper` that were recorded before verdicts had a commit and a digest (on an H200, until commit
+840f5c5) have been removed, because words in them had been edited by hand. They are to be run again on a GPU.
 
 ```bash
 python -m papers list
@@ -136,8 +139,8 @@ def _item_page(item: Item, verdicts: Mapping[Scale, Verdict]) -> Iterator[str]:
             yield f"- {_cell(note)}"
         yield ""
         yield (
-            f"`{verdict.command}`: {time_in_words(verdict.seconds)} on {verdict.machine}, {verdict.date[:10]}, "
-            f"commit {verdict.commit} ([record]({scale}/{item.name}/verdict.json)).\n"
+            f"`{verdict.command}`: {time_in_words(verdict.seconds)} on {verdict.machine}, "
+            f"{verdict.date[:10]}, commit {verdict.commit} ([record]({scale}/{item.name}/verdict.json)).\n"
         )
     for change in item.changes:
         yield f"*Changed after numbers had been seen:* {_cell(change)}\n"
@@ -154,7 +157,8 @@ def _claims(item: Item, kind: Kind, title: str, verdict: Verdict) -> Iterator[st
         words = (
             _WORDS[found.holds].replace("holds", "verified") if kind == "numerical" else _WORDS[found.holds]
         )
-        yield f"| {_cell(claim.words)} | {_cell(claim.test)}{_power(item, name, found)} | {_cell(measured(item, name, found))} | {words} |"
+        test = _cell(claim.test) + _power(item, name, found)
+        yield f"| {_cell(claim.words)} | {test} | {_cell(measured(item, name, found))} | {words} |"
     yield ""
 
 

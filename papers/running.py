@@ -79,7 +79,7 @@ def reproduce(
 
 @contextmanager
 def _replaced_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder to write to, which replaces `folder` at the end; after an error the earlier one stays."""
+    """Yield a folder that replaces `folder` at the end; after an error the earlier one stays."""
     part = folder.with_name(f".{folder.name}.part")
     try:
         shutil.rmtree(part, ignore_errors=True)

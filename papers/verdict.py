@@ -1,6 +1,6 @@
 """The verdict on an item: the numbers of every claim, what they decide, and how they were measured.
 
-A verdict is written once, by a run. It holds no words about claims or tests: these are in the code of the item.
+A verdict is written once, by a run. It holds no words about claims or tests: the item has these.
 """
 
 from __future__ import annotations
