@@ -41,11 +41,11 @@ what is found here.
 
 Each claim is decided by a test that was stated before it ran; an item says so where a test was changed after
 numbers had been seen. A statistical test comes with its size and power, simulated at the effect that the
-paper shows; with less than {power:.0%} power the answer is *not decided*. `python -m papers page` writes these
+paper shows; with less than {power:.0%} power the answer is *not decided*. `python -m papers page` writes the
 pages from records that a run wrote, with commit, machine and date; nothing is edited by hand.
 
-Verdicts at scale `paper` that were recorded before verdicts had a commit and a digest (on an H200, until commit
-840f5c5) have been removed, because words in them had been edited by hand. They are to be run again on a GPU.
+Verdicts at scale `paper` that were recorded until commit 840f5c5, on an H200, have been removed: they had no
+commit and no digest, and words in some of them had been edited by hand. They are to be run again on a GPU.
 
 ```bash
 python -m papers list
