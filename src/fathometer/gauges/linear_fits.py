@@ -1,6 +1,7 @@
 """How well a linear map explains the outputs: R², in the sample and held out, and linear CKA (appendix G).
 
-Fits are ridge regressions, by the Cholesky factor of the smaller Gram matrix.
+Fits are ridge regressions, by the Cholesky factor of the smaller Gram matrix; on a CPU, if d < n, by its
+eigenvectors, which serve all ridges.
 Inside, samples are `[items, n, d]`, float64 and centred.
 """
 
@@ -15,6 +16,7 @@ from fathometer.errors import NumericalError
 from fathometer.gauges.samples import Pair, Samples, prepare
 from fathometer.gauges.spectrum import diagonal_of, gram_of_rows, squares
 from fathometer.transport.arrays import Array
+from fathometer.transport.decompositions import eigh
 
 _NOISE_TO_SIGNAL = (3.0, 0.3, 0.03)  # ridges relative to the median of ‖x‖²
 _MAX_ENTRIES = 2**25  # of the samples that a GPU fits with all ridges at once
@@ -182,10 +184,32 @@ def _ridge_regression(pair: Pair, ridge: Tensor) -> _Fit:
 
 def _fit_by_features(pair: Pair, ridge: Tensor) -> _Fit:
     """Fit Ŷ = X (XᵀX + λ)⁻¹ XᵀY; a sample left out misses by (y − ŷ) / (1 − h), where h is its leverage."""
-    rows, explained = _whiten(pair.x.gram, ridge, pair.x.centred.mT, pair.cross)
-    errors = torch.linalg.vector_norm(pair.y.centred - rows.mT @ explained, dim=-1).square()
-    leverage = torch.linalg.vector_norm(rows, dim=-2).square() + 1 / rows.shape[-1]
-    return _Fit(errors.sum(-1), (errors / (1 - leverage).square()).sum(-1))
+    if pair.x.values.is_cuda:
+        root = _inverse_root(pair.x.gram, ridge)
+        rows = root @ pair.x.centred.mT
+        fitted, leverage = rows.mT @ (root @ pair.cross), torch.linalg.vector_norm(rows, dim=-2).square()
+    else:
+        axes = pair.once(_along_axes)
+        weights = 1 / (axes.values + ridge[..., None])[..., None]
+        fitted, leverage = axes.rows @ (weights * axes.cross), (axes.squares @ weights).squeeze(-1)
+    errors = torch.linalg.vector_norm(fitted.sub_(pair.y.centred), dim=-1).square()
+    left = 1 - leverage - 1 / leverage.shape[-1]
+    return _Fit(errors.sum(-1), (errors / left.square()).sum(-1))
+
+
+class _Axes(NamedTuple):
+    """A pair along the eigenvectors V of XᵀX."""
+
+    values: Tensor  # of V
+    rows: Tensor  # XV
+    squares: Tensor  # of its entries
+    cross: Tensor  # VᵀXᵀY
+
+
+def _along_axes(pair: Pair) -> _Axes:
+    values, vectors = eigh(pair.x.gram)
+    rows = pair.x.centred @ vectors
+    return _Axes(values, rows, rows.square(), vectors.mT @ pair.cross)
 
 
 def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
@@ -197,8 +221,7 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
     n, d = pair.x.items.shape[-2:]
     kernel = pair.x.gram if n <= d else gram_of_rows(pair.x.centred)
     lift = pair.x.norms2.sum(-1) / (n * (n - 1))
-    identity = torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-    (root,) = _whiten(kernel + lift[:, None, None], ridge, identity)
+    root = _inverse_root(kernel + lift[:, None, None], ridge)
     inverse = root.mT @ root - (1 / (n * (n * lift + ridge)))[..., None, None]
     if n <= pair.y.items.shape[-1]:
         errors = ((inverse @ pair.y.gram) * inverse).sum(-1)
@@ -207,15 +230,13 @@ def _fit_by_samples(pair: Pair, ridge: Tensor) -> _Fit:
     return _Fit(ridge.square() * errors.sum(-1), (errors / diagonal_of(inverse).square()).sum(-1))
 
 
-def _whiten(gram: Tensor, ridge: Tensor, *columns: Tensor) -> list[Tensor]:
-    """Return L⁻¹ B for each B, where L Lᵀ = G + λ."""
-    ridges = torch.diag_embed(ridge[..., None].expand(*ridge.shape, gram.shape[-1]))
-    lower = torch.linalg.cholesky_ex(gram + ridges)[0]
-    if not gram.is_cuda:
-        return [torch.linalg.solve_triangular(lower, each, upper=False) for each in columns]
+def _inverse_root(gram: Tensor, ridge: Tensor) -> Tensor:
+    """Return L⁻¹, where L Lᵀ = G + λ."""
+    lifted = gram.expand(*ridge.shape, *gram.shape[-2:]).clone()
+    diagonal_of(lifted).add_(ridge[..., None])
+    lower = torch.linalg.cholesky_ex(lifted)[0]
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    root = torch.linalg.solve_triangular(lower, identity, upper=False)  # then all are products
-    return [root @ each for each in columns]
+    return torch.linalg.solve_triangular(lower, identity, upper=False)
 
 
 def _least_ridge(x: Samples) -> Tensor:

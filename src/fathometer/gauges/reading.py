@@ -18,7 +18,7 @@ from fathometer.gauges.samples import Pair, prepare
 from fathometer.gauges.together import Pairs, read_together, readable, resolution_and_bounds
 from fathometer.threads import Pool, check_abandoned, pool_of_single_threads
 
-_MIN_SIZE_TO_SPLIT = 512  # of n and d: the work on one smaller pair is done before threads have started
+_MIN_SIZE_TO_SPLIT = 256  # of n and d: the work on one smaller pair is done before threads have started
 
 
 @torch.no_grad()
@@ -111,22 +111,24 @@ def _read_pair(
 def _compute_side_by_side(
     gauges: Iterable[Gauge], x: Tensor, y: Tensor, prepared: Callable[[], Pair]
 ) -> dict[str, GaugeValue]:
-    """Compute what gains little from several threads in a thread each: quantities of x and y, and scores.
+    """Compute in threads what gains little from several: scores, gauges that share nothing, and quantities.
 
-    The quantities are kept in the pair. The scores are returned by the names of their gauges.
+    The quantities are kept in the pair. Values are returned by the names of their gauges.
     """
     pair = prepared()
-    _ = pair.x.gram, pair.y.gram  # which all of them read
+    _ = pair.x.gram, pair.y.gram, pair.x.norms2, pair.y.norms2, pair.changes  # which most of them read
+    scores = [[gauge] for gauge in gauges if gauge.compute_many]
+    others = [gauge for gauge in gauges if gauge.takes_samples and not (gauge.needs or gauge.compute_many)]
     needs = sorted({need for gauge in gauges for need in gauge.needs if need != LABELS})
-    with pool_of_single_threads() as pool:
-        scores = {
-            gauge.name: pool.submit(gauge.read, x, y, prepared, None)
-            for gauge in gauges
-            if gauge.compute_many
-        }
-        for side in ("_x", "_y"):
-            pool.submit(lambda names: [*map(pair.quantity, names)], [n for n in needs if n.endswith(side)])
-        return {name: score.result() for name, score in scores.items()}
+
+    def values(chosen: list[Gauge]) -> dict[str, GaugeValue]:
+        return {gauge.name: gauge.read(x, y, prepared, None) for gauge in chosen}
+
+    with pool_of_single_threads() as pool:  # the longest first
+        found = [pool.submit(values, chosen) for chosen in (*scores, others)]
+        for need in needs:
+            pool.submit(pair.quantity, need)
+    return {name: value for each in found for name, value in each.result().items()}
 
 
 def _compute(
