@@ -219,8 +219,7 @@ def remarks(sounding: Sounding) -> list[str]:
     is_fitted = sites["r2_heldout"].count() > 0 if "r2_heldout" in sounding.gauges else False
     few = int(((samples < 32) | (samples < width * (1 + is_fitted))).sum())
     advice = (
-        f"{few} of these sites have few samples for their width, so that scores are too high and held-out R² "
-        "too low; use more samples"
+        f"{few} of these sites have few samples for their width, which biases scores and R²; use more samples"
     )
     return [line for line in (sounding.outcome, advice if few else "") if line]
 
