@@ -47,7 +47,8 @@ def test_names_are_folded_and_optional_columns_left_out() -> None:
 
 @pytest.mark.parametrize(("width", "r2", "said"), [(8, False, False), (65, False, True), (33, True, True)])
 def test_few_samples_for_the_width_are_mentioned(width: int, r2: bool, said: bool) -> None:
-    sounding = network("net", 3, **({"r2_heldout": np.full(3, 0.5)} if r2 else {}))
+    more: dict[str, Any] = {"r2_heldout": np.full(3, 0.5)} if r2 else {}
+    sounding = network("net", 3, **more)
     sounding = replace(sounding, records=sounding.records.assign(n=64, d=width))
     assert any("3 of these sites have few samples" in line for line in remarks(sounding)) == said
 
