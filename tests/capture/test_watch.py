@@ -226,6 +226,10 @@ def test_a_pattern_that_matches_nothing_is_named() -> None:
         model(x)
     with pytest.raises(InputError, match=r"sites: no call matches 'layre3\.\*'; did you mean layer3"):
         _ = record.pairs
+    with watch(model, sites="mlpp") as record:
+        model(x)
+    with pytest.raises(InputError, match="did you mean mlp"):
+        _ = record.pairs
     with watch(model, sites=["layer3.*", "gelu"]) as record:  # an operator that the network does not use
         model(x)
     assert [site.name for site in record.pairs] == ["layer3.1"]

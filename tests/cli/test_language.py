@@ -44,6 +44,7 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
     assert "preset language: tokens as samples, 2 batches of 256, blocks of 32 tokens (stride 32);" in text
     assert "sites activations, mlp, attention, block; gauges affinity, " in text
     assert "`--preset none` uses the general defaults" in text
+    assert "affinity of the activations; r2_trimmed of the parts, alone" in text
     found = load("preset.json")
     assert found.outcome in text
     assert found.perplexity is not None
@@ -51,7 +52,7 @@ def test_the_preset_is_the_default_for_language_models(saved: Path, command: Com
     assert len(found.sites) == 14  # in 2 layers: an activation, and 3 parts with and without the residual sum
     scored = found.mean("affinity").notna()
     assert [site.kind for site in found.sites if scored[site.name]] == ["activation"] * 2
-    r2 = found.mean("r2_heldout")["transformer.h.1.attn+residual"]
+    r2 = found.mean("r2_trimmed")["transformer.h.1.attn+residual"]
     (row,) = (line.split("│") for line in out.splitlines() if line.startswith("│ 1 "))
     assert f"{r2:.3f}" in row[4]
     assert "attention +residual" in " ".join(out.split())
@@ -77,6 +78,11 @@ def test_options_that_are_given_win_over_the_preset(saved: Path, command: Comman
     settings = load("own.json").provenance.settings
     assert (settings["samples"], settings["gauges"], settings["batches"]) == (512, ["affinity"], 2)
     assert settings["sites"] == ["activations"]
+    code, out, err = command(*given, "--samples", "256", "--sites", "mlp", "--length", "32")
+    assert code == 0, err
+    text = " ".join(out.split())
+    assert "sites mlp; gauges r2_heldout, r2_trimmed, carriers;" in text
+    assert "affinity" not in text
     assert settings["reduction"]["pooling"] == "tokens"
     code, out, err = command(*given, "--preset", "none", "--samples", "20", "--out", "none.json")
     assert code == 0, err
@@ -84,6 +90,7 @@ def test_options_that_are_given_win_over_the_preset(saved: Path, command: Comman
     assert "each sample is the mean over a text" in out
 
 
+@pytest.mark.filterwarnings("default")
 def test_language_models_are_compared_where_they_have_a_score(saved: Path, command: Command) -> None:
     files = ["net.json", "other.json"]
     for file in files:
@@ -96,6 +103,9 @@ def test_language_models_are_compared_where_they_have_a_score(saved: Path, comma
     for kind in ("distances", "alignment", "difference", "overlay", "strip"):
         code, _, err = command("plot", *files, "--kind", kind, "--out", f"{kind}.pdf")
         assert code == 0, err
+    code, _, err = command("compare", "networks", *files, "--draws", "5", "--gauge", "r2_trimmed")
+    assert code == 0, err
+    assert " ".join(err.split()).count("mlp, mlp +residual is one curve here") == 1, err
     both = [load(file) for file in files]
     assert alignment_table(both)["first_mean"].tolist() == both[0].mean("affinity").dropna().tolist()
     assert both[0].plot(kind="signature").axes[0].get_xlim() == (-0.6, 1.6)

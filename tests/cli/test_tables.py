@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fathometer.cli.tables import TableView, sounding_view
+from fathometer.cli.tables import TableView, remarks, sounding_view
 from tests.report.figures.drawn import network
 
 RNG = np.random.default_rng(7)
@@ -42,6 +43,14 @@ def test_names_are_folded_and_optional_columns_left_out() -> None:
     assert "a note; a wider terminal shows more" in text
     text = "\n".join(shown(view, 40))
     assert (text.count("x"), "1.500" in text, "2.500" in text) == (40, True, False)
+
+
+@pytest.mark.parametrize(("width", "r2", "said"), [(8, False, False), (65, False, True), (33, True, True)])
+def test_few_samples_for_the_width_are_mentioned(width: int, r2: bool, said: bool) -> None:
+    more: dict[str, Any] = {"r2_heldout": np.full(3, 0.5)} if r2 else {}
+    sounding = network("net", 3, **more)
+    sounding = replace(sounding, records=sounding.records.assign(n=64, d=width))
+    assert any("3 of these sites have few samples" in line for line in remarks(sounding)) == said
 
 
 @pytest.mark.parametrize(("gauge", "why"), [("saturated", ": it is for bounded activations"), ("mine", "")])

@@ -3,8 +3,10 @@ from __future__ import annotations
 import gc
 import math
 import pickle
+import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ import torch
 
 from fathometer import InputError, cka
 from fathometer.capture import Pair
-from fathometer.gauges import Gauge, reading, scoring, together
+from fathometer.gauges import Gauge, reading, samples, scoring, together
 from fathometer.gauges.reading import read_gauges, read_one_by_one
 from fathometer.gauges.registry import GAUGES, choose_gauges
 from fathometer.gauges.samples import Samples
@@ -49,6 +51,17 @@ def test_many_pairs_together_give_the_values_of_each_alone(name: str) -> None:
         (read_together(chosen, backwards), alone[::-1]),
     ):
         assert found == [pytest.approx(row, rel=1e-9, abs=1e-9, nan_ok=True) for row in expected]
+
+
+def test_threads_that_read_different_pairs_do_not_wait_for_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In Python 3.11, a `cached_property` has one lock for all objects."""
+    both = threading.Barrier(2)
+    monkeypatch.setattr(samples, "smaller_gram", lambda _: both.wait(timeout=20))
+    with ThreadPoolExecutor(2) as pool:
+        sides = [Samples(torch.randn(8, 3).double(), 0.0, "x") for _ in range(2)]
+        assert sorted(pool.map(lambda side: side.gram, sides)) == [0, 1]
 
 
 @pytest.mark.parametrize("read", [read_one_by_one, read_together])

@@ -167,7 +167,7 @@ def test_more_samples_than_there_are_need_no_memory() -> None:
     x = torch.randn(128, 16)
     sounding = measure(MLP, x, samples=10**12, leftover="keep", gauges="norm")
     assert sounding.records["n"].to_list() == [128]
-    with pytest.raises(OutOfMemoryError, match="use a smaller `batch_size` or fewer `samples`"):
+    with pytest.raises(OutOfMemoryError, match="use a smaller batch size or fewer samples"):
         measure(MLP, [x], samples=10**15, leftover="keep", gauges="norm")
 
 

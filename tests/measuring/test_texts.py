@@ -162,6 +162,13 @@ def test_a_text_that_is_too_short_says_how_many_tokens_it_has(net: Any, tokenize
         measure(net, TEXTS[:1], tokenizer=tokenizer, **{**OPTIONS, "samples": 64, "leftover": "drop"})
 
 
+def test_copies_of_inputs_are_a_warning_where_samples_are_left_out(net: Any) -> None:
+    ids = torch.randint(3, 60, (4, 24), generator=torch.Generator().manual_seed(0)).repeat(2, 1)
+    with pytest.warns(UserWarning, match="4 of the first 8 inputs are copies of others"):
+        measure(net, ids, **{**OPTIONS, "samples": 192, "gauges": "r2_heldout"})
+    assert measure(net, ids, **OPTIONS).sites
+
+
 def test_positions_of_roberta_begin_after_its_padding() -> None:
     roberta = network("roberta", max_position_embeddings=20, pad_token_id=1)
     for length in (18, 19):

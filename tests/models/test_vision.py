@@ -86,7 +86,7 @@ def test_a_failed_download_suggests_alternatives(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", fail)
     monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", fail)
     for name in ("torchvision:resnet18", "timm:resnet10t"):
-        with pytest.raises(InputError, match="use `weights` none, or a local file") as raised:
+        with pytest.raises(InputError, match="give weights none, or a local file") as raised:
             load_model(name)
         assert "no route to host" in str(raised.value)
         assert "\n" not in str(raised.value)

@@ -297,7 +297,8 @@ def _advice(pattern: str, called: Sequence[Site]) -> str:
     """Name calls that a mistyped pattern may mean, or some that there are."""
     names = [site.name for site in called]
     starts = {name[:end] for name in names for end, letter in enumerate(name) if letter in "./#"}
-    known = dict.fromkeys((*names, *(site.operator for site in called), *starts - {""}))
+    words = (*sorted(PARTS), _ACTIVATIONS)
+    known = dict.fromkeys((*names, *(site.operator for site in called), *starts - {""}, *words))
     hint = did_you_mean(pattern.strip("*?./#"), known)
     return hint or f"the activation calls seen are: {', '.join(names[:8]) or 'none'}"
 

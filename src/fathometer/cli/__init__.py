@@ -26,6 +26,7 @@ FLAGS: dict[str, str] = {}
 """The flags of the running command by parameter: `allow_mismatch` → `--allow-mismatch`."""
 
 _MAX_SECONDS_TO_HANDLE = 1.5  # Ctrl-C
+_WARNED: set[str] = set()  # what the running command has said
 _HOW_TO_RESUME: list[Callable[[], str]] = []  # of the running command; empty text if it cannot resume
 
 
@@ -63,6 +64,7 @@ def main() -> None:
 def run_app(app: Callable[[], Any]) -> None:
     """Run a command line: an expected error is one line on stderr and exit code 2, Ctrl-C exit code 130."""
     SETTINGS.verbose = SETTINGS.debug = False
+    _WARNED.clear()
     interrupts: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -163,6 +165,9 @@ def _in_flags(error: FathometerError) -> str:
 
 
 def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    if str(message) in _WARNED:
+        return
+    _WARNED.add(str(message))
     place = f" ({category.__name__}, {filename}:{lineno})" if SETTINGS.verbose or SETTINGS.debug else ""
     _print_error(f"warning: {message}{place}", "yellow")
 

@@ -123,7 +123,7 @@ def measure(
     if by is not None and (reason := next(iter(found.values())).outcome).startswith("no accuracy"):
         console.say(reason)
     if preset == "language":
-        words = _in_words(chosen, loaded.data.description)
+        words = _in_words(chosen, loaded.data.description, next(iter(found.values())))
         console.say(f"preset language: {words}; `--preset none` uses the general defaults")
     elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
@@ -135,13 +135,17 @@ def measure(
         console.say(f"`fathometer plot {out} --kind map` draws the map")
 
 
-def _in_words(options: MeasureOptions, data: Mapping[str, Any]) -> str:
-    """Say what a preset has made of the options, and how the text was cut."""
+def _in_words(options: MeasureOptions, data: Mapping[str, Any], found: Sounding) -> str:
+    """Say what a preset has made of the options, how the text was cut, and which gauges were read."""
     unit = "tokens" if options.counts_tokens else "texts"
     batches = {None: "all batches", 1: "1 batch"}.get(options.batches, f"{options.batches} batches")
     blocks = f", blocks of {data['length']} tokens (stride {data['stride']})" if "stride" in data else ""
-    sites, gauges = (", ".join(options.describe()[name]) for name in ("sites", "gauges"))
-    return f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {sites}; gauges {gauges}"
+    sites, gauges = (options.describe()[name] for name in ("sites", "gauges"))
+    read = [name for name in gauges if any(f"{column}_".startswith(f"{name}_") for column in found.gauges)]
+    return (
+        f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {', '.join(sites)}; "
+        f"gauges {', '.join(read)}"
+    )
 
 
 def skipped_line(skipped: list[str]) -> str:

@@ -217,11 +217,17 @@ def title_of(sounding: Sounding) -> str:
 
 
 def remarks(sounding: Sounding) -> list[str]:
-    """Say how well the network does on the data, if it is known, and at how many sites samples are few."""
+    """Say how well the network does on the data, if it is known, and at how many sites samples are few.
+
+    That is below n = d, or n = 2d where R² is read: docs/soundings.md has what was measured there.
+    """
     sites = sounding.records.groupby("site", sort=False)
     width, samples = sites["d"].first(), sites["n"].min()
-    few = int(((samples < 32) | (8 * samples < width)).sum())
-    advice = f"{few} of these sites have few samples for their width; use more samples for stable values"
+    is_fitted = sites["r2_heldout"].count() > 0 if "r2_heldout" in sounding.gauges else False
+    few = int(((samples < 32) | (samples < width * (1 + is_fitted))).sum())
+    advice = (
+        f"{few} of these sites have few samples for their width, which biases scores and R²; use more samples"
+    )
     return [line for line in (sounding.outcome, advice if few else "") if line]
 
 

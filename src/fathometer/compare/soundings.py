@@ -185,7 +185,17 @@ def _with_values(sounding: Sounding, gauge: str) -> Sounding:
     except InputError:  # which is for the caller to say
         return sounding
     kinds = set(sounding.records.loc[values.notna(), "kind"])
-    return sounding.at(site for site in sounding.sites if site.kind in kinds) if kinds else sounding
+    kept = [site for site in sounding.sites if site.kind in kinds]
+    mixed = dict.fromkeys(
+        f"{site.kind}{' +residual' * site.residual}" for site in kept if site.layer is not None
+    )
+    if len(mixed) > 1:
+        warnings.warn(
+            f"{gauge} at {join_names(list(mixed))} is one curve here; to compare one of them, measure it "
+            "alone",
+            stacklevel=4,
+        )
+    return sounding.at(kept) if kept else sounding
 
 
 def _plan_labels(soundings: Sequence[Sounding], what: str) -> list[str]:

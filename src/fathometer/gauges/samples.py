@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar, cast
@@ -11,7 +12,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from fathometer.gauges.spectrum import eigenvalues, gram_of_rows, smaller_gram, without_rounding
+from fathometer.gauges.spectrum import diagonal_of, eigenvalues, gram_of_rows, smaller_gram, without_rounding
 from fathometer.transport.arrays import (
     Array,
     as_pair,
@@ -27,8 +28,20 @@ from fathometer.transport.tridiagonal import raw_gram, spectra
 _T = TypeVar("_T")
 
 _NEIGHBOURS = 20
-_MAX_DISTANCES = {"cpu": 2**22, "cuda": 2**26}  # that are held at a time
+_MAX_PRODUCTS = {"cpu": 2**22, "cuda": 2**26}  # of samples with each other, that are held at a time
+_MAX_DISTANCES = {"cpu": 2**19, "cuda": 2**26}  # the same of distances: so few stay in the cache of a CPU
 _SAME_POINT = 1e-14  # of the squared norms that a squared distance is the difference of: rounding
+
+
+class _ComputedOnce(cached_property[_T]):
+    """A `cached_property` without the lock that Python 3.11 has for it.
+
+    The lock is that of all objects together: threads that read different pairs would wait for each other.
+    """
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        super().__init__(compute)
+        self.lock = nullcontext()
 
 
 class Samples:
@@ -53,7 +66,7 @@ class Samples:
         """The values as a batch, `[items, n, d]`, also of a single pair."""
         return self.values.reshape(-1, *self.values.shape[-2:])
 
-    @cached_property
+    @_ComputedOnce
     def _mean_and_rows(self) -> tuple[Tensor, Tensor]:
         return centre(self.items)
 
@@ -70,32 +83,32 @@ class Samples:
             self.is_checked = True
         return self._mean_and_rows[1]
 
-    @cached_property
+    @_ComputedOnce
     def largest(self) -> Tensor:
         """The largest entry of the centred samples, `[items]`."""
         return largest_entry(self._mean_and_rows[1])
 
-    @cached_property
+    @_ComputedOnce
     def varies(self) -> Tensor:
         """Whether any feature of an item varies beyond the rounding of its dtype, `[items]`."""
         return (self.largest > 0) & self.varying.any(-1)
 
-    @cached_property
+    @_ComputedOnce
     def varying(self) -> Tensor:
         """Whether each feature varies beyond the rounding of its dtype, `[items, d]`."""
         return exceeds_rounding(self.mean, self._mean_and_rows[1], self.resolution)
 
-    @cached_property
+    @_ComputedOnce
     def norms2(self) -> Tensor:
         """The squared norms of the centred samples, `[items, n]`."""
         return torch.linalg.vector_norm(self.centred, dim=-1).square()
 
-    @cached_property
+    @_ComputedOnce
     def gram(self) -> Tensor:
         """The smaller Gram matrix of the centred samples R, `[items, k, k]`: RRᵀ if n ≤ d, otherwise RᵀR."""
         return smaller_gram(self.centred)
 
-    @cached_property
+    @_ComputedOnce
     def spectrum(self) -> Tensor:
         """The k = min(n, d) eigenvalues of the covariance RᵀR / n, `[items, k]`, in falling order."""
         if self.values.is_cuda:
@@ -103,12 +116,12 @@ class Samples:
             return self.spectrum
         return eigenvalues(self.gram).flip(-1) / self.values.shape[-2]
 
-    @cached_property
+    @_ComputedOnce
     def raw_gram(self) -> Tensor:
         """The smaller Gram matrix of the samples as they are, `[items, k, k]`."""
         return raw_gram(self.centred, self.mean, self.gram)
 
-    @cached_property
+    @_ComputedOnce
     def singular_values(self) -> Tensor:
         """The k = min(n, d) singular values of the samples, not centred, `[items, k]`, in falling order.
 
@@ -119,7 +132,7 @@ class Samples:
             return self.singular_values
         return eigenvalues(self.raw_gram).flip(-1).sqrt()
 
-    @cached_property
+    @_ComputedOnce
     def nearest(self) -> Tensor:
         """The distances of each sample to its 20 nearest others, `[items, n, 20]`, in rising order.
 
@@ -128,13 +141,15 @@ class Samples:
         """
         rows, norms2 = self.centred, self.norms2
         items, n, d = rows.shape
-        block_size = max(1, _MAX_DISTANCES["cuda" if rows.is_cuda else "cpu"] // (items * n))
-        whole = self.gram if n <= d else gram_of_rows(rows) if n <= block_size else None
+        device = "cuda" if rows.is_cuda else "cpu"
+        block_size = max(1, _MAX_DISTANCES[device] // (items * n))
+        fits = items * n * n <= _MAX_PRODUCTS[device]
+        whole = self.gram if n <= d else gram_of_rows(rows) if fits else None
         found = []
-        for block in torch.arange(n, device=rows.device).split(block_size):
+        for block in (slice(start, start + block_size) for start in range(0, n, block_size)):
             products = rows[:, block] @ rows.mT if whole is None else whole[:, block]
             squared = torch.sub(norms2[:, None, :], products, alpha=2).add_(norms2[:, block, None])
-            squared[:, torch.arange(len(block), device=rows.device), block] = torch.inf
+            diagonal_of(squared[:, :, block]).fill_(torch.inf)
             nearest, others = squared.topk(min(_NEIGHBOURS, n - 1), largest=False)
             sums = norms2[:, block, None] + norms2[:, None].expand_as(squared).gather(-1, others)
             found.append(torch.where(nearest > _SAME_POINT * sums, nearest, 0.0).sort().values.sqrt())
@@ -214,12 +229,12 @@ class Pair:
         )
         return Pair(*sides, is_finite=self.is_finite, bounds=self.bounds)
 
-    @cached_property
+    @_ComputedOnce
     def cross(self) -> Tensor:
         """The products of the centred features of both sides, XᵀY, `[items, d of x, d of y]`."""
         return self.x.centred.mT @ self.y.centred
 
-    @cached_property
+    @_ComputedOnce
     def changes(self) -> list[tuple[bool, bool]]:
         """Whether X is not constant, and whether Y varies beyond rounding, of each item."""
         check_together([self])

@@ -187,7 +187,7 @@ class Loop:
             if self._pending is None:
                 raise OutOfMemoryError(
                     f"out of memory in a forward pass of {piece.samples} inputs, with room for "
-                    f"{options.samples} samples of every site; use a smaller `batch_size` or fewer `samples`"
+                    f"{options.samples} samples of every site; use a smaller batch size or fewer samples"
                 ) from error
         else:  # the pass counts: from here on, it must not be run again
             self._on_pass(piece.value, output)
@@ -365,8 +365,7 @@ def placed(network: nn.Module, device: str | torch.device | None) -> Iterator[to
             if {tensor.device for tensor in tensors} - {here}:
                 places = ", ".join(sorted({str(tensor.device) for tensor in tensors}))
                 raise InputError(
-                    f"this network is spread over several devices ({places}), and stays there; leave out "
-                    "`device`",
+                    f"this network is spread over several devices ({places}), and stays there; leave it out",
                     parameter="device",
                 )
             if users:

@@ -212,7 +212,8 @@ def measure_by_label(
             total = None
         cut = split or pieces(items, options.samples, batch_size, tokens=options.counts_tokens)
         hidden = HiddenTokens(model, network, tokenizer, options.seed)
-        cut = cut if options.call else hidden.keeping(checked(cut, network))
+        holds_out = not options.chosen_gauges.keys().isdisjoint(("r2_heldout", "r2_trimmed"))
+        cut = cut if options.call else hidden.keeping(checked(cut, network, holds_out=holds_out))
         loop = Loop(network, record, options, where, log, scorer, read, on_pass)
         measured, left_over = loop.run(iter(cut), total, show)
         identity = _with_hashes(identity, *hashing.result())
@@ -332,7 +333,7 @@ def _too_few(options: MeasureOptions, inputs: int, rows: int) -> TooFewSamplesEr
         return TooFewSamplesError(f"expected at least 2 {unit}, got {got}", parameter="data")
     return TooFewSamplesError(
         f"expected at least {options.samples} {unit} to fill a batch, got {got}; "
-        "use fewer `samples`, or `leftover` keep",
+        "use fewer samples for a batch, or keep what is left over",
         parameter="data",
     )
 

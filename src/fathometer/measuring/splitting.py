@@ -152,7 +152,9 @@ class SplitByLabel:
         unit = "tokens" if self._options.counts_tokens else "samples"
         text = f"expected at least {self._fewest} {unit} of each label, got {named or 'no inputs'}"
         if len(few) == len(self._groups):
-            raise TooFewSamplesError(f"{text}; use fewer `samples`, or `leftover` keep", parameter="data")
+            raise TooFewSamplesError(
+                f"{text}; use fewer samples for a batch, or keep what is left over", parameter="data"
+            )
         if few:
             warnings.warn(f"{text}; these are left out", stacklevel=4)
 

@@ -15,6 +15,8 @@ from fathometer.measuring.batches import DEFAULT_BATCH_SIZE, Piece
 from fathometer.models import LoadedModel
 from fathometer.models.language import config_of, ids_of, token_inputs, token_limits
 
+_MAX_COPIES = 0.1  # share of the inputs that may occur before
+
 
 def tokenised(
     model: nn.Module | LoadedModel,
@@ -46,13 +48,29 @@ def tokenised(
     return open_dataset(data, inputs, length, size, seed)
 
 
-def checked(pieces: Iterable[Piece], network: nn.Module) -> Iterator[Piece]:
-    """Yield the inputs of forward passes; refuse tokens that the network cannot take."""
+def checked(pieces: Iterable[Piece], network: nn.Module, *, holds_out: bool) -> Iterator[Piece]:
+    """Yield the inputs of forward passes; refuse tokens that the network cannot take.
+
+    With `holds_out`, inputs that occur several times are a warning.
+    """
     limits = token_limits(network)
-    is_warned = False
+    is_warned = is_warned_of_copies = False
+    seen: set[bytes] = set()
+    inputs = 0
     for piece in pieces:
         limits.check(piece.value)
         ids = ids_of(piece.value)
+        if ids is not None:
+            seen.update(row.tobytes() for row in ids.cpu().numpy())
+            inputs += len(ids)
+        copies = inputs - len(seen)
+        if holds_out and piece.completes and copies > _MAX_COPIES * inputs and not is_warned_of_copies:
+            is_warned_of_copies = True
+            warnings.warn(
+                f"{copies} of the first {inputs} inputs are copies of others: R² of samples left out is that "
+                "of samples that were fitted; remove copies",
+                stacklevel=2,
+            )
         if ids is not None and limits.trained and ids.shape[1] > limits.trained and not is_warned:
             is_warned = True
             warnings.warn(

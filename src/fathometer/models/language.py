@@ -45,7 +45,7 @@ class TokenLimits(NamedTuple):
         if self.positions is not None and ids.shape[1] > self.positions:
             raise InputError(
                 f"this network has {self.positions} positions, got inputs of {ids.shape[1]} tokens; "
-                "cut them, or give texts and a `length`",
+                "cut them, or give texts and a length of blocks",
                 parameter="data",
             )
 

@@ -70,7 +70,7 @@ def unknown_model_error(source: str, name: str, known: Iterable[str]) -> InputEr
 def download_error(name: str, error: Exception) -> InputError:
     """Return the error for weights that could not be downloaded."""
     return InputError(
-        f"{name}: weights could not be downloaded ({first_line(error)}); use `weights` none, or a local file"
+        f"{name}: weights could not be downloaded ({first_line(error)}); give weights none, or a local file"
     )
 
 

@@ -21,12 +21,19 @@ _DASHES = alt.Scale(domain=list(_SUM.values()), range=[[1, 0], [5, 3]])
 
 def layer_items(soundings: Sounding | Soundings) -> tuple[Item, ...]:
     """Return what a page shows of soundings that `has_layers`; of one network also every gauge by layer."""
-    words = (
-        "Affinity score of the activations, and R² of the parts, held out, alone and with the residual sum. "
-        f"A hollow mark is R² without the largest samples, where it differs by more than {MAX_TRIMMED_GAP}: "
-        "there a few tokens decide R². Click a name to see its lines only."
+    table = layer_table(soundings)
+    words = "R² of the parts, held out, alone and with the residual sum. "
+    if "affinity" in set(table["gauge"]):
+        words = f"Affinity score of the activations, and {words}"
+    if table["trimmed"].notna().any():
+        words += (
+            "A hollow mark is R² without the largest samples, where it differs by more than "
+            f"{MAX_TRIMMED_GAP}: there a few tokens decide R². "
+        )
+    items: tuple[Item, ...] = (
+        Paragraph(f"{words}Click a name to see its lines only."),
+        *layer_charts(table),
     )
-    items: tuple[Item, ...] = (Paragraph(words), *layer_charts(layer_table(soundings)))
     if not isinstance(soundings, Sounding):
         return items
     ranges = Paragraph(
