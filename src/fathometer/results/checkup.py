@@ -21,7 +21,7 @@ SCHEMA = "fathometer.checkup"
 VERSION = 1
 MAX_PLACES = 3
 """So many places are listed of one rule."""
-PAGE = "https://fathometer.readthedocs.io/en/latest/check/"
+PAGE = "docs/check.md"
 
 
 class Finding(msgspec.Struct, frozen=True):
