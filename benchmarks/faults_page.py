@@ -15,6 +15,7 @@ from fathometer.checking.limits import LIMITS, Limits
 
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
+EXPECTED = 43  # healthy networks of `benchmarks.healthy`
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -165,6 +166,8 @@ def page(record: Mapping[str, Any]) -> str:
         "one half (every other network by name), and the other half tests them. The goal is an error in at "
         "most one "
         "network in twenty, and at most 2 % of the sites.\n",
+        f"The record has {len(healthy)} healthy networks ({', '.join(sorted(by_name))}); the benchmark lists "
+        f"{EXPECTED}, and those that are missing have not been run.\n",
         markdown_table(alarm_rows({"calibration half": calibration, "test half": test, "all": healthy})),
         "Networks with an error: "
         + ("; ".join(f"{c['network']} ({c['findings'][0][3]})" for c in alarms) or "none")
