@@ -161,7 +161,8 @@ def page(record: Mapping[str, Any]) -> str:
         f"networks: {percentage(unseen, lambda c: c['first'])}, "
         f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
         f"{percentage(unseen, lambda c: found_new(c, by_name))}.\n",
-        "The benchmark plants 16 kinds of faults in 7 networks of 5 kinds (a ViT and SmolLM2 among them). What "
+        "The benchmark plants 16 kinds of faults in 7 networks of 5 kinds (a ViT and SmolLM2 among them). "
+        "What "
         "is not in the table has no place in that network, or has not been run.\n",
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
