@@ -15,6 +15,8 @@ from fathometer.checking.limits import LIMITS, Limits
 
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
+EXPECTED = 43  # healthy networks of `benchmarks.healthy`
+LOOKED_AT = ("small/MLP", "cifar10/resnet20")
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -36,9 +38,13 @@ Check = Mapping[str, Any]
 
 
 def halves(healthy: Sequence[Check]) -> tuple[list[Check], list[Check]]:
-    """Split the healthy networks: every other one by name is for calibration, the others for testing."""
+    """Split the healthy networks: published ones are for calibration, those that are trained here test."""
     ordered = sorted(healthy, key=lambda check: check["network"])
-    return ordered[::2], ordered[1::2]
+    is_test = [check["network"].startswith("small/") for check in ordered]
+    return (
+        [check for check, test in zip(ordered, is_test, strict=True) if not test],
+        [check for check, test in zip(ordered, is_test, strict=True) if test],
+    )
 
 
 def new_rules(check: Check, healthy: Mapping[str, Check]) -> list[str]:
@@ -109,7 +115,7 @@ def alarm_rows(groups: Mapping[str, Sequence[Check]]) -> list[Row]:
 
 
 def limit_rows(calibration: Sequence[Check], test: Sequence[Check]) -> list[Row]:
-    """Return a row for each threshold: the most extreme values of both halves of the healthy networks."""
+    """Return a row for each threshold: the most extreme values of the healthy networks."""
     words = {field.name: field for field in fields(Limits)}
     rows: list[Row] = []
     for number, (name, is_large) in _COMPARED.items():
@@ -129,7 +135,7 @@ def page(record: Mapping[str, Any]) -> str:
     by_name = {check["network"]: check for check in healthy}
     planted = [check for check in checks if check["fault"] and check.get("applies")]
     calibration, test = halves(healthy)
-    tested = [check for check in planted if check["seed"] > 0]
+    unseen = [check for check in planted if check["network"] not in LOOKED_AT]
     alarms = [check for check in healthy if any(f[1] == "error" for f in check["findings"])]
     parts = [
         "# How well the check works\n",
@@ -150,22 +156,26 @@ def page(record: Mapping[str, Any]) -> str:
         "*first, new*.\n",
         f"Over all checks: first {percentage(planted, lambda c: c['first'])}, first and new "
         f"{percentage(planted, lambda c: first_new(c, by_name))}, found "
-        f"{percentage(planted, lambda c: found_new(c, by_name))}; on the seeds that no threshold was looked "
-        "at with "
-        f"(1 and 2): {percentage(tested, lambda c: c['first'])}, "
-        f"{percentage(tested, lambda c: first_new(c, by_name))}, "
-        f"{percentage(tested, lambda c: found_new(c, by_name))}. The goal is 95 %.\n",
+        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, and which of them "
+        f"name a fault, were changed after the first checks of {' and '.join(LOOKED_AT)}. Over the other "
+        f"networks: {percentage(unseen, lambda c: c['first'])}, "
+        f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
+        f"{percentage(unseen, lambda c: found_new(c, by_name))}.\n",
+        "The benchmark plants 16 kinds of faults in 7 networks of 5 kinds (a ViT and SmolLM2 among them). "
+        "What "
+        "is not in the table has no place in that network, or has not been run.\n",
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),
         "\nWeightWatcher, which looks at weights alone, is not installed here, and is not compared.\n",
         "## False alarms\n",
-        "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds "
-        "were set on "
-        "one half (every other network by name), and the other half tests them. The goal is an error in at "
-        "most one "
-        "network in twenty, and at most 2 % of the sites.\n",
-        markdown_table(alarm_rows({"calibration half": calibration, "test half": test, "all": healthy})),
+        "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds were "
+        "set while looking at the published ones (calibration), on up to 512 samples; those trained here "
+        "test "
+        "them. The goal is an error in at most one network in twenty, and at most 2 % of the sites.\n",
+        f"The record has {len(healthy)} healthy networks ({', '.join(sorted(by_name))}); the benchmark lists "
+        f"{EXPECTED}, and those that are missing have not been run.\n",
+        markdown_table(alarm_rows({"calibration": calibration, "test": test, "all": healthy})),
         "Networks with an error: "
         + ("; ".join(f"{c['network']} ({c['findings'][0][3]})" for c in alarms) or "none")
         + ".\n",
@@ -191,7 +201,7 @@ def time_line(healthy: Sequence[Check]) -> str:
     return (
         f"A check takes {middle:.2f} times as long as `measure` with its standard gauges on the same "
         "samples (the "
-        f"median of {len(ratios)} networks; from {ratios[0]:.2f} to {ratios[-1]:.2f}). The goal is 1.\n"
+        f"median, networks: {len(ratios)}; from {ratios[0]:.2f} to {ratios[-1]:.2f}). The goal is 1.\n"
     )
 
 

@@ -131,8 +131,9 @@ def row(goal: Goal, records: Mapping[str, Any]) -> Row:
 
 
 def read_records() -> dict[str, Any]:
-    """Read all records, by name."""
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+    """Read all records, by name; planted faults have a page of their own (`benchmarks.faults_page`)."""
+    paths = [path for path in sorted(FOLDER.glob("*.json")) if not path.stem.startswith("faults")]
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in paths}
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ def test_alarms_are_counted_by_network_and_site() -> None:
     (row,) = faults_page.alarm_rows({"all": [check("a"), alarm]})
     assert row["networks with errors"] == 1
     assert row["errors by site"] == "5.00 %"
-    calibration, test = faults_page.halves([check("c"), alarm, check("a")])
-    assert [each["network"] for each in calibration] == ["a", "c"]
-    assert [each["network"] for each in test] == ["b"]
+    calibration, test = faults_page.halves([check("small/c"), alarm, check("a")])
+    assert [each["network"] for each in calibration] == ["a", "b"]
+    assert [each["network"] for each in test] == ["small/c"]
 
 
 def test_the_page_is_that_of_the_record() -> None:

@@ -1,7 +1,7 @@
 """The thresholds of the rules, in one place.
 
-They were set beyond the most extreme value on one half of the healthy networks of `benchmarks/faults.py`; the
-other half tests them. docs/check.md has both.
+They were set beyond the most unusual value of trained networks with published weights; networks that
+`benchmarks/faults.py` trains test them. docs/check-results.md has both.
 """
 
 from __future__ import annotations
