@@ -159,7 +159,7 @@ def rounded(numbers: Numbers) -> dict[str, float | str | list[float]]:
         if isinstance(value, str):
             found[name] = value
         elif isinstance(value, Sequence):
-            found[name] = [_round(each) for each in value if not math.isnan(each)]
+            found[name] = [_round(each) for each in np.asarray(value, float) if not math.isnan(each)]
         elif not math.isnan(value):
             found[name] = _round(value)
     return found
