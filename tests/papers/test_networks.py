@@ -15,11 +15,13 @@ from torch import nn
 from typer.testing import CliRunner
 
 from fathometer import load, reference
+from fathometer.compare import DEFAULT_METRIC
 from fathometer.models import load_model
 from papers.images.pictures import cifar10 as cifar10_pictures
 from papers.networks import cifar10, imagenet
 from papers.networks import measure as measuring
 from papers.networks.__main__ import app
+from papers.networks.distances import RECORD
 from papers.networks.layers import SameConv2d, with_tensorflow_padding
 from papers.networks.measure import NETWORKS, SOUNDINGS, State, sounding_file
 from papers.networks.network import Network
@@ -202,3 +204,7 @@ def test_the_reference_holds_the_recorded_soundings() -> None:
         measured = load(SOUNDINGS / f"{name}.json")
         assert np.allclose(known[name].signature, measured.signature, rtol=5.1e-4)
         assert np.allclose(reference.std()[name]["affinity"], measured.std("affinity"), rtol=0.051)
+
+
+def test_the_default_distance_is_the_one_that_the_criterion_chose() -> None:
+    assert json.loads(RECORD.read_text("utf-8"))["best"] == DEFAULT_METRIC

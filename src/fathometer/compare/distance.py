@@ -28,7 +28,7 @@ Align: TypeAlias = Literal["auto", "sites", "dtw"]
 Roles: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Whether the input of each site is a sum, by network."""
 
-DEFAULT_METRIC: Metric = "normalised"
+DEFAULT_METRIC: Metric = "banded"
 """Chosen by a stated criterion over trained networks: `papers/networks/distances.py`, docs/distances.md."""
 BAND = 0.1
 """Of `banded`: how far the relative depths of two sites may be apart, from 0 to 1."""
@@ -110,7 +110,7 @@ def distances(
         >>> data = torch.randn(100, 4)
         >>> found = distances({name: measure(net, data, samples=50) for name, net in nets.items()})
         >>> found.names, found.metric, found.matrix.shape
-        (('a', 'b'), 'normalised', (2, 2))
+        (('a', 'b'), 'banded', (2, 2))
     """
     return known_distances(comparable(soundings, gauge, allow_mismatch=allow_mismatch), gauge, metric)
 
