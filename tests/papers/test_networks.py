@@ -190,8 +190,9 @@ def test_recorded_soundings_name_commit_machine_and_date(file: Path) -> None:
 def test_published_accuracies_are_confirmed() -> None:
     """On all 10,000 test images they are equal; here are 2048 of them."""
     found = recorded_soundings()
-    for network in (network for networks in NETWORKS.values() for network in networks.values()):
-        measured = found[f"{network.data}/{network.name}"].accuracy
+    for name, sounding in found.items():
+        data, _, short = name.partition("/")
+        network, measured = NETWORKS[data][short], sounding.accuracy  # type: ignore[index]
         if measured is not None and network.accuracy is not None:
             above = 100 * measured - network.accuracy[0]
             assert abs(above) < 1.5 if network.data == "cifar10" else 0 < above < 22  # training images

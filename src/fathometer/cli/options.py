@@ -198,7 +198,10 @@ NameOption: TypeAlias = Annotated[
 ]
 SamplesOption: TypeAlias = Annotated[int, option("N", plain_options()["samples"].help, min=2)]
 SeedOption: TypeAlias = Annotated[int, option("N", _HELP["seed"], min=0)]
-SigmaOption: TypeAlias = Annotated[str | None, option("σ", "Activation function σ, such as relu.")]
+SigmaOption: TypeAlias = Annotated[
+    str | None,
+    option("σ", "Activation function σ: identity, or an elementwise one of torch, such as relu or softplus."),
+]
 GammaOption: TypeAlias = Annotated[float, option("γ₀", "Ridge γ = γ₀‖K‖ in the cost of identity.")]
 
 # What is read.

@@ -32,14 +32,7 @@ class TrainingOptions:
     decay: Annotated[float | None, opt.option("λ₀", "Strength of weight decay. Default: the preset's.")] = (
         None
     )
-    sigma: Annotated[
-        str | None,
-        opt.option(
-            "σ",
-            "Activation function σ: identity, or an elementwise function of torch, such as relu, softplus or "
-            "gelu. Default: the preset's.",
-        ),
-    ] = None
+    sigma: opt.SigmaOption = None
     teacher: Annotated[
         Literal["fcnn", "resnet"] | None,
         opt.option("KIND", "Random networks that generate the task: fcnn (default) or resnet."),
