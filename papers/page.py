@@ -85,7 +85,7 @@ def _write(page: Path, lines: Iterator[str]) -> None:
 def _summary(found: Found, results: Path) -> Iterator[str]:
     yield _HEAD.format(power=MIN_POWER)
     every = [(ITEMS[name], verdict) for name, verdicts in found.items() for verdict in verdicts.values()]
-    counts = Counter(verdict.outcome(item) for item, verdict in every)
+    counts = Counter(verdict.outcome(item) for item, verdict in every if not verdict.is_stale(item))
     missing = sum(not verdicts for verdicts in found.values())
     counts["not run"] = missing
     yield (

@@ -81,14 +81,15 @@ def reproduce(
 def _replaced_folder(folder: Path) -> Iterator[Path]:
     """Yield a folder that replaces `folder` at the end; after an error the earlier one stays."""
     part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
     try:
-        shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    try:
         yield part
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

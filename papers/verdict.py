@@ -71,6 +71,8 @@ class Verdict(msgspec.Struct, frozen=True):
             numerical = [
                 self.answers[name].holds for name, claim in item.claims.items() if claim.kind == "numerical"
             ]
+            if False in numerical:
+                return "does not hold"
             return "verified numerically" if numerical and all(numerical) else "not decided"
         if not decided:
             return "not decided"
@@ -159,7 +161,8 @@ def rounded(numbers: Numbers) -> dict[str, float | str | list[float]]:
         if isinstance(value, str):
             found[name] = value
         elif isinstance(value, Sequence):
-            found[name] = [_round(each) for each in np.asarray(value, float) if not math.isnan(each)]
+            numbers_of = np.asarray(value, float)
+            found |= {} if np.isnan(numbers_of).any() else {name: [_round(each) for each in numbers_of]}
         elif not math.isnan(value):
             found[name] = _round(value)
     return found
