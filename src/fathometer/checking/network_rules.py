@@ -212,7 +212,7 @@ def _chance(evidence: Evidence) -> Iterator[Hit]:
     accuracy, classes, n = (float(evidence.facts[name]) for name in ("accuracy", "classes", "samples"))
     chance = 1 / classes
     noise = 3 * math.sqrt(chance * (1 - chance) / max(n, 1))
-    if accuracy < chance + max(noise, LIMITS.above_chance * (1 - chance)):
+    if noise < LIMITS.above_chance * (1 - chance) and accuracy < chance + LIMITS.above_chance * (1 - chance):
         yield Hit(
             "",
             f"the accuracy is {accuracy:.1%} on {n:.0f} samples, and guessing one of {classes:.0f} classes "

@@ -40,7 +40,7 @@ def reference_percentiles(sounding: Sounding, gauge: str = "affinity") -> pd.Ser
                 usual[role] = alike[gauge].dropna()
     for site in sounding.sites:
         others = usual.get((site.operator, site.after_sum))
-        if site.kind == "activation" and others is not None:
+        if site.kind == "activation" and others is not None and math.isfinite(values[site.name]):
             found[site.name] = 100 * float((others < values[site.name]).mean())
     return found
 

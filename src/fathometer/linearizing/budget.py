@@ -60,6 +60,8 @@ def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
             )
         return Budget("elements", number)
     if unit == "%":
+        if not 0 < number <= 100:
+            raise InputError(f"expected more than 0 and at most 100 %, got {number:g} %", parameter="budget")
         return Budget("sites", max(1, round(number / 100 * len(slots))))
     count = check_whole("budget", int(number) if number == int(number) else number, 1)
     if count > len(slots):

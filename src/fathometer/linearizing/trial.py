@@ -84,6 +84,8 @@ class Trial:
                 if not torch.isfinite(rows).all():
                     raise InputError("the outputs of the network are not finite numbers", parameter="data")
                 self._original.append(log_softmax(rows, -1) if self.are_logits else rows)
+        values = [] if self.are_logits else [rows.double().flatten() for rows in self._original]
+        self._spread = float(torch.cat(values).var(correction=0) * sum(map(len, values))) if values else 0.0
 
     def outputs(self, batches: Sequence[Any] | None = None) -> Iterator[tuple[Any, Any]]:
         """Run the network, and yield each output with what it was given."""
@@ -98,13 +100,12 @@ class Trial:
                 ) from error
 
     @torch.no_grad()
-    def score(self, count: int | None = None) -> Score:
-        """Compare the network as it is now with the original one, on the first batches or on all."""
-        batches = self.batches[:count]
+    def score(self) -> Score:
+        """Compare the network as it is now with the original one."""
         scorer = Scorer(self._model, self._data)
-        total = rows_seen = same = spread = 0.0
+        total = rows_seen = same = 0.0
         started = time.perf_counter()
-        for (output, value), wanted in zip(self.outputs(batches), self._original, strict=False):
+        for (output, value), wanted in zip(self.outputs(), self._original, strict=True):
             rows, _ = rows_of(output, value)
             rows_seen += len(rows)
             if self.are_logits:
@@ -114,12 +115,11 @@ class Trial:
                 scorer.add(output, value)
             else:
                 total += float((rows - wanted).square().sum(dtype=torch.float64))
-                spread += float((wanted - wanted.mean(0)).square().sum(dtype=torch.float64))
         seconds = time.perf_counter() - started
         scores = scorer.take()()
-        samples = sum(input_count(value) for value in batches)
+        samples = sum(input_count(value) for value in self.batches)
         known = outcome([scores], samples, "" if scores is None else scorer.doubt([scores]))
-        divergence = total / rows_seen if self.are_logits else total / max(spread, 1e-30)
+        divergence = total / rows_seen if self.are_logits else total / max(self._spread, 1e-30)
         return Score(
             divergence if math.isfinite(divergence) else math.inf,
             {name: value for name, value in known.items() if isinstance(value, float)},
@@ -191,7 +191,8 @@ class Trial:
             norm.momentum = None  # the mean over all batches
             norm.train()
         try:
-            for _ in self.outputs():
+            size = input_count(self.batches[0])  # a smaller last batch would count as much as the others
+            for _ in self.outputs([batch for batch in self.batches if input_count(batch) == size]):
                 pass
         finally:
             for norm, momentum in zip(norms, before, strict=True):
@@ -252,7 +253,7 @@ def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
         raise InputError("expected a network that returns a tensor of numbers, got none", parameter="model")
     are_logits = (named is not None or tensor.ndim == 2) and tensor.shape[-1] > 1
     if not are_logits:
-        return tensor.flatten(1).float(), False
+        return tensor.reshape(len(tensor), -1).float(), False
     mask = value.get("attention_mask") if isinstance(value, Mapping) else None
     if tensor.ndim == 4:
         tensor = tensor.movedim(1, -1)
