@@ -218,7 +218,7 @@ def test_your_own_data(tmp_path: Path) -> None:
 def test_invalid_sweeps(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least one network"):
         sweep([], SHORT)
-    with pytest.raises(InputError, match="quick, paper, literal"):
+    with pytest.raises(InputError, match="quick, paper, softplus, literal"):
         preset("huge")
     sweep(SMALL, SHORT, out=tmp_path / "run")
     with pytest.raises(InputError, match="holds a sweep already"):

@@ -48,7 +48,7 @@ def test_an_offloaded_network_has_the_same_values(
     assert found.records.equals(expected.records)
     assert found.sites == expected.sites
     assert found.provenance.model == expected.provenance.model
-    spread = r"^device: this network is spread over several devices \(.*meta\), .*; leave out `device`$"
+    spread = r"^device: this network is spread over several devices \(.*meta\), .*; leave it out$"
     with pytest.raises(InputError, match=spread):
         measure(network, data, device="cpu:0", **OPTIONS)
 

@@ -78,7 +78,7 @@ def test_only_claims_of_the_paper_count() -> None:
     assert verdict(True, True).outcome(of_kind(up="ours", down="ours")) == "not decided"
     numerical = of_kind(up="numerical", down="numerical")
     assert verdict(True, True).outcome(numerical) == "verified numerically"
-    assert verdict(True, False).outcome(numerical) == "not decided"
+    assert verdict(True, False).outcome(numerical) == "does not hold"
 
 
 def test_a_verdict_comes_back_from_its_file(tmp_path: Path) -> None:
