@@ -51,7 +51,7 @@ def test_an_unusual_score_is_noted() -> None:
             self.conv = nn.Conv2d(3, 32, 3)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.relu(self.conv(x) + (self.conv(-x) + 100))  # a sum, as after a block
+            return torch.relu(self.conv(x) + (self.conv(x.flip(-1)) + 100))  # a sum, as after a block
 
     torch.manual_seed(0)
     found = measure(Odd(), torch.randn(128, 3, 8, 8), samples=128, gauges="check").check()
