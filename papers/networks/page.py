@@ -51,7 +51,8 @@ page is written by `python -m papers.networks reference` from the soundings in
 _IMAGENET_NOTE = """\
 Two batches of 500 images, one image of each class. They are most likely *training* images, so that the
 measured accuracy is above the published one: it confirms that weights and inputs fit, and is no estimate
-of the accuracy on other images.
+of the accuracy on other images. The published accuracies of SqueezeNet 1.0 and EfficientNet-B0 have not been
+checked against their source.
 """
 _CIFAR_NOTE = "Four batches of 512 images of the test set; the measured accuracy is that on these 2048.\n"
 _TRAINING_NOTE = """\
