@@ -56,6 +56,7 @@ class Gauge:
         compute_many: gives the values of several batches of different widths at once, `[items]` for each.
         joins_widths: whether features that are 0 do not matter, so that a GPU can append some and read pairs
             of different width in one batch.
+        slow: whether it takes longer than most others together, so that a large pair gives it a thread.
         unequal: whether X and Y may have different widths; at such a pair other gauges are left out.
         takes_samples: whether the function takes `Samples`, as those of the package do, and reads shared
             quantities from them. Any other function gets copies, so that it cannot change what others see.
@@ -70,6 +71,7 @@ class Gauge:
     needs: tuple[str, ...] = ()
     compute_many: Callable[[Sequence[Pair]], list[Tensor]] | None = None
     joins_widths: bool = False
+    slow: bool = False
     unequal: bool = False
     takes_samples: bool = False
 

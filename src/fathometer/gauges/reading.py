@@ -111,22 +111,18 @@ def _read_pair(
 def _compute_side_by_side(
     gauges: Iterable[Gauge], x: Tensor, y: Tensor, prepared: Callable[[], Pair]
 ) -> dict[str, GaugeValue]:
-    """Compute what gains little from several threads in a thread each: quantities of x and y, and scores.
+    """Compute in a thread each what gains little from several: slow gauges, and quantities of x and y.
 
-    The quantities are kept in the pair. The scores are returned by the names of their gauges.
+    The quantities are kept in the pair. The values of the gauges are returned by name.
     """
     pair = prepared()
     _ = pair.x.gram, pair.y.gram  # which all of them read
     needs = sorted({need for gauge in gauges for need in gauge.needs if need != LABELS})
     with pool_of_single_threads() as pool:
-        scores = {
-            gauge.name: pool.submit(gauge.read, x, y, prepared, None)
-            for gauge in gauges
-            if gauge.compute_many
-        }
+        found = {gauge.name: pool.submit(gauge.read, x, y, prepared, None) for gauge in gauges if gauge.slow}
         for side in ("_x", "_y"):
             pool.submit(lambda names: [*map(pair.quantity, names)], [n for n in needs if n.endswith(side)])
-        return {name: score.result() for name, score in scores.items()}
+        return {name: value.result() for name, value in found.items()}
 
 
 def _compute(

@@ -44,18 +44,19 @@ def _of_sides(bounds: Range, *prefixes: str) -> dict[str, Range]:
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
     for gauge in (
-        _gauge("affinity", affinity, _SHARE, compute_many=affinity_of_batches),
+        _gauge("affinity", affinity, _SHARE, compute_many=affinity_of_batches, slow=True),
         _gauge(
             "affinity_sample",
             partial(affinity, covariance="sample"),
             _SHARE,
             compute_many=partial(affinity_of_batches, covariance="sample"),
+            slow=True,
         ),
         _unequal("cka", cka, _SHARE),
         _unequal("cka_debiased", cka_debiased, (-1.0, 1.0), missing=True, needs=_both("gram", "norms2")),
         _unequal("r2", r2, _SHARE),
-        _unequal("r2_heldout", r2_heldout, _SHARE),
-        _unequal("r2_trimmed", r2_trimmed, _SHARE),
+        _unequal("r2_heldout", r2_heldout, _SHARE, slow=True),
+        _unequal("r2_trimmed", r2_trimmed, _SHARE, slow=True),
         _unequal("carriers", carriers, _of_sides(_SHARE), needs=_both("norms2")),
         _gauge("sparsity", sparsity, {"before": _SHARE, "after": _SHARE, "change": (-1.0, 1.0)}),
         _gauge("entropy", entropy, {"before": _NATS, "after": _NATS, "change": (-_NATS[1], _NATS[1])}),

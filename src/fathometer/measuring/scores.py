@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Subset
 
 from fathometer.capture import unwrapped
+from fathometer.errors import join_names
 from fathometer.measuring.batches import labels_of
 from fathometer.measuring.language_scores import next_token_sums
 from fathometer.models import LoadedModel
@@ -146,8 +147,8 @@ class Scorer:
             self._output_of_label = torch.full((len(self._classes),), -1)
             self._output_of_label[named] = torch.tensor(found)
         elif len(self._classes) != self._outputs and not self._are_outputs:
-            first = ", ".join(self._classes[:3]) + (", …" if len(self._classes) > 3 else "")
-            self._reason = f"the classes of the data ({first}) are not the {self._outputs} of the network"
+            given = join_names(self._classes, 3)
+            self._reason = f"the classes of the data ({given}) are not the {self._outputs} of the network"
 
 
 def _total(passes: Sequence[Tensor], outputs: int | None, limit: float) -> Scores | None:
