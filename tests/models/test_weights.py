@@ -86,7 +86,7 @@ def test_a_mismatch_lists_what_is_wrong_and_changes_nothing(tmp_path: Path) -> N
     with pytest.raises(InputError) as raised:
         load_weights(module, tmp_path / "w.pth")
     message = str(raised.value)
-    assert "4 missing: 0.weight, 0.bias, 1.weight, …" in message
+    assert "4 missing: 0.weight, 0.bias, 1.weight and 1 more" in message
     assert "1 unexpected: extra" in message
     assert "1 of another shape: 3.weight (7, 4) instead of (2, 4)" in message
     assert "\n" not in message

@@ -283,7 +283,7 @@ def test_whole_modules_and_the_users_functions_have_scores() -> None:
         ({"target": {"relu": -1}}, "target of 'relu': expected a number"),
         ({"target": {}}, "at least one"),
         ({"target": {"relu": 0.5}, "sites": "relu"}, "whose keys are the sites"),
-        ({"target": 0.5, "weight": -1}, "weight: expected a number ≥ 0, got -1"),
+        ({"target": 0.5, "weight": -1}, "weight: expected a finite number from 0, got -1"),
         ({"target": 0.5, "capacity": 1}, "capacity: expected a whole number from 2"),
         ({"target": 0.5, "sites": "module:Conv9d"}, "no module"),
     ],

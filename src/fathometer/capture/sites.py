@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import msgspec
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fathometer.errors import InputError, did_you_mean
 
@@ -224,6 +224,20 @@ def operator_name(function: Callable[..., Any]) -> str:
     if name == "__get__":
         name = getattr(getattr(function, "__self__", None), "__name__", name)
     return name if name.startswith("__") else name.strip("_")  # nn.Threshold calls `_threshold`
+
+
+def function_of(operator: str) -> Callable[[Tensor], Tensor]:
+    """Return torch's function for one of `OPERATORS` that needs one argument.
+
+    Example:
+        >>> function_of("special_expit")(torch.zeros(1))
+        tensor([0.5000])
+    """
+    others = {"log_sigmoid": nn.functional.logsigmoid, "special_expit": torch.special.expit}
+    found: Callable[[Tensor], Tensor] = (
+        others.get(operator) or getattr(nn.functional, operator, None) or getattr(torch, operator)
+    )
+    return found
 
 
 def module_paths(model: nn.Module) -> dict[nn.Module, str]:

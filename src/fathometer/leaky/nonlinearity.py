@@ -10,7 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from fathometer.capture import OPERATORS
+from fathometer.capture.sites import OPERATORS, function_of
 from fathometer.errors import InputError
 
 Elementwise: TypeAlias = "Callable[[Tensor], Tensor]"
@@ -51,9 +51,9 @@ def register_sigma(name: str, function: Elementwise) -> None:
     autograd.
 
     Example:
-        >>> register_sigma("squared_relu", lambda a: a.relu() ** 2)
-        >>> nonlinearity("squared_relu").slope(torch.tensor([-1.0, 3.0])).tolist()
-        [0.0, 6.0]
+        >>> register_sigma("cubed_relu", lambda a: a.relu() ** 3)
+        >>> nonlinearity("cubed_relu").slope(torch.tensor([-1.0, 3.0])).tolist()
+        [0.0, 27.0]
     """
     known = _REGISTERED.get(name)
     if (known or _of_torch(name)) not in (None, function):
@@ -86,11 +86,7 @@ def nonlinearity(name: str) -> Nonlinearity:
 def _of_torch(name: str) -> Elementwise | None:
     """Return an elementwise function of torch of one argument, or None; no other function is called."""
     if name in OPERATORS - {"prelu", "threshold", "rrelu"}:  # two need more arguments, one is random
-        others = {"log_sigmoid": torch.nn.functional.logsigmoid, "special_expit": torch.special.expit}
-        function: Elementwise = (
-            others.get(name) or getattr(torch.nn.functional, name, None) or getattr(torch, name)
-        )
-        return function
+        return function_of(name)
     operator = getattr(getattr(torch.ops.aten, name, None), "default", None)
     if operator is None or name.endswith("_") or torch.Tag.pointwise not in operator.tags:
         return None

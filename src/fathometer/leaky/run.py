@@ -143,11 +143,7 @@ class LeakySweep:
 
     def siblings(self, run: LeakyRun) -> list[LeakyRun]:
         """Return the networks of other depths L̃ > 0 that equal `run` in all else and did not diverge."""
-        return [
-            other
-            for other in self.runs
-            if other.diverged is None and differs_in_depth(other.design, run.design)
-        ]
+        return siblings_of(run, self.runs)
 
     def only(self, **attributes: Any) -> LeakySweep:
         """Return the networks whose design has these attributes, as a sweep; `rank` is that of the task.
@@ -208,12 +204,16 @@ def _in_words(attributes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in attributes.items())
 
 
-def differs_in_depth(design: Design, other: Design) -> bool:
-    """Say whether two designs differ in L̃ alone, and that of the first is not 0."""
-    differing = {
-        each.name for each in fields(Design) if getattr(design, each.name) != getattr(other, each.name)
-    }
-    return differing == {"effective_depth"} and design.effective_depth > 0
+def siblings_of(run: LeakyRun, runs: Iterable[LeakyRun]) -> list[LeakyRun]:
+    """Return the networks of other depths L̃ > 0 that equal `run` in all else and did not diverge."""
+    alike = [each.name for each in fields(Design) if each.name != "effective_depth"]
+    return [
+        other
+        for other in runs
+        if other.diverged is None
+        and other.design.effective_depth not in (0, run.design.effective_depth)
+        and all(getattr(other.design, name) == getattr(run.design, name) for name in alike)
+    ]
 
 
 def in_threads(

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from fathometer.errors import InputError, first_line, import_extra
+from fathometer.errors import InputError, first_line, import_extra, join_names
 
 Tensors: TypeAlias = dict[str, Tensor]
 
@@ -50,7 +50,8 @@ def read_weights(path: Path) -> Tensors:
         raise InputError(f"{path}: expected a state dict, got {type(content).__name__}")
     tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
     if not tensors:
-        raise InputError(f"{path}: expected tensors by name, got {_shorten(map(str, content))}")
+        found = join_names(list(map(str, content)), 3)
+        raise InputError(f"{path}: expected tensors by name, got {found or 'nothing'}")
     return tensors
 
 
@@ -118,7 +119,7 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         if k in expected and v.shape != expected[k].shape
     ]
     problems = [
-        f"{len(keys)} {what}: {_shorten(keys)}"
+        f"{len(keys)} {what}: {join_names(keys, 3)}"
         for what, keys in (
             ("missing", missing),
             ("unexpected", unexpected),
@@ -130,8 +131,3 @@ def _check(tensors: Tensors, expected: Tensors, path: Path) -> None:
         raise InputError(
             f"{path}: does not fit the network, which has {len(expected)} tensors; " + "; ".join(problems)
         )
-
-
-def _shorten(names: Any, limit: int = 3) -> str:
-    names = list(names)
-    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "") if names else "nothing"

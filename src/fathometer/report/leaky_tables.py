@@ -13,7 +13,7 @@ import pandas as pd
 from fathometer.errors import InputError
 from fathometer.leaky import LeakyRun, LeakySweep, RepresentationPath
 from fathometer.leaky.measures import BOTTLENECK
-from fathometer.leaky.run import differs_in_depth
+from fathometer.leaky.run import siblings_of
 from fathometer.leaky.schemes import Projection, check_alike, held_out_errors, project_paths
 from fathometer.leaky.theory import Statement, check_all
 from fathometer.report.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY_BLUE
@@ -177,17 +177,15 @@ def bottleneck_intervals(points: pd.DataFrame) -> list[tuple[float, float]]:
     return found
 
 
-def statements_of(run: LeakyRun, siblings: Iterable[LeakyRun] = ()) -> list[Statement]:
+def statements_of(run: LeakyRun, runs: Iterable[LeakyRun]) -> list[Statement]:
     """Check every statement of the paper that applies to a network; none if it diverged.
 
-    Proposition 5 is about all depths: it is checked once, with the deepest of the `siblings` that differ in
-    depth alone.
+    Proposition 5 is about all depths: it is checked once, with the deepest of the `runs` that differ in depth
+    alone.
     """
     if run.diverged is not None:
         return []
-    others = [
-        other for other in siblings if other.diverged is None and differs_in_depth(other.design, run.design)
-    ]
+    others = siblings_of(run, runs)
     deepest = all(other.design.effective_depth < run.design.effective_depth for other in others)
     paths = [other.path for other in others] if deepest and len(others) > 1 else []
     return check_all(run.path, run.gamma0, paths)

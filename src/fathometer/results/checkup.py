@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from fathometer.errors import InputError
-from fathometer.results.files import as_json_number, check_format, complete_file
+from fathometer.results.files import as_json_number, assembled, check_format, save_json
 from fathometer.results.provenance import Provenance
 from fathometer.results.severity import SEVERITIES, Severity
 
@@ -21,7 +20,6 @@ SCHEMA = "fathometer.checkup"
 VERSION = 1
 MAX_PLACES = 3
 """So many places are listed of one rule."""
-PAGE = "docs/check.md"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -45,11 +43,6 @@ class Finding(msgspec.Struct, frozen=True):
     numbers: dict[str, float] = msgspec.field(default_factory=dict)
     why: str = ""
     advice: str = ""
-
-    @property
-    def link(self) -> str:
-        """Where the documentation explains the rule."""
-        return f"{PAGE}#{self.rule}"
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence} [{self.rule}]"
@@ -91,7 +84,7 @@ class Checkup:
 
     def table(self) -> pd.DataFrame:
         """Return a row for each finding."""
-        columns = ["severity", "rule", "place", "sentence", "why", "advice", "link"]
+        columns = ["severity", "rule", "place", "sentence", "why", "advice"]
         rows = [{column: getattr(finding, column) for column in columns} for finding in self.findings]
         return pd.DataFrame(rows, columns=columns)
 
@@ -109,12 +102,7 @@ class Checkup:
 
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete. `fathometer.load` reads it."""
-        path = Path(path)
-        if path.suffix.lower() != ".json":
-            raise InputError(f"{path.name}: expected a name that ends in .json")
-        with complete_file(path) as part:
-            part.write_text(json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n", "utf-8")
-        return path
+        return save_json(path, json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -139,7 +127,7 @@ class Checkup:
             lines += ["", *(str(each) for each in group[:MAX_PLACES])]
             if len(group) > MAX_PLACES:
                 lines.append(f"  … and at {len(group) - MAX_PLACES} more places")
-            lines += [f"  why: {first.why}", f"  try: {first.advice}", f"  see: {first.link}"]
+            lines += [f"  why: {first.why}", f"  try: {first.advice}"]
         if self.skipped:
             lines += ["", *skipped_lines(self.skipped)]
         return "\n".join(lines)
@@ -151,7 +139,7 @@ class Checkup:
         """Return a table for notebooks."""
         cells = (
             f"<tr><td>{each.severity}</td><td>{escape(each.sentence)}</td><td>{escape(each.advice)}</td>"
-            f'<td><a href="{escape(each.link)}">{each.rule}</a></td></tr>'
+            f"<td>{each.rule}</td></tr>"
             for each in self.findings
         )
         return f"<p>{escape(repr(self))}</p><table>{''.join(cells)}</table>"
@@ -177,11 +165,12 @@ class _File(msgspec.Struct):
 def from_plain(content: Any, name: str = "checkup") -> Checkup:
     """Make a checkup from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a checkup; `fathometer check` writes them")
-    try:
-        for finding in content["findings"]:
-            numbers = finding["numbers"].items()
-            finding["numbers"] = {key: float(value) for key, value in numbers}
-        file = msgspec.convert(content, _File)
-    except (KeyError, TypeError, ValueError, AttributeError, msgspec.ValidationError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+    return assembled(name, lambda: _assembled(content))
+
+
+def _assembled(content: Any) -> Checkup:
+    for finding in content["findings"]:
+        numbers = finding["numbers"].items()
+        finding["numbers"] = {key: float(value) for key, value in numbers}
+    file = msgspec.convert(content, _File)
     return Checkup(file.findings, file.skipped, file.rules, file.provenance)

@@ -10,14 +10,16 @@ import re
 import time
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
 from fathometer.errors import FathometerError, InputError
+
+_T = TypeVar("_T")
 
 STALE_AFTER = 3600.0  # seconds, after which nobody is still writing a file that is not complete
 _DIGITS = 12  # of the random part of a temporary name, so that two writers have two files
@@ -73,6 +75,16 @@ def complete_file(path: Path, *, keep: bool = True, durable: bool = False) -> It
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def save_json(path: str | Path, text: str) -> Path:
+    """Write a `.json` file, which appears once it is complete."""
+    path = Path(path)
+    if path.suffix.lower() != ".json":
+        raise InputError(f"{path.name}: expected a name that ends in .json")
+    with complete_file(path) as part:
+        part.write_text(text, "utf-8")
+    return path
 
 
 def try_writing(path: Path) -> None:
@@ -174,6 +186,14 @@ def parse_json(content: str | bytes, name: str, what: str) -> Any:
         return strict_json(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: broken, or not {what} ({error})") from error
+
+
+def assembled(name: str, assemble: Callable[[], _T]) -> _T:
+    """Return what `assemble` makes of the parts of a file; if they do not fit, an error calls it `name`."""
+    try:
+        return assemble()
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
 
 
 def as_json_number(number: Any) -> Any:

@@ -20,7 +20,8 @@ import pandas as pd
 
 from fathometer.errors import InputError, check_whole
 from fathometer.results import sounding as sounding_format
-from fathometer.results.files import as_json_number, check_format, complete_file, parse_json
+from fathometer.results.checkup import Finding
+from fathometer.results.files import as_json_number, assembled, check_format, parse_json, save_json
 from fathometer.results.sounding import Sounding
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Cost:
 
     Attributes:
         seconds: spent on soundings, on logging them, and on deciding at every step whether to take one.
-        total: seconds from the first sounding to the last step or `finish`, soundings included.
+        total: seconds from the first sounding to the last step or `finish`, soundings included; 0 if
+            checkpoints were measured after the training.
         bound: the largest share that was allowed; None if there was no limit.
     """
 
@@ -64,6 +66,8 @@ class Cost:
         return self.seconds / self.total if self.total else 0.0
 
     def __str__(self) -> str:
+        if not self.total:
+            return f"{self.seconds:.1f} s"
         bound = "" if self.bound is None else f", limit {self.bound:.1%}"
         return f"{self.seconds:.1f} s of {self.total:.1f} s, {self.share:.1%}{bound}"
 
@@ -140,6 +144,14 @@ class History:
         first, last = self.soundings[0].mean(gauge), self.soundings[-1].mean(gauge)
         return pd.DataFrame({"first": first, "last": last, "change": last - first})
 
+    def findings(self) -> list[tuple[int, Finding]]:
+        """Return the first warning or error of each rule of `fathometer.check`, with its step."""
+        found: dict[str, tuple[int, Finding]] = {}
+        for step, sounding in zip(self.steps, self.soundings, strict=True):
+            for finding in sounding.check().at_least("warning"):
+                found.setdefault(finding.rule, (step, finding))
+        return list(found.values())
+
     def metric(self, name: str) -> pd.Series[float]:
         """Return one of the metrics, by step."""
         chosen = self.metrics[self.metrics["name"] == name]
@@ -161,12 +173,7 @@ class History:
 
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete."""
-        path = Path(path)
-        if path.suffix.lower() != ".json":
-            raise InputError(f"{path.name}: expected a name that ends in .json")
-        with complete_file(path) as part:
-            part.write_text(to_json(self), "utf-8")
-        return path
+        return save_json(path, to_json(self))
 
     def __repr__(self) -> str:
         model = self.soundings[0].provenance.model.get("name", "?")
@@ -243,10 +250,7 @@ def from_json(content: str | bytes, name: str = "history") -> History:
 def from_plain(content: Any, name: str = "history") -> History:
     """Make a history from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a history; `History.save` writes them")
-    try:
-        return _assembled(msgspec.convert(content, _File), name)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.ValidationError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+    return assembled(name, lambda: _assembled(msgspec.convert(content, _File), name))
 
 
 def _assembled(file: _File, name: str) -> History:

@@ -11,8 +11,7 @@ import msgspec
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError
-from fathometer.results.files import as_json_number, check_format, complete_file
+from fathometer.results.files import as_json_number, assembled, check_format, save_json
 from fathometer.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -75,9 +74,6 @@ class Linearized:
 
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete. `fathometer.load` reads it."""
-        path = Path(path)
-        if path.suffix.lower() != ".json":
-            raise InputError(f"{path.name}: expected a name that ends in .json")
         plain = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -87,9 +83,7 @@ class Linearized:
             "divergence": self.divergence,
             "provenance": self.provenance.as_dict(),
         }
-        with complete_file(path) as part:
-            part.write_text(json.dumps(plain, allow_nan=False) + "\n", "utf-8")
-        return path
+        return save_json(path, json.dumps(plain, allow_nan=False) + "\n")
 
     def __repr__(self) -> str:
         return f"Linearized {self.provenance.model.get('name', '?')}: {self.outcome}"
@@ -108,13 +102,13 @@ class _File(msgspec.Struct):
 def from_plain(content: Any, name: str = "linearized network") -> Linearized:
     """Make a result from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a linearized network; `fathometer linearize` writes them")
-    try:
-        file = msgspec.convert(content, _File)
-        curve, table = _frame(file.curve, _CURVE), _frame(file.table, _TABLE)
-        if [site.name for site in file.sites] != list(table["site"]):
-            raise ValueError("the table is not that of the sites")
-    except (TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+    return assembled(name, lambda: _assembled(msgspec.convert(content, _File)))
+
+
+def _assembled(file: _File) -> Linearized:
+    curve, table = _frame(file.curve, _CURVE), _frame(file.table, _TABLE)
+    if [site.name for site in file.sites] != list(table["site"]):
+        raise ValueError("the table is not that of the sites")
     return Linearized(file.sites, curve, table.set_index("site"), file.divergence, file.provenance)
 
 

@@ -11,8 +11,7 @@ import msgspec
 import pandas as pd
 
 from fathometer.capture.sites import Site
-from fathometer.errors import InputError
-from fathometer.results.files import check_format, complete_file
+from fathometer.results.files import assembled, check_format, save_json
 from fathometer.results.provenance import Provenance
 from fathometer.results.sounding import Number, similarity_frame, similarity_plain
 
@@ -69,9 +68,6 @@ class SimilarityMap:
 
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete. `fathometer.load` reads it."""
-        path = Path(path)
-        if path.suffix.lower() != ".json":
-            raise InputError(f"{path.name}: expected a name that ends in .json")
         plain = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -80,9 +76,7 @@ class SimilarityMap:
             "values": similarity_plain(self.values),
             "provenance": self.provenance.as_dict(),
         }
-        with complete_file(path) as part:
-            part.write_text(json.dumps(plain, allow_nan=False) + "\n", "utf-8")
-        return path
+        return save_json(path, json.dumps(plain, allow_nan=False) + "\n")
 
     def __repr__(self) -> str:
         one, other = self.names
@@ -101,15 +95,14 @@ class _File(msgspec.Struct):
 def from_plain(content: Any, name: str = "similarity map") -> SimilarityMap:
     """Make a similarity map from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a similarity map; `fathometer compare map` writes them")
-    try:
-        file = msgspec.convert(content, _File)
-        sides = [[site.name for site in sites] for sites in (file.first, file.second)]
-        if not all(sides) or any(len(set(side)) != len(side) for side in sides):
-            raise ValueError("no sites, or names that are not unique")
-        values = similarity_frame(file.values, *sides)
-    except (TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
-    return SimilarityMap(file.first, file.second, values, file.provenance)
+    return assembled(name, lambda: _assembled(msgspec.convert(content, _File)))
+
+
+def _assembled(file: _File) -> SimilarityMap:
+    sides = [[site.name for site in sites] for sites in (file.first, file.second)]
+    if not all(sides) or any(len(set(side)) != len(side) for side in sides):
+        raise ValueError("no sites, or names that are not unique")
+    return SimilarityMap(file.first, file.second, similarity_frame(file.values, *sides), file.provenance)
 
 
 def different_names(first: Any, second: Any) -> tuple[str, str]:

@@ -22,7 +22,14 @@ from fathometer.capture.sites import Site
 from fathometer.errors import InputError, did_you_mean, first_line, import_extra, join_names
 from fathometer.gauges.registry import GAUGES, out_of_range
 from fathometer.results.checkup import Checkup
-from fathometer.results.files import as_json_number, check_format, complete_file, parse_json, strict_json
+from fathometer.results.files import (
+    as_json_number,
+    assembled,
+    check_format,
+    complete_file,
+    parse_json,
+    strict_json,
+)
 from fathometer.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -328,10 +335,7 @@ def to_plain(sounding: Sounding) -> dict[str, Any]:
 def from_plain(content: Any, name: str = "sounding") -> Sounding:
     """Make a sounding from plain values; errors call it `name`."""
     check_format(content, SCHEMA, VERSION, name, "a sounding; `fathometer measure` writes them")
-    try:
-        return _assembled(msgspec.convert(content, _File))
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, msgspec.ValidationError) as error:
-        raise InputError(f"{name}: broken, the parts do not fit ({error})") from error
+    return assembled(name, lambda: _assembled(msgspec.convert(content, _File)))
 
 
 def _assembled(file: _File) -> Sounding:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from numbers import Real
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -15,7 +13,7 @@ from torch import Tensor, nn
 
 from fathometer.capture import Pair, Pooling, Reduction, Site, SiteFilter, Watch, unwrapped, watch
 from fathometer.capture.sites import choose_sites
-from fathometer.errors import FathometerError, InputError, check_choice, check_whole
+from fathometer.errors import FathometerError, InputError, as_float, check_choice, check_positive, check_whole
 from fathometer.gauges import affinity
 from fathometer.transport.moments import DEFAULT_RIDGE, CovarianceKind, Ridge, as_ridge
 
@@ -74,7 +72,7 @@ class AffinityPenalty:
     ) -> None:
         check_choice("covariance", covariance, CovarianceKind)
         capacity = None if capacity is None else check_whole("capacity", capacity, 2)
-        self.weight = _number("weight", weight)
+        self.weight = check_positive("weight", weight, or_zero=True)
         self._model, self._activations, self._capacity = model, activations, capacity
         self._reduction = reduction if isinstance(reduction, Reduction) else Reduction(reduction)
         self._covariance, self._ridge = covariance, as_ridge(ridge)
@@ -227,15 +225,14 @@ def _chosen(
             raise InputError(
                 "leave it out with a dict of targets, whose keys are the sites", parameter="sites"
             )
-        return [(key, _number(f"target of {key!r}", value, 1)) for key, value in target.items()]
+        return [(key, _check_target(f"target of {key!r}", value)) for key, value in target.items()]
     several = isinstance(sites, Iterable) and not isinstance(sites, str | type)
     keys = cast("Iterable[SiteFilter]", sites) if several else [cast("SiteFilter | None", sites)]
-    return [(key, _number("target", target, 1)) for key in keys]
+    return [(key, _check_target("target", target)) for key in keys]
 
 
-def _number(name: str, value: object, maximum: float = math.inf) -> float:
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0 <= (number := float(cast("float", value))) <= maximum or math.isinf(number):
-        bounds = "≥ 0" if math.isinf(maximum) else f"from 0 to {maximum:g}"
-        raise InputError(f"{name}: expected a number {bounds}, got {value!r}")
+def _check_target(name: str, value: object) -> float:
+    number = as_float(value)
+    if not 0 <= number <= 1:
+        raise InputError(f"expected a number from 0 to 1, got {value!r}", parameter=name)
     return number

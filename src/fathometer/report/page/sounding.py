@@ -135,7 +135,7 @@ def history_page(history: History, title: str | None = None) -> Page:
 
 def _cost(history: History) -> list[str]:
     """Say how long measuring took, and which soundings failed."""
-    found = [f"Measuring took {history.cost}."] if history.cost.total else []
+    found = [f"Measuring took {history.cost}."] if history.cost.seconds else []
     if history.missed:
         listed = "; ".join(f"step {step}: {reason}" for step, reason in history.missed[:3])
         more = "; …" if len(history.missed) > 3 else ""
