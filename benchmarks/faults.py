@@ -11,6 +11,7 @@ docs/check.md.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 import warnings
@@ -81,14 +82,28 @@ def main() -> None:
         record_benchmark("faults", {"rules": [rule.name for rule in RULES], "checks": done.rows})
 
 
+def code() -> str:
+    """Return a hash of the code that decides what is planted and found."""
+    root = Path(__file__).parents[1]
+    own = [root / "benchmarks" / f"{name}.py" for name in ("faults", "planting", "healthy")]
+    rules = sorted((root / "src/fathometer/checking").glob("*.py"))
+    front = [root / f"src/fathometer/measuring/{name}.py" for name in ("check", "input_trials")]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (*own, *rules, *front))).hexdigest()[:12]
+
+
+CODE = code()
+
+
 class Done:
-    """Finished checks, one line each."""
+    """Finished checks, one line each; those of other code do not count."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        rows = [json.loads(line) for line in lines]
+        rows = [row for line in lines if (row := json.loads(line)).get("code") == CODE]
+        if len(rows) < len(lines):
+            print(f"{len(lines) - len(rows)} checks of other code are left out, and made again", flush=True)
         names = ("network", "fault", "strength", "seed")
         by_key = {tuple(row.get(name) for name in names): row for row in rows}
         self.rows: list[dict[str, Any]] = list(by_key.values())  # two runs may have made the same check
@@ -99,6 +114,7 @@ class Done:
 
     def add(self, row: dict[str, Any]) -> None:
         """Keep a check."""
+        row = {**row, "code": CODE}
         self.rows.append(row)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")

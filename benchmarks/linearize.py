@@ -92,9 +92,11 @@ def bench(
         batches, tested = data[0][: calibration // 8], data[1][calibration // 8 : (calibration + test) // 8]
     elif name in IMAGENET:  # all at hand are training images of one set: others than those of the fit
         source = list(islice(open_data(options.images, model.inputs, batch_size=50), 20))
-        batches, tested = source[: calibration // 50], source[-(test // 50) :]
+        first = options.set * calibration // 50
+        batches, tested = source[first : first + calibration // 50], source[-(test // 50) :]
     else:
-        batches, tested = cifar(options, name, "train", calibration), cifar(options, name, "test", test)
+        batches = cifar(name, Path(options.data) / "cifar10_train.npz", calibration, options.set)
+        tested = cifar(name, Path(options.data) / "cifar10_test.npz", test)
     with opened(model, batches, kind=kind, sites=sites) as (device, network, replacer):
         trial = Trial(network, batches, batches, device)
         held_out = Trial(network, tested, tested, device)
@@ -116,21 +118,24 @@ def loaded(options: argparse.Namespace, name: str) -> Any:
     return module.eval()
 
 
-def cifar(options: argparse.Namespace, name: str, which: str, count: int) -> list[tuple[Tensor, Tensor]]:
-    """Return the first images of CIFAR-10 with their labels, as the network takes them."""
-    with np.load(Path(options.data) / f"cifar10_{which}.npz") as file:
-        x = torch.from_numpy(file["x"][:count]).movedim(-1, 1) / 255
-        y = torch.from_numpy(file["y"][:count]).long()
+def cifar(name: str, path: Path, count: int, part: int = 0) -> list[tuple[Tensor, Tensor]]:
+    """Return a part of the images of CIFAR-10 with their labels, as the network takes them."""
+    images = slice(part * count, (part + 1) * count)
+    with np.load(path) as file:
+        x = torch.from_numpy(file["x"][images]).movedim(-1, 1) / 255
+        y = torch.from_numpy(file["y"][images]).long()
     if name != "vgg16":
         x = (x - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
     return list(zip(x.split(128), y.split(128), strict=True))
 
 
 def blocks(model: Any, text: str, options: argparse.Namespace) -> list[Any]:
-    """Cut a text of this repository into blocks of 128 tokens, 8 in a batch."""
-    words = "\n".join(path.read_text("utf-8") for path in sorted(ROOT.glob(TEXTS[text])))
-    file = Path(options.scratch) / f"{text}.txt"
-    file.write_text(words, "utf-8")
+    """Cut a text into blocks of 128 tokens, 8 in a batch."""
+    file = Path(text)
+    if text in TEXTS:
+        file = Path(options.scratch) / f"{text}.txt"
+        words = "\n".join(path.read_text("utf-8") for path in sorted(ROOT.glob(TEXTS[text])))
+        file.write_text(words, "utf-8")
     return list(islice(open_data(str(file), model.inputs, batch_size=8, length=128), 64))
 
 
@@ -247,7 +252,7 @@ def steps(options: argparse.Namespace, name: str, criterion: str) -> dict[str, A
 
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Compare a network whose inner ReLUs are lines with the same network folded."""
-    model, batches = loaded(options, name), cifar(options, name, "train", 256)
+    model, batches = loaded(options, name), cifar(name, Path(options.data) / "cifar10_train.npz", 256)
     network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
     folded = fold(network, batches[0])
     x = batches[0][0]
@@ -294,8 +299,9 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="*", help="how many sites; default 10, 25 and 50 %%")
     parser.add_argument("--alone", action="store_true", help="replace each site alone, not several at once")
     parser.add_argument("--criteria", default="greedy-fisher,greedy-kl")
-    parser.add_argument("--text", default="documentation", choices=TEXTS)
-    parser.add_argument("--test-text", choices=TEXTS)
+    parser.add_argument("--set", type=int, default=0, help="which part of the training images is used")
+    parser.add_argument("--text", default="documentation", help=f"{', '.join(TEXTS)}, or a file")
+    parser.add_argument("--test-text", help="the same, to score on another text than that of the fit")
     parser.add_argument("--rounds", type=int, default=15)
     add_record_option(parser)
     options = parser.parse_args()
@@ -309,7 +315,9 @@ def main() -> None:
         found |= {"calibration": options.calibration, "test": options.test}
         print(name, found.get("correlation with divergence", found), flush=True)
         if options.record:
-            suffix = f"-{options.test_text}" if options.part == "language" and options.test_text else ""
+            suffix = f"-set{options.set}" if options.set else ""
+            if options.part == "language":
+                suffix += f"-{Path(options.test_text or options.text).stem}"
             path = RECORDS / f"{options.part}-{name}{suffix}.json"
             write_record(path, {"benchmark": f"linearize {options.part}", "found": found})
 

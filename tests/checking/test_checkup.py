@@ -104,3 +104,13 @@ def test_a_probe_warns_once_of_each_rule(broken: nn.Sequential, caplog: pytest.L
     assert sum("[dead-layer]" in message for message in messages) == 1
     assert messages[0].startswith("step 0: error: 2: 32 of 32 channels")
     assert len({finding.rule for _, finding in probe.findings}) == len(probe.findings) == len(messages)
+
+
+def test_a_pair_of_inputs_and_labels_is_one_data_set() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4))
+    x, y = torch.randn(256, 8), torch.randint(4, (256,))
+    assert "chance" not in fathometer.check(net, (x, y)).skipped
+    assert fathometer.measure(net, (x, y), samples=128).accuracy is not None
+    with pytest.raises(fathometer.InputError, match="as many labels"):
+        fathometer.check(net, (x, y[:9]))

@@ -191,7 +191,7 @@ def test_massive_tokens_are_noted() -> None:
     x = torch.randn(256, 8, 16)
     x[0, 0] = 1e3
     found = check(net, x, reduction="tokens", samples=2048)
-    (finding,) = [each for each in found.findings if each.rule == "massive"]
+    (finding,) = [each for each in found.findings if each.rule == "dominant-samples"]
     assert "tokens carry" in finding.sentence
     assert "massive-activations" in rules_of(found)
 

@@ -17,9 +17,9 @@ class Evidence:
     """Everything that rules may look at; what is not known is None or missing.
 
     Attributes:
-        sites: a row for each site in order of depth: `operator`, `kind`, `n`, `d`, the mean of every column
-            of the sounding, and the `percentile` of the affinity score among the reference networks. Its
-            index are their names.
+        sites: a row for each site in order of depth: `operator`, `kind`, and the mean over batches of `n`,
+            `d` and every column of the sounding, and the `percentile` of the affinity score among the
+            reference networks. Its index are their names.
         modules: a row for each module call of the first forward pass, in the order in which they ended:
             `module`, `kind` (its class), `finite`, `largest` (|output|), `median` of |output|, and for
             BatchNorm `mean_drift` and `variance_drift`.
@@ -82,7 +82,6 @@ def evidence_of(sounding: Sounding) -> Evidence:
     sites = sounding.with_enough_samples().sites if len(sounding.undersampled) < len(sounding.sites) else ()
     grouped = sounding.records.groupby("site", sort=False)
     table = grouped[["n", "d", *sounding.gauges]].mean()
-    table["n"] = grouped["n"].sum()
     by_name = {site.name: site for site in sounding.sites}
     table.insert(0, "operator", [by_name[str(name)].operator for name in table.index])
     table.insert(1, "kind", [by_name[str(name)].kind for name in table.index])

@@ -149,14 +149,14 @@ def _training_mode(evidence: Evidence) -> Iterator[Hit]:
 def _inputs(evidence: Evidence) -> Iterator[Hit]:
     trials = _table(evidence.trials)
     given, others = trials.iloc[0], trials.iloc[1:]
-    if others.empty:
+    if others.empty or is_untrained(evidence):
         return
     if "loss" in trials and trials["loss"].notna().all():
         best = others.iloc[int(others["loss"].to_numpy().argmin())]
         gain = given["loss"] - best["loss"]
         knows = math.log(float(evidence.facts.get("classes", 2)))  # the loss of guessing
         is_better = gain > LIMITS.trial_loss and best["accuracy"] >= given["accuracy"]
-        if is_better and best["loss"] < knows and not is_untrained(evidence):
+        if is_better and best["loss"] < knows:
             yield Hit(
                 "",
                 f"the images look as if they were {best['name']}: prepared in the other way, the accuracy on "
@@ -193,7 +193,7 @@ def _precision(evidence: Evidence) -> Iterator[Hit]:
         )
 
 
-def _massive_channels(evidence: Evidence) -> Iterator[Hit]:
+def _massive_activations(evidence: Evidence) -> Iterator[Hit]:
     modules = _table(evidence.modules)
     known = modules[modules["has_tokens"].astype(bool) & (modules["median"] > 0)]
     known = known.assign(ratio=known["largest"] / known["median"])
@@ -301,11 +301,11 @@ PRECISION = Rule(
     "In float16 these values become inf. bfloat16 has the range of float32.",
     "Run the network in bfloat16 or float32, or scale the weights of this layer down and those after it up.",
 )
-MASSIVE_CHANNELS = Rule(
+MASSIVE_ACTIVATIONS = Rule(
     "massive-activations",
     "note",
     ("modules",),
-    _massive_channels,
+    _massive_activations,
     "A few huge values decide norms, quantisation ranges and the means of the residual stream.",
     "This is usual in large transformers (Sun et al., 2024). Quantise by channel, and do not average over "
     "all tokens.",

@@ -6,6 +6,8 @@ import math
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fathometer.results.sounding import Sounding
@@ -30,19 +32,27 @@ def reference_percentiles(sounding: Sounding, gauge: str = "affinity") -> pd.Ser
     known = _reference()
     if not is_mean or not are_images or gauge not in known or gauge not in sounding.gauges:
         return found
-    known = known[known["checksum"] != sounding.provenance.model.get("checksum")]
-    family = known[known["family"] == sounding.provenance.model.get("family")]
-    values = sounding.mean(gauge)
-    usual: dict[Any, pd.Series[float]] = {}
-    for among in (known, family):
-        for role, alike in among.groupby(["operator", "after_sum"]):
-            if alike["network"].nunique() >= MIN_NETWORKS:
-                usual[role] = alike[gauge].dropna()
+    model, values = sounding.provenance.model, sounding.mean(gauge)
+    own = model.get("checksum")
+    usual = _usual(gauge, model.get("family"), own if (known["checksum"] == own).any() else None)
     for site in sounding.sites:
         others = usual.get((site.operator, site.after_sum))
         if site.kind == "activation" and others is not None and math.isfinite(values[site.name]):
-            found[site.name] = 100 * float((others < values[site.name]).mean())
+            found[site.name] = 100 * float(np.searchsorted(others, values[site.name])) / len(others)
     return found
+
+
+@cache
+def _usual(gauge: str, family: str | None, own: str | None) -> dict[Any, npt.NDArray[np.float64]]:
+    """Return the values of the reference networks by operator and role, sorted; without the own network."""
+    known = _reference()
+    known = known[known["checksum"] != own]
+    usual = {}
+    for among in (known, known[known["family"] == family]):
+        for role, alike in among.groupby(["operator", "after_sum"]):
+            if alike["network"].nunique() >= MIN_NETWORKS:
+                usual[role] = np.sort(alike[gauge].dropna().to_numpy(float))
+    return usual
 
 
 @cache

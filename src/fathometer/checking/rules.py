@@ -27,8 +27,8 @@ RULES: tuple[Rule, ...] = (
     sites.RANK,
     network.TRAINING_MODE,
     network.UNTRAINED,
-    sites.MASSIVE,
-    network.MASSIVE_CHANNELS,
+    sites.DOMINANT_SAMPLES,
+    network.MASSIVE_ACTIVATIONS,
     sites.LINEAR,
     sites.REFERENCE,
 )

@@ -99,7 +99,7 @@ def _collapsed(evidence: Evidence) -> Iterator[Hit]:
             )
 
 
-def _massive(evidence: Evidence) -> Iterator[Hit]:
+def _dominant_samples(evidence: Evidence) -> Iterator[Hit]:
     assert evidence.sites is not None
     parts = evidence.sites[evidence.sites["kind"] != "activation"]
     rows = pd.concat([signal_sites(evidence), parts])
@@ -230,11 +230,11 @@ RANK = Rule(
     "Check that the data are not all alike, and the learning rate and weight decay of this layer; a "
     "normalisation layer before it helps.",
 )
-MASSIVE = Rule(
-    "massive",
+DOMINANT_SAMPLES = Rule(
+    "dominant-samples",
     "note",
     ("sites.carriers_y",),
-    _massive,
+    _dominant_samples,
     "Means, ranks and R² there describe these few samples and not the others.",
     "Use the gauges carriers and r2_trimmed, and leave out the first token of each text; for quantisation, "
     "keep these channels in higher precision.",
