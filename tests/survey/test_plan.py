@@ -83,7 +83,7 @@ def test_settings_are_the_options_of_measure() -> None:
     assert (options.samples, options.seed, options.reduction.seed) == (512, 3, 3)
     assert list(options.chosen_gauges)[-1] == "gap"
     names = (plain_options().keys() - {"seed"}) | options_of(LoadOptions).keys()
-    assert settings.as_dict().keys() == names - {"map", "residual"}  # left out unless they are given
+    assert settings.as_dict().keys() == names - {"map", "residual", "call"}  # left out unless they are given
     assert settings.changed(map="cka").options(seed=3).map == settings.changed(map="cka").as_dict()["map"]
 
 

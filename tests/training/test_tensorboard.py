@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from fathometer import MissingExtraError, measure
-from fathometer.training import Probe, TensorBoardLog
+from fathometer.training import Probe, TensorBoardLog, WandbLog
 from fathometer.training.logs import scalars
 from tests.training.training import WATCHED, mlp
 
@@ -97,3 +97,27 @@ def test_without_tensorboard_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"'fathometer\[tensorboard\]'"):
         TensorBoardLog(tmp_path)
+
+
+def test_a_run_of_wandb_gets_numbers_and_alerts() -> None:
+    class Run:
+        def __init__(self) -> None:
+            self.rows: list[dict[str, float]] = []
+            self.alerts: list[str] = []
+
+        def log(self, values: dict[str, float]) -> None:
+            self.rows.append(values)
+
+        def alert(self, title: str, text: str) -> None:
+            self.alerts.append(f"{title}: {text}")
+
+    run = Run()
+    first = nn.Linear(4, 8)
+    nn.init.constant_(first.bias, -100.0)
+    net = nn.Sequential(first, nn.ReLU(), nn.Linear(8, 1))
+    probe = Probe(net, torch.randn(128, 4), gauges="check", every=1, max_overhead=None, log=WandbLog(run))
+    probe.step(0)
+    probe.step(1)
+    assert [row["fathometer/step"] for row in run.rows] == [0, 1]
+    assert run.rows[0]["fathometer/dead_y/1"] == 1
+    assert [alert.partition(":")[0] for alert in run.alerts] == ["dead-layer at step 0"]

@@ -16,7 +16,7 @@ from fathometer.cli.options import new_app
 
 COMMANDS = (
     *("measure", "check", "path", "show", "compare", "report", "plot"),
-    *("sites", "linearize", "models", "activations", "survey", "leaky"),
+    *("sites", "linearize", "models", "activations", "film", "survey", "leaky"),
 )
 
 

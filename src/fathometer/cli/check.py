@@ -27,7 +27,7 @@ _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "note"
 
 @app.command()
 @opt.with_options(
-    *opt.measure_options("samples", "batches", "sites", "activations", "reduction", "seed"),
+    *opt.measure_options("samples", "batches", "sites", "activations", "reduction", "seed", "call"),
     *opt.loading_options(),
 )
 def check(
@@ -76,8 +76,9 @@ def check(
     else:
         log.info("loading %s (weights: %s) and %s", model, options["weights"], data)
         loaded = load_model_and_data(model, data, options["seed"], options)
-        names = ("samples", "batches", "sites", "activations", "reduction", "seed")
-        given = {name: options[name] for name in names if name in opt.given_options(context)}
+        chosen = opt.chosen_options(options)
+        names = ("samples", "batches", "sites", "activations", "reduction", "seed", "call")
+        given = {name: getattr(chosen, name) for name in names if name in opt.given_options(context)}
         found = fathometer.check(
             loaded.model,
             loaded.data,
@@ -110,13 +111,13 @@ def checkup_view(checkup: Checkup) -> Group:
         parts.append(Text())
         for finding in group[:MAX_PLACES]:
             parts.append(
-                Text.assemble((finding.severity, _STYLES[finding.severity]), f"  {finding.sentence}")
+                Text.assemble(
+                    (finding.severity, _STYLES[finding.severity]), f"  {finding.sentence} [{finding.rule}]"
+                )
             )
         below = [f"… and at {len(group) - MAX_PLACES} more places"] if len(group) > MAX_PLACES else []
-        below += [first.why, f"Try: {first.advice}", first.link]
-        parts += [
-            Padding(Text(line, style="dim" if line == first.link else ""), (0, 0, 0, 2)) for line in below
-        ]
+        below += [first.why, f"Try: {first.advice}"]
+        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in below]
     if checkup.skipped:
         parts += [Text(), *(Text(line, style="dim") for line in skipped_lines(checkup.skipped))]
     return Group(*parts)

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 @opt.with_options(
     *opt.measure_options(
         *("samples", "batches", "gauges", "sites", "residual", "activations", "reduction", "pool_first"),
-        *("channel_axis", "leftover", "seed"),
+        *("channel_axis", "leftover", "seed", "call"),
     ),
     *opt.loading_options(),
 )

@@ -27,6 +27,7 @@ Number = TypeVar("Number", int, float)
 _HELP = {
     "seed": "Seed for everything that is random.",
     "strict": "Stop at an unreadable file instead of skipping it.",
+    "call": plain_options()["call"].help.replace("a function", "package.module:name, a function"),
 }
 """Where an option of a measurement means more on the command line."""
 

@@ -29,7 +29,7 @@ _MIN_PARTICIPATION = 0.1
 
 @app.command()
 @opt.with_options(
-    *opt.measure_options("samples", "batches", "reduction", "channel_axis", "leftover", "seed"),
+    *opt.measure_options("samples", "batches", "reduction", "channel_axis", "leftover", "seed", "call"),
     *opt.loading_options(),
 )
 def path(

@@ -14,11 +14,13 @@ from fathometer.errors import FathometerError, ForwardError, InputError, first_l
 
 app = opt.new_app()
 
-_WITHOUT_COST = ("model", "weights", "cost", "sites", "residual", "activations", "as_json")
+_WITHOUT_COST = ("model", "weights", "cost", "sites", "residual", "activations", "call", "as_json")
 
 
 @app.command()
-@opt.with_options(*opt.measure_options("sites", "residual", "activations", "seed"), *opt.loading_options())
+@opt.with_options(
+    *opt.measure_options("sites", "residual", "activations", "seed", "call"), *opt.loading_options()
+)
 def sites(
     model: opt.ModelArgument,
     context: typer.Context,
@@ -65,6 +67,8 @@ def sites(
     if cost:
         if not data:
             raise InputError("--cost needs --data: costs are measured on data")
+        if chosen.call is not None:
+            raise InputError("has no effect on --cost; leave it out", parameter="call")
         options["weights"] = weights if "weights" in opt.given_options(context) else "default"
         _costs(model, data, chosen, kind, samples, as_json, options)
         return
@@ -82,7 +86,7 @@ def sites(
         ) as record,
     ):
         try:
-            run(loaded.module, next(iter(source)), torch.device("cpu"), None)
+            run(loaded.module, next(iter(source)), torch.device("cpu"), chosen.call)
         except FathometerError:
             raise
         except Exception as error:

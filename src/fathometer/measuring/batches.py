@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from fathometer.capture.axes import is_dense, tensors_in
 from fathometer.errors import InputError
@@ -64,6 +64,21 @@ def batches_of(data: Any, batch_size: int | None, seed: int) -> Iterable[Any]:
     if isinstance(data, DataLoader) or hasattr(data, "description"):
         return data
     return _without_single_samples(data)
+
+
+def with_labels(data: Any) -> Any:
+    """Return a pair of all inputs and their labels as a data set; any other data as they are."""
+    if isinstance(data, tuple | list) and len(data) == 2:
+        inputs, labels = map(as_tensors, data)
+        if isinstance(inputs, Tensor) and isinstance(labels, Tensor) and inputs.ndim > 1 and labels.ndim == 1:
+            if labels.dtype in _WHOLE and len(labels) == len(inputs):
+                return TensorDataset(inputs, labels)
+            raise InputError(
+                f"expected inputs and as many labels, whole numbers, got shapes {list(inputs.shape)} and "
+                f"{list(labels.shape)} ({labels.dtype}); give inputs alone, or a list of batches",
+                parameter="data",
+            )
+    return data
 
 
 def _whole_tensor(data: Any) -> Tensor:
@@ -234,6 +249,11 @@ def map_entries(value: Any, change: Callable[[Any], Any]) -> Any:
         entries = (map_entries(entry, change) for entry in value)
         return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
     return change(value)
+
+
+def copied(value: Any) -> Any:
+    """Return a batch with copies of its tensors."""
+    return map_entries(value, lambda entry: entry.clone() if isinstance(entry, Tensor) else entry)
 
 
 def input_count(value: Any) -> int:

@@ -17,6 +17,7 @@ from fathometer.checking.first_pass import recording_first_pass
 from fathometer.checking.rules import check_evidence
 from fathometer.checking.weights import norm_table, weight_table
 from fathometer.errors import FathometerError, ForwardError
+from fathometer.measuring.batches import with_labels
 from fathometer.measuring.identity import describe_network
 from fathometer.measuring.input_trials import trial_table
 from fathometer.measuring.loop import Progress, evaluating, placed
@@ -110,6 +111,7 @@ def gather_evidence(
 ) -> tuple[Evidence, Sounding | None]:
     """Measure, and look at the weights, at the first pass, and at other ways to prepare the inputs."""
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
+    data = with_labels(data)
     facts: dict[str, Any] = {"training": network.training, "finite_outputs": True}
     norms, weights = norm_table(network), weight_table(network)
     first: list[Any] = []

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fathometer.data.texts import Tokenize
-from fathometer.measuring.batches import Piece, map_entries, run
+from fathometer.measuring.batches import Piece, copied, run
 from fathometer.models import LoadedModel
 from fathometer.models.language import head_of, ids_of, token_limits
 
@@ -77,10 +77,8 @@ class HiddenTokens:
             ids = ids_of(piece.value)
             if self._is_wanted and ids is not None and self._count < _MAX_TOKENS:
                 self._count += ids.numel()
-                copy = map_entries(
-                    piece.value, lambda entry: entry.clone() if isinstance(entry, Tensor) else entry
-                )
-                self._kept.append(copy if isinstance(copy, Mapping) else {"input_ids": ids.clone()})
+                is_mapping = isinstance(piece.value, Mapping)
+                self._kept.append(copied(piece.value if is_mapping else {"input_ids": ids}))
             yield piece
 
     @torch.no_grad()

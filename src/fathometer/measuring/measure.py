@@ -21,7 +21,7 @@ from fathometer.errors import TooFewSamplesError, check_whole, join_names
 from fathometer.gauges.gauge import LABELS
 from fathometer.gauges.registry import MAX_TRIMMED_GAP, SETS
 from fathometer.gauges.together import Pairs
-from fathometer.measuring.batches import batches_of, first_sample, pieces
+from fathometer.measuring.batches import batches_of, first_sample, pieces, with_labels
 from fathometer.measuring.identity import count_samples, describe_data, describe_network, hash_contents
 from fathometer.measuring.journal import FinishedBatch, Journal
 from fathometer.measuring.language_scores import HiddenTokens
@@ -107,9 +107,10 @@ def measure(
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.
-        data: a `DataLoader`, a `Dataset`, one tensor, a dict of tensors as a tokenizer returns it, or any
-            iterable of batches: tensors, `(tensor, label)` or dicts. For a language model also a list of
-            texts, or a Hugging Face data set with a column `input_ids` or `text`.
+        data: a `DataLoader`, a `Dataset`, one tensor, a pair of all inputs and their labels, a dict of
+            tensors as a tokenizer returns it, or any iterable of batches: tensors, `(tensor, label)` or
+            dicts. For a language model also a list of texts, or a Hugging Face data set with a column
+            `input_ids` or `text`.
         options: what decides the values: `samples`, `batches`, `gauges`, `sites`, `activations`, `reduction`,
             `leftover`, `seed`, `map`, `call` and more (`MeasureOptions`). Usually they are given by name.
         by: split the data by label, and return a sounding for each of them, by its name: `"class"` for the
@@ -177,7 +178,7 @@ def measure_by_label(
     started = time.perf_counter()
     batch_size = None if batch_size is None else check_whole("batch_size", batch_size, 1)
     network, model_facts = describe_network(model, name)
-    data = tokenised(model, data, tokenizer, length, batch_size, options.seed)
+    data = tokenised(model, with_labels(data), tokenizer, length, batch_size, options.seed)
     part, *others = parts_of(data, by)
     first, items = first_sample(batches_of(part, batch_size, options.seed))
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
@@ -287,11 +288,9 @@ def _warn_of_missing_sites(record: Watch, finished: Sequence[FinishedBatch]) -> 
 def expected_provenance(
     model: nn.Module | LoadedModel,
     data: Any,
-    options: MeasureOptions | None = None,
+    options: MeasureOptions,
     *,
     by: By | None = None,
-    name: str | None = None,
-    **changes: Any,
 ) -> Provenance:
     """Return the identity of a measurement without running it, to compare with that of a finished one.
 
@@ -299,8 +298,7 @@ def expected_provenance(
 
     Only data that can be iterated over again may be given: their first item is read.
     """
-    options = with_changes(options, changes)
-    network, model_facts = describe_network(model, name)
+    network, model_facts = describe_network(model, None)
     first, _ = first_sample(batches_of(parts_of(data, by)[0], None, options.seed))
     identity = Provenance(model_facts, describe_data(data, first), options.describe() | describe_by(by))
     return _with_hashes(identity, *hash_contents(network, data)())

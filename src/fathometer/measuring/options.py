@@ -163,7 +163,10 @@ class MeasureOptions:
         None, "Also compute the similarity of every site with every other (cka).", str, choices=("cka",)
     )
     call: Call | None = option(
-        None, "How to run the network on an item of the data, call(model, item), where the usual ways fail."
+        None,
+        "How to run the network on an item of the data, where the usual ways fail: a function of (model, "
+        "item).",
+        str,
     )
 
     def __post_init__(self) -> None:
@@ -223,7 +226,7 @@ class MeasureOptions:
     def from_plain(cls, values: Mapping[str, Any]) -> MeasureOptions:
         """Make options from text and numbers, as the command line and plans have them (`plain_options`).
 
-        Gauges and activations of your own are `package.module:name`; `preset` is one of `PRESETS`.
+        Gauges, activations and a call of your own are `package.module:name`; `preset` is one of `PRESETS`.
 
         Example:
             >>> MeasureOptions.from_plain({"reduction": "tokens", "pool_first": True}).reduction.pool_first
@@ -243,6 +246,8 @@ class MeasureOptions:
                     else each
                     for each in _split_names(given[name])
                 ]
+        if isinstance(given.get("call"), str):
+            given["call"] = import_by_name(given["call"], "call")
         given["reduction"] = Reduction(given.get("reduction", "mean"), seed=seed, **parts)
         given["sites"] = given.get("sites") or None  # in text, nothing stands for all
         return with_changes(None, given)

@@ -20,9 +20,9 @@ from fathometer.gauges.similarity import MIN_SAMPLES
 from fathometer.measuring.batches import (
     Piece,
     as_tensors,
+    copied,
     input_count,
     labels_of,
-    map_entries,
     slice_inputs,
     unfit_labels,
     units_of,
@@ -101,7 +101,8 @@ class SplitByLabel:
         count = len(labels)
         units = units_of(value, count, tokens=self._options.counts_tokens).tolist()
         with torch._C.DisableTorchFunction():  # a watch sees every call of a torch function: these are many
-            inputs = [_copied(slice_inputs(value, index, index + 1, count)) for index in range(count)]
+            # Copies, so that the rest of the batch need not stay in memory.
+            inputs = [copied(slice_inputs(value, index, index + 1, count)) for index in range(count)]
         for each, label, own in zip(inputs, labels, units, strict=True):
             group = self._groups.setdefault(label, _Group())
             if group.batches == self._options.batches:
@@ -239,11 +240,6 @@ def _expected(by: By, found: Any, value: Any, count: int) -> str:
         "batches (inputs, labels), or dicts with labels" if by in _LABELS else f"dicts with an entry {by!r}"
     )
     return f"expected {where}, got batches of type {type(value).__name__}{entries}"
-
-
-def _copied(value: Any) -> Any:
-    """Copy a part of a batch, so that the rest of the batch need not stay in memory."""
-    return map_entries(value, lambda entry: entry.clone() if isinstance(entry, Tensor) else entry)
 
 
 def _shapes(value: Any) -> list[tuple[torch.Size, torch.dtype]]:

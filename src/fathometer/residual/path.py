@@ -10,11 +10,11 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-import torch.nn.functional
 from torch import Tensor, nn
 
 from fathometer.capture import OPERATORS, unwrapped
 from fathometer.capture.blocks import find_activation, find_blocks
+from fathometer.capture.sites import function_of
 from fathometer.capture.trace import Activation, ModuleCall, traced
 from fathometer.errors import FathometerError, ForwardError, InputError, check_positive, first_line
 from fathometer.gauges.reading import read_gauges
@@ -32,10 +32,6 @@ Sigma: TypeAlias = "str | Callable[[Tensor], Tensor]"
 
 _TRACE_SAMPLES = 2  # samples are enough to see what is added to what
 _SIGMAS = OPERATORS - {"prelu", "threshold"}  # these two need further arguments
-_FUNCTIONS_OF_OTHER_NAMES = {
-    "log_sigmoid": torch.nn.functional.logsigmoid,
-    "special_expit": torch.special.expit,
-}
 
 
 def residual_path(
@@ -248,6 +244,4 @@ def _activation(sigma: Sigma) -> Activation:
     if sigma not in _SIGMAS:
         known = ", ".join(sorted(_SIGMAS))
         raise InputError(f"expected a function or one of {known}, got {sigma!r}", parameter="sigma")
-    if sigma in _FUNCTIONS_OF_OTHER_NAMES:
-        return Activation(sigma, _FUNCTIONS_OF_OTHER_NAMES[sigma])
-    return Activation(sigma, getattr(torch.nn.functional, sigma, None) or getattr(torch, sigma))
+    return Activation(sigma, function_of(sigma))

@@ -21,7 +21,7 @@ Amount = Annotated[float, msgspec.Meta(ge=0, le=2**63 - 1)]  # no infinity eithe
 
 _LOADING = options_of(LoadOptions)
 _OPTIONS = {name: option for name, option in plain_options().items() if name != "seed"} | _LOADING
-_LATER = (("map", None), ("residual", "without"))  # options that the first version did not have
+_LATER = (("map", None), ("residual", "without"), ("call", None))  # not in the first version
 
 
 @dataclass(frozen=True, init=False)
@@ -58,8 +58,8 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, which are part of a sounding's address.
 
-        Without a map and a residual sum, they are those of versions that had none, so that their soundings
-        are found again.
+        Without a map, a residual sum and a call, they are those of versions that had none, so that their
+        soundings are found again.
         """
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.entries}
         return {name: value for name, value in plain.items() if (name, value) not in _LATER}

@@ -1,4 +1,4 @@
-"""Soundings as named numbers, for loggers and TensorBoard."""
+"""Soundings as named numbers, for loggers, TensorBoard and Weights & Biases."""
 
 from __future__ import annotations
 
@@ -42,6 +42,32 @@ def summary_scalars(sounding: Sounding, prefix: str = "fathometer") -> dict[str,
 def clean(name: str) -> str:
     """Return a name that every logger accepts."""
     return re.sub(r"[^\w./-]", "-", name, flags=re.ASCII)
+
+
+class WandbLog:
+    """Writes soundings to a run of Weights & Biases: `Probe(..., log=WandbLog(wandb.init()))`.
+
+    The numbers are those of `scalars`, and `fathometer/step`, which charts can have as their x-axis. The
+    first finding of each rule of `fathometer.check` is an alert.
+
+    Args:
+        run: what `wandb.init` returns; it is not closed.
+        prefix: start of all names.
+    """
+
+    def __init__(self, run: Any, prefix: str = "fathometer") -> None:
+        self._run, self._prefix = run, prefix
+        self._reported: set[str] = set()
+
+    def __call__(self, step: int, sounding: Sounding) -> None:
+        """Log one sounding."""
+        self._run.log({**scalars(sounding, self._prefix), f"{self._prefix}/step": step})
+        for finding in sounding.check().at_least("warning"):
+            if finding.rule not in self._reported:
+                self._reported.add(finding.rule)
+                self._run.alert(
+                    title=f"{finding.rule} at step {step}", text=f"{finding} Try: {finding.advice}"
+                )
 
 
 class TensorBoardLog:

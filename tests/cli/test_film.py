@@ -1,0 +1,94 @@
+"""`fathometer film`: checkpoints become a history, and `--call` runs networks with other inputs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fathometer
+from fathometer import History
+from tests.cli.conftest import Command
+
+NETS = """
+import torch
+from torch import nn
+from fathometer.data import Inputs
+
+def build():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3)), Inputs("tensor", (6,))
+
+class Listed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = build()[0]
+
+    def forward(self, rows: list):
+        return {"found": self.inner(torch.stack(rows))}
+
+def listed():
+    return Listed(), Inputs("tensor", (6,))
+
+def as_list(model, item):
+    return model(list(item))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "film_nets.py").write_text(NETS)
+    monkeypatch.delitem(sys.modules, "film_nets", raising=False)
+    return tmp_path
+
+
+def test_checkpoints_become_a_film(folder: Path, command: Command) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(300, 6)
+    np.savez(folder / "test.npz", x=x.numpy(), y=(x[:, 0] > 0).long().numpy())
+    first = torch.nn.Linear(6, 32)
+    net = torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Linear(32, 3))
+    for step in (9, 10, 200):
+        if step == 200:
+            torch.nn.init.constant_(first.bias, -100.0)
+        torch.save(net.state_dict(), folder / f"epoch-{step}.pt")
+    names = [f"epoch-{step}.pt" for step in (10, 200, 9)]
+    shared = ("--data", "test.npz", "--samples", "200")
+    code, out, _ = command("film", *names, *shared, "--model", "film_nets:build")
+    assert code == 0
+    assert "step 200: error: 1: 32 of 32 channels never change" in out
+    history = fathometer.load(folder / "build-test-film.json")
+    assert isinstance(history, History)
+    assert history.steps == (9, 10, 200)
+    assert history.signature["1"].iloc[0] == history.signature["1"].iloc[1] < 1
+    assert history.metric("accuracy").index.to_list() == [9, 10, 200]
+    assert {s.provenance.model["name"] for s in history.soundings} == {"film_nets:build"}
+    assert command("report", "build-test-film.json")[0] == 0
+    for arguments, message in (
+        ((*names, *shared), "--model: needed to load epoch-10.pt, e.g. package.module:factory"),
+        (("film_nets.py", *shared, "--model", "film_nets:build"), "--at: the name film_nets.py has no"),
+        (
+            (*names, *shared, "--model", "film_nets:build", "--at", "1,1,2", "--force"),
+            "--at: expected 3 ",
+        ),
+        (("epoch-7.pt", *shared, "--model", "film_nets:build"), "epoch-7.pt: no such file or folder"),
+    ):
+        code, _, err = command("film", *arguments)
+        assert code == 2
+        assert f"error: {message}" in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_call_runs_networks_with_other_inputs(command: Command) -> None:
+    call = ("film_nets:listed", "--call", "film_nets:as_list")
+    noise = ("--data", "random:200", "--samples", "200")
+    for arguments in (("sites", *call), ("check", *call, *noise), ("measure", *call, *noise)):
+        code, out, err = command(*arguments)
+        assert code == 0, err
+        assert "inner.1" in out or "15 rules applied" in out
+    code, _, err = command("sites", *call, "--cost", "--data", "random:200")
+    assert code == 2
+    assert "--call: has no effect on --cost" in err
