@@ -24,7 +24,7 @@ def test_tree_and_matrix_show_the_clustering() -> None:
     assert matrix.texts[1].get_text() == f"{tree.ordered.to_numpy()[0, 1]:.2f}"
     colours = {label.get_text(): label.get_color() for label in matrix.get_yticklabels()}
     assert colours["a"] == colours["c"] != colours[r"\$b_0\$"]
-    assert branches.get_xlabel().startswith("average linkage\ncophenetic 0.")
+    assert branches.get_xlabel().startswith("distance at merge\naverage linkage\ncophenetic 0.")
     assert not figure.legends  # one family needs none
 
 

@@ -186,7 +186,7 @@ def test_the_difference_is_the_second_minus_the_first() -> None:
     assert_allclose(np.ptp(reach, axis=1) / 2, np.hypot(first.std("affinity"), again.std("affinity")))
     assert bottom.get_ylabel() == "after\n− before"
     _, long = plot_difference({"before": first, "after a very long training": again}).axes
-    assert long.get_ylabel() == "second − first"
+    assert long.get_ylabel() == "second − first,\naffinity score"
     assert "same sites" in bottom.get_xlabel()
     bars = top.containers[1]
     line = bars.lines[0]

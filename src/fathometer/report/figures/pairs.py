@@ -32,9 +32,11 @@ from fathometer.report.figures.style import (
     axis_label,
     column_figure,
     for_print,
+    legend_above,
     name_series,
     plain_text,
     series_style,
+    sum_marks,
     title_left,
 )
 from fathometer.report.tables import RESIDUAL_GAUGES, alignment_table, residual_path_table, step_edges
@@ -63,7 +65,8 @@ def plot_alignment(
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
     for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
         own = table[table["network"] == name]
-        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
+        values = (own["depth"], own["mean"], own["std"], number, own["after_sum"])
+        draw_error_bars(axes, *values, linestyle="-", zorder=3)
         title_left(axes, name, WIDTHS[columns] - 0.7, color=series_style(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     extend_to_one(top, gauge)
@@ -77,6 +80,7 @@ def plot_alignment(
     top.tick_params("x", length=0)
     bottom.set_xlabel(f"relative depth; {_how(pairs)}")
     figure.supylabel(axis_label(gauge), fontsize=8)
+    legend_above(figure, sum_marks(table["after_sum"]))
     return figure
 
 
@@ -95,7 +99,8 @@ def plot_difference(
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
     for number, side in enumerate(("first", "second")):
-        draw_error_bars(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
+        values = (pairs[f"{side}_{column}"] for column in ("mean", "std"))
+        draw_error_bars(top, pairs.index, *values, number, pairs[f"{side}_after_sum"])
     top.set_ylabel(axis_label(gauge))
     extend_to_one(top, gauge)
     difference = pairs["difference"]
@@ -104,7 +109,9 @@ def plot_difference(
         bottom.errorbar(pairs.index, difference, pairs["std"], linestyle="", color=DARK, elinewidth=0.5)
     bottom.axhline(0, color=DARK, linewidth=0.6)
     short = max(len(first), len(second)) <= 16
-    bottom.set_ylabel(f"{plain_text(second)}\n− {plain_text(first)}" if short else "second − first")
+    bottom.set_ylabel(
+        f"{plain_text(second)}\n− {plain_text(first)}" if short else f"second − first,\n{axis_label(gauge)}"
+    )
     blocks = _in_steps(blocks_of(named[first].sites), pairs["first_order"])
     for axes in (top, bottom):
         shade_blocks(axes, blocks)
@@ -114,7 +121,7 @@ def plot_difference(
         name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
     whose = f"blocks of {plain_text(first, 30)}" + ("\n" if columns == 1 else "; ")
     bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(pairs))
-    name_series(figure, named)
+    name_series(figure, named, marks=sum_marks(pairs["first_after_sum"] | pairs["second_after_sum"]))
     return figure
 
 
