@@ -206,7 +206,7 @@ def findings(trials: Trials) -> Table:
 def picture(trials: Trials) -> Figure:
     """Left plain, right residual; dashed before, solid after training."""
     figure = column_figure(2, 2.9)
-    looks = {"before": (BLUE, "--"), "after": (RED, "-")}
+    looks: dict[str, Any] = {"before": (BLUE, "--"), "after": (RED, "-")}
     for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("plain", "residual"), strict=True):
         for when, (colour, line) in looks.items():
             drawn = over_all(trials[kind, when])

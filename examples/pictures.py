@@ -79,11 +79,9 @@ DOTS = 200  # per inch
 DATA: list[Path] = []
 """Folders in which weights and images are searched for."""
 
-digits, bottleneck, film, gauges, intrinsic_dimension, penalty, straightened = (
+bottleneck, film, gauges, intrinsic_dimension, penalty, straightened = (
     importlib.import_module(f"examples.{name}")  # scripts, not a package: mypy would see them twice
-    for name in (
-        "digits bottleneck training_film gauges intrinsic_dimension affinity_penalty straightened".split()
-    )
+    for name in ("bottleneck training_film gauges intrinsic_dimension affinity_penalty straightened".split())
 )
 
 TITLES = {
@@ -156,7 +154,8 @@ def hero() -> Figure:
     table = pd.read_csv(REPRODUCTION / "small/affinity-figure-5d/signatures.csv")
     groups = {}
     for name, group in table.groupby("of", sort=False):
-        found = {int(seed): _sounding(rows) for seed, rows in group.groupby("seed")}
+        seeds = (rows for _, rows in group.groupby("seed"))
+        found = {seed: _sounding(rows) for seed, rows in enumerate(seeds)}
         groups[str(name).replace("plain 20", "20 layers without residual sums")] = Ensemble("", found)
     return plot_residual(groups)
 
@@ -262,9 +261,9 @@ def dimensions_along_depth() -> Figure:
 @picture("map-resnets.png")
 def map_of_two() -> Figure:
     """ResNet-20 against ResNet-56 on the test set of CIFAR-10."""
-    loaded = [_cifar_network(name, "trained") for name in ("resnet20", "resnet56")]
-    data = open_data(find("cifar10_test.npz"), loaded[0].inputs, batch_size=256)
-    return plot_map(similarity_map(*loaded, data, samples=512, batch_size=256))
+    first, second = (_cifar_network(name, "trained") for name in ("resnet20", "resnet56"))
+    data = open_data(find("cifar10_test.npz"), first.inputs, batch_size=256)
+    return plot_map(similarity_map(first, second, data, samples=512, batch_size=256))
 
 
 @picture("residual-path.png")
@@ -295,7 +294,8 @@ def parts_of_a_language_model() -> Figure:
         for each in record["conditions"]
         if (each["model"], each["text"], each["length"]) == ("SmolLM2", "prose", 256)
     ]
-    sites, values = [], []
+    sites: list[Site] = []
+    values = []
     for series, heldout in found["r2_heldout"].items():
         kind, _, residual = series.partition("+")
         for layer, (r2, trimmed) in enumerate(zip(heldout, found["r2_trimmed"][series], strict=True)):
@@ -344,13 +344,6 @@ PICTURES["linearize.svg"] = lambda: linearize_page.draw(linearize_page.measured(
 
 
 # Small trainings
-
-
-@picture("digits.png")
-def plain_and_residual() -> Figure:
-    """Two networks before and after training."""
-    figure: Figure = digits.picture(digits.run(3, 12))
-    return figure
 
 
 @picture("straightened.png")
@@ -462,12 +455,7 @@ def page_of_several() -> bytes:
 def atlas_page() -> bytes:
     """All networks that come with the package."""
     named = {title_with_data(name): each for name, each in reference.load().items()}
-    known = {name: each.provenance.model["facts"] for name, each in named.items()}
-    columns = ["accuracy", "depth", "parameters", "gflops", "year"]
-    facts = pd.DataFrame.from_dict(known, orient="index").reindex(columns=columns)
-    facts["family"] = pd.Series(families_of(named))
-    title = "Trained networks"
-    return photograph(named, 1050, atlas=True, facts=facts, allow_mismatch=True, title=title)
+    return photograph(named, 1050, atlas=True, allow_mismatch=True, title="Trained networks")
 
 
 def leaky_page() -> bytes:
@@ -512,7 +500,7 @@ def _draw_frame(history: History, place: int) -> Figure:
     top.legend(loc="lower right")
     bottom.plot(loss.index, loss, color=GREY, linewidth=0.6)
     bottom.plot(loss.loc[:step], color=RED)
-    bottom.set(xlabel="step", ylabel="loss (log scale)", yscale="log", xlim=(0, history.steps[-1]))
+    bottom.set(xlabel="step", ylabel="loss (log)", yscale="log", xlim=(0, history.steps[-1]))
     return figure
 
 
@@ -529,11 +517,14 @@ def _png(figure: Figure, dots: int) -> bytes:
 def write(name: str, folder: Path) -> None:
     """Draw a picture and write it; a PNG with 256 colours, which is a third of the size."""
     drawn, path = PICTURES[name](), folder / name
-    if isinstance(drawn, Figure) and path.suffix == ".svg":
-        save_figure(drawn, path)
-    elif path.suffix == ".png":
-        image = Image.open(io.BytesIO(_png(drawn, DOTS) if isinstance(drawn, Figure) else drawn))
-        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    if isinstance(drawn, Figure):
+        if path.suffix == ".svg":
+            save_figure(drawn, path)
+            return
+        drawn = _png(drawn, DOTS)
+    if path.suffix == ".png":
+        image = Image.open(io.BytesIO(drawn)).convert("RGB")
+        image.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
     else:
         path.write_bytes(drawn)
 

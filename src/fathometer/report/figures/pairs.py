@@ -17,6 +17,7 @@ from fathometer.report.figures.soundings import (
     extend_to_one,
     finite_signatures,
     name_blocks,
+    open_marks,
     shade_blocks,
 )
 from fathometer.report.figures.style import (
@@ -65,7 +66,7 @@ def plot_alignment(
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
     for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
         own = table[table["network"] == name]
-        values = (own["depth"], own["mean"], own["std"], number, own["after_sum"])
+        values = (own["depth"], own["mean"], own["std"], number, open_marks(own["after_sum"]))
         draw_error_bars(axes, *values, linestyle="-", zorder=3)
         title_left(axes, name, WIDTHS[columns] - 0.7, color=series_style(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
@@ -99,8 +100,8 @@ def plot_difference(
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
     for number, side in enumerate(("first", "second")):
-        values = (pairs[f"{side}_{column}"] for column in ("mean", "std"))
-        draw_error_bars(top, pairs.index, *values, number, pairs[f"{side}_after_sum"])
+        is_open = open_marks(pairs[f"{side}_after_sum"])
+        draw_error_bars(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number, is_open)
     top.set_ylabel(axis_label(gauge))
     extend_to_one(top, gauge)
     difference = pairs["difference"]

@@ -120,7 +120,7 @@ def plot_overlay(
     figure = column_figure(columns, 2.6 if columns == 1 else 3.0)
     axes = figure.subplots()
     for number, (_, own) in enumerate(table.groupby("network", sort=False)):
-        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, own["after_sum"])
+        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, open_marks(own["after_sum"]))
     axes.set_ylabel(axis_label(gauge))
     extend_to_one(axes, gauge)
     axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain_text(names[0], 30)}, by DTW")
@@ -192,20 +192,25 @@ def finite_signatures(soundings: Sounding | Soundings, gauge: str, along: Along 
 
 
 def draw_error_bars(
-    axes: Axes, x: Any, mean: Any, std: Any, number: int, after_sum: Any = (), **settings: Any
+    axes: Axes, x: Any, mean: Any, std: Any, number: int, is_open: Any = (), **settings: Any
 ) -> None:
     """Draw a line with error bars in the style of series `number`, thinner the more points it has.
 
-    If any site is `after_sum`, the marks of the others are open.
+    Marks are filled, or `is_open`.
     """
     size = point_size(len(mean))
     style = series_style(number) | {"markersize": size, "linewidth": size / 4, "elinewidth": size / 6}
     x, mean, std = (np.asarray(values, float) for values in (x, mean, std))
     axes.errorbar(x, mean, yerr=std, **(style | settings))
-    if np.any(after_sum):
+    if np.any(is_open):
         hollow = {"color": style["color"], "marker": style["marker"], "markersize": size, "linestyle": ""}
-        inner = ~np.asarray(after_sum, bool)
-        axes.plot(x[inner], mean[inner], mfc="white", mew=size / 6 + 0.2, zorder=4, **hollow)
+        chosen = np.asarray(is_open, bool)
+        axes.plot(x[chosen], mean[chosen], mfc="white", mew=size / 6 + 0.2, zorder=4, **hollow)
+
+
+def open_marks(after_sum: pd.Series[bool]) -> pd.Series[bool]:
+    """Return which marks of a network are open: if it has residual sums, those of sites not after one."""
+    return ~after_sum & bool(after_sum.any())
 
 
 def extend_to_one(axes: Axes, gauge: str) -> None:
@@ -263,8 +268,9 @@ def _points(axes: Axes, table: pd.DataFrame) -> list[Artist]:
     axes.plot(table["order"], table["mean"], color=GREY, linewidth=0.8 if count < 150 else 0.4, zorder=1)
     bare: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0, "elinewidth": size / 5}
     handles: list[Artist] = []
+    is_open = open_marks(table["after_sum"])
     for number, (operator, own) in enumerate(table.groupby("operator", sort=False)):
-        values = (own["order"], own["mean"], own["std"], number, own["after_sum"])
+        values = (own["order"], own["mean"], own["std"], number, is_open[own.index])
         draw_error_bars(axes, *values, label=plain_text(operator), **bare)
         handles.append(legend_line(number, str(operator), linestyle="", markersize=4))
     missing = table.loc[table["mean"].isna(), "order"]
