@@ -254,7 +254,8 @@ def title_with_data(name: str) -> str:
 def dimensions_along_depth() -> Figure:
     """Three recorded networks, and SmolLM2."""
     named = recorded("imagenet/resnet18", "imagenet/resnet50", "imagenet/clip_vit_b16")
-    figure: Figure = intrinsic_dimension.picture({**named, "SmolLM2": smollm2()})
+    sites = [site for site in smollm2().sites if site.kind == "activation"]
+    figure: Figure = intrinsic_dimension.picture({**named, "SmolLM2": smollm2().at(sites)})
     return figure
 
 
