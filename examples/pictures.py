@@ -233,7 +233,7 @@ def random_networks() -> Figure:
         for family, models in importlib.import_module("examples.families").FAMILIES.items()
         for model in models
     }
-    every = [load(file) for file in sorted((folder / "soundings").glob("*.json"))]
+    every = [load(file) for file in sorted(folder.glob("*.json"))]
     named = {str(each.provenance.model["name"]).rpartition(":")[2]: each for each in every}
     return plot_dendrogram(cluster(known_distances(named, "affinity", "paper")), families)
 
@@ -518,14 +518,12 @@ def _png(figure: Figure, dots: int) -> bytes:
 def write(name: str, folder: Path) -> None:
     """Draw a picture and write it; a PNG with 256 colours, which is a third of the size."""
     drawn, path = PICTURES[name](), folder / name
-    if isinstance(drawn, Figure):
-        if path.suffix == ".svg":
-            save_figure(drawn, path)
-            return
-        drawn = _png(drawn, DOTS)
     if path.suffix == ".png":
-        image = Image.open(io.BytesIO(drawn)).convert("RGB")
-        image.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+        image = Image.open(io.BytesIO(_png(drawn, DOTS) if isinstance(drawn, Figure) else drawn))
+        few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
+    elif isinstance(drawn, Figure):
+        save_figure(drawn, path)
     else:
         path.write_bytes(drawn)
 

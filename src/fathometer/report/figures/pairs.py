@@ -136,6 +136,8 @@ def plot_path(
     drawn over each other, by name where they have the same blocks, else by relative depth. Without `labels`,
     the lines have the names of the networks.
     """
+    from matplotlib.lines import Line2D
+
     if not paths:
         raise InputError("expected at least one path to plot, got none")
     for path in paths:
@@ -150,14 +152,14 @@ def plot_path(
     alike = all(other == names[0] for other in names)
     figure = column_figure(columns, (1.15 if columns == 1 else 1.5) * len(panels) + 0.7)
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    ring: Any = {"marker": "o", "linestyle": "", "markersize": 8, "fillstyle": "none"}
     for axes, gauge in zip(every, panels, strict=True):
         for number, own in table[table["gauge"] == gauge].groupby("number"):
             x, style = own["order" if alike else "depth"], series_style(int(number))
             axes.errorbar(x, own["mean"], yerr=own["std"], elinewidth=0.6, **style)
             if gauge == "stable_rank":
                 lowest = own["mean"].iloc[1:].idxmin()  # 0 is the input
-                ring: Any = {"markersize": 8, "fillstyle": "none", "color": style["color"]}
-                axes.plot(x[lowest], own["mean"][lowest], "o", **ring)
+                axes.plot(x[lowest], own["mean"][lowest], color=style["color"], **ring)
         axes.set_ylabel(RESIDUAL_GAUGES[gauge])
         axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
     if not alike:
@@ -167,10 +169,12 @@ def plot_path(
     else:
         shown = ["input", *(plain_text(name, 30) for name in names[0])]
         every[-1].set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)
+    mark = Line2D([], [], color=DARK, label="lowest stable rank after a block", **ring)
     if len(paths) == 1:
         title_left(every[0], labels[0], WIDTHS[columns] - 0.7)
+        legend_above(figure, [mark])
     else:
-        name_series(figure, labels)
+        name_series(figure, labels, marks=[mark])
     return figure
 
 
