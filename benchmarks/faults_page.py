@@ -68,8 +68,20 @@ def fault_rows(planted: Sequence[Check], healthy: Mapping[str, Check]) -> list[R
         row["loss shows it"] = percentage(
             [c for c in checks if has_loss(c, healthy)], lambda c: worse(c, healthy)
         )
+        row["WeightWatcher shows it"] = percentage(
+            [c for c in checks if "weights" in c], lambda c: shown_by_weights(c, healthy)
+        )
         rows.append(row)
     return rows
+
+
+def shown_by_weights(check: Check, healthy: Mapping[str, Check]) -> bool:
+    """Return whether WeightWatcher fails, warns about another layer, or alpha differs by over a tenth."""
+    before, after = healthy[check["network"]]["weights"], check["weights"]
+    if after["alpha"] is None or before["alpha"] is None:
+        return after["alpha"] is not before["alpha"]
+    is_new = bool(set(after["warned"]) - set(before["warned"]))
+    return is_new or abs(after["alpha"] - before["alpha"]) > 0.1 * before["alpha"]
 
 
 def first_new(check: Check, healthy: Mapping[str, Check]) -> bool:
@@ -168,7 +180,9 @@ def page(record: Mapping[str, Any]) -> str:
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),
-        "\nWeightWatcher, which looks at weights alone, is not installed here, and is not compared.\n",
+        "\n*WeightWatcher shows it*: WeightWatcher 0.7.7, which looks at weights alone, warns about a layer "
+        "that is new, gives a mean alpha that differs by more than a tenth from the healthy network's, "
+        "or fails (one seed of each fault). It does not claim to find such faults, and needs no data.\n",
         "## False alarms\n",
         "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds were "
         "set while looking at the published ones (calibration), on up to 512 samples; those trained here "

@@ -288,11 +288,9 @@ def main() -> None:
     )
     parser.add_argument("part", choices=("costs", "greedy", "folding", "language"))
     parser.add_argument("networks", nargs="*", choices=[*FILES], metavar="NETWORK")
-    parser.add_argument("--weights", nargs="+", default=["../shared/data/weights"], help="folders of weights")
-    parser.add_argument(
-        "--data", default="../shared/data", help="folder with cifar10_train.npz and _test.npz"
-    )
-    parser.add_argument("--images", default="../shared/data/imagenet_sample_256", help="folder of images")
+    parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
+    parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
+    parser.add_argument("--images", help="folder of ImageNet images with labels.csv")
     parser.add_argument("--scratch", default=".", help="folder for texts")
     parser.add_argument("--calibration", type=int, default=512, help="training images, or blocks of text")
     parser.add_argument("--test", type=int, default=1000, help="test images, or blocks of text")
