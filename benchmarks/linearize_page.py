@@ -220,8 +220,9 @@ def _language() -> list[str]:
         "## The MLPs of a language model\n",
         "SmolLM2-135M: each of its 30 MLPs replaced by the best affine map (ridge). Rank correlation with "
         "the measured divergence, and perplexity with several MLPs replaced at once. `documentation` and "
-        "`code` are texts of this repository, the others papers. The targets are a rank correlation of at least "
-        f"0.9 for `fisher`, and a lower perplexity than by block influence or R². {_language_verdict()}\n",
+        "`code` are texts of this repository, the others papers. The targets are a rank correlation of "
+        "at least 0.9 for `fisher`, and a lower perplexity than by block influence or R². "
+        f"{_language_verdict()}\n",
         *parts,
     ]
 
