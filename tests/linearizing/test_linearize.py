@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import r2_score
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
@@ -113,7 +114,7 @@ def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> No
 @pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
 def test_kinds_of_maps(kind: Any) -> None:
     network, x, _ = made()
-    found = linearize(network, x, sites="act", kind=kind, recalibrate=False)
+    found: Any = linearize(network, x, sites="act", kind=kind, recalibrate=False)
     with torch.no_grad():
         inner = network.second(h := relu(network.norm(network.first(x))))
         rows = inner.movedim(1, -1).flatten(0, -2).double()
@@ -132,6 +133,14 @@ def test_kinds_of_maps(kind: Any) -> None:
         expected = network.last(relu(h + hidden - 0.2).mean((2, 3)))
         tolerance = 2e-3 if kind == "affine" else 1e-5  # a ridge shrinks the map a little
         torch.testing.assert_close(found(x), expected, rtol=tolerance, atol=tolerance)
+        r2 = r2_score(wanted, middle, multioutput="variance_weighted")
+        assert found.linearized.table["r2"]["act"] == pytest.approx(r2, abs=1e-4)
+
+
+def test_a_site_without_a_gradient_has_no_cost_by_gradients() -> None:
+    net = nn.Sequential(nn.ReLU(), nn.Linear(8, 3))  # nothing before the ReLU has weights
+    with pytest.raises(InputError, match=re.escape("no gradient reaches it, so fisher does not know")):
+        linearize(net, torch.randn(64, 8), budget=1, criterion="fisher")
 
 
 def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:

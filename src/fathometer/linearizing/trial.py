@@ -30,7 +30,7 @@ class Fit(NamedTuple):
 
     Attributes:
         module: the map.
-        r2: the share of the variance of the outputs that the best map explains.
+        r2: the share of the variance of the outputs that the map explains.
         constant: the number of channels whose inputs do not vary.
     """
 
@@ -156,11 +156,7 @@ class Trial:
                 raise InputError(f"{slot.site}: was not called on all of the data", parameter="sites")
         try:
             return {
-                slot: Fit(
-                    fitted(kind, moments, slot.axes[0], examples[slot]),
-                    moments.r2,
-                    int(moments.constant.sum()),
-                )
+                slot: Fit(*fitted(kind, moments, slot.axes[0], examples[slot]), int(moments.constant.sum()))
                 for slot, moments in found.items()
             }
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
