@@ -16,7 +16,12 @@ from fathometer.checking.limits import LIMITS, Limits
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
 EXPECTED = 43  # healthy networks of `benchmarks.healthy`
-LOOKED_AT = ("small/MLP", "cifar10/resnet20")
+NOT_LOOKED_AT = (
+    "small/CNN, SiLU and BatchNorm",
+    "cifar10/resnet44",
+    "small/MLP, LayerNorm",
+    "small/ViT, 6 layers",
+)
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -147,7 +152,7 @@ def page(record: Mapping[str, Any]) -> str:
     by_name = {check["network"]: check for check in healthy}
     planted = [check for check in checks if check["fault"] and check.get("applies")]
     calibration, test = halves(healthy)
-    unseen = [check for check in planted if check["network"] not in LOOKED_AT]
+    unseen = [check for check in planted if check["network"] in NOT_LOOKED_AT]
     alarms = [check for check in healthy if any(f[1] == "error" for f in check["findings"])]
     parts = [
         "# How well the check works\n",
@@ -168,15 +173,15 @@ def page(record: Mapping[str, Any]) -> str:
         "*first, new*.\n",
         f"Over all checks: first {percentage(planted, lambda c: c['first'])}, first and new "
         f"{percentage(planted, lambda c: first_new(c, by_name))}, found "
-        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, and which of them "
-        f"name a fault, were changed after the first checks of {' and '.join(LOOKED_AT)}. Over the other "
-        f"networks: {percentage(unseen, lambda c: c['first'])}, "
+        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, thresholds and "
+        "which rules name a fault were changed after looking at the other networks, but not at these: "
+        f"{'; '.join(NOT_LOOKED_AT)}. Over these ({len(unseen)} checks): "
+        f"{percentage(unseen, lambda c: c['first'])}, "
         f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
         f"{percentage(unseen, lambda c: found_new(c, by_name))}.\n",
-        "The benchmark plants 16 kinds of faults in 7 networks of 5 kinds (a ViT and SmolLM2 among them). "
-        "What is not in the table has no place in that network, or has not been run. *Initialisation too "
-        "small* was also planted in residual networks at first, and not found there. It was dropped for "
-        "them after that, because the residual stream carries the signal past small weights.\n",
+        "*Initialisation too small* was also planted in residual networks at first, and not found there. It "
+        "was dropped for them after that, because the residual stream carries the signal past small weights. "
+        "*Saturation* was also planted before the GELUs of MiniLM, by mistake.\n",
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),

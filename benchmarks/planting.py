@@ -94,9 +94,10 @@ def duplicated(subject: Subject, share: float, generator: Generator) -> Planted:
 @torch.no_grad()
 def saturation(subject: Subject, factor: float, generator: Generator) -> Planted:
     """Make the weights before a Tanh far too large."""
-    if not any(isinstance(module, nn.Tanh) for module in subject.module.modules()):
-        return None
-    name, layer, _ = _pick(list(hidden_layers(subject)), generator)
+    layers = list(hidden_layers(subject))
+    if sum(isinstance(module, nn.Tanh) for module in subject.module.modules()) < len(layers):
+        return None  # a single Tanh, as in a pooler, does not follow the layers that are changed
+    name, layer, _ = _pick(layers, generator)
     layer.weight *= factor
     return subject, name
 

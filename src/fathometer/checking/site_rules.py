@@ -126,7 +126,7 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
     for name, size in sizes.items():
         if size > LIMITS.explodes or size < LIMITS.vanishes:
             what = "explodes" if size > LIMITS.explodes else "vanishes"
-            sentence = f"{name}: the signal {what}: its inputs have a root mean square of {size:.2g}"
+            sentence = f"{name}: the signal {what}: the typical size of its inputs is {size:.2g}"
             yield Hit(name, sentence, {"scale": size}, abs(math.log(size or 1e-300)), severity)
             return  # what follows has the same cause
     small, large = min(names, key=lambda name: sizes[name]), max(names, key=lambda name: sizes[name])
@@ -138,7 +138,7 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
     if ratio > LIMITS.span:
         yield Hit(
             max(small, large, key=names.index),
-            f"the signal changes by a factor of {ratio:.2g} between {small} (root mean square "
+            f"the signal changes by a factor of {ratio:.2g} between {small} (typical size "
             f"{sizes[small]:.2g}) and {large} ({sizes[large]:.2g})",
             {"factor": ratio, "smallest": sizes[small], "largest": sizes[large]},
             math.log(ratio),
@@ -152,6 +152,14 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
             {"factor": step},
             abs(math.log(step)),
             severity,
+        )
+    elif is_untrained(evidence) and sizes[large] > LIMITS.initial_scale:
+        yield Hit(
+            large,
+            f"{large}: the weights are random, and the typical size of its inputs is {sizes[large]:.2g}",
+            {"scale": sizes[large]},
+            math.log(sizes[large]),
+            "warning",
         )
 
 
