@@ -131,10 +131,7 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
             return  # what follows has the same cause
     small, large = min(names, key=lambda name: sizes[name]), max(names, key=lambda name: sizes[name])
     ratio = sizes[large] / sizes[small]
-    outputs = rows["scale_y"][rows["scale_y"] > 0]  # inputs may be large where channels are switched off
-    step = (
-        float(outputs.iloc[-1] / outputs.iloc[0]) ** (1 / max(len(outputs) - 1, 1)) if len(outputs) else 1.0
-    )
+    step = (sizes[names[-1]] / sizes[names[0]]) ** (1 / max(len(names) - 1, 1))
     if ratio > LIMITS.span:
         yield Hit(
             max(small, large, key=names.index),
