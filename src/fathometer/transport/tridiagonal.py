@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dsterf, dsytrd, dsytrd_lwork
 from torch import Tensor
 
 from fathometer.errors import NumericalError
+from fathometer.threads import one_blas_thread
 from fathometer.transport.decompositions import eigvalsh
 from fathometer.transport.kernels import can_run, disable_kernels
 
@@ -62,8 +63,9 @@ def _one_by_one(rows: Tensor, mean: Tensor, gram: Tensor) -> tuple[Tensor, Tenso
     if gram.is_cuda:
         return eigvalsh(gram), eigvalsh(raw_gram(rows, mean, gram))
     reflected, added = _raw_in_first_axis(rows, mean, gram)
-    centred, raw = _centred_and_raw(*_reduce_with_lapack(reflected), added)
-    return _eigenvalues_with_lapack(*centred), _eigenvalues_with_lapack(*raw)
+    with one_blas_thread():
+        centred, raw = _centred_and_raw(*_reduce_with_lapack(reflected), added)
+        return _eigenvalues_with_lapack(*centred), _eigenvalues_with_lapack(*raw)
 
 
 def _reduce_with_lapack(matrices: Tensor) -> tuple[Tensor, Tensor]:
