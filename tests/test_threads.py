@@ -8,12 +8,11 @@ from threading import Event
 
 import pytest
 import torch
-from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor
 
 from fathometer.gauges import choose_gauges, read_gauges
 from fathometer.gauges.spectrum import eigenvalues
-from fathometer.threads import one_blas_thread, pool_of_single_threads, torch_threads
+from fathometer.threads import pool_of_single_threads, torch_threads
 
 
 @pytest.fixture(autouse=True)
@@ -71,28 +70,3 @@ def test_threads_of_a_pool_stay_alone() -> None:
     with pytest.raises(ZeroDivisionError), pool_of_single_threads() as pool:
         pool.submit(lambda: 1 / 0).result()
     assert in_new_thread() == torch.get_num_threads() == 3
-
-
-def blas_threads() -> set[int]:
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-
-def test_blas_has_its_threads_again_after_blocks_that_overlap() -> None:
-    first_began, second_began, first_ended = Event(), Event(), Event()
-
-    def block(began: Event, wait_for: Event, ended: Event) -> set[int]:
-        with one_blas_thread():
-            began.set()
-            wait_for.wait(10)
-            inside = blas_threads()
-        ended.set()
-        return inside
-
-    with threadpool_limits(3, user_api="blas"), ThreadPoolExecutor(2) as pool:
-        if blas_threads() != {3}:
-            pytest.skip("this BLAS has a fixed number of threads")
-        first = pool.submit(block, first_began, second_began, first_ended)
-        first_began.wait(10)
-        second = pool.submit(block, second_began, first_ended, Event())
-        assert first.result() == second.result() == {1}
-        assert blas_threads() == {3}

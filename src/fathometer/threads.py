@@ -1,4 +1,4 @@
-"""Threads that an interrupt does not wait for, and how many threads libraries use during a block of code."""
+"""Threads that an interrupt does not wait for, and how many threads torch uses during a block of code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from threadpoolctl import ThreadpoolController
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -156,44 +155,6 @@ def torch_threads(count: int) -> Iterator[int]:
         with _BLOCKS.lock:
             _BLOCKS.count -= 1
             torch.set_num_threads(before)
-
-
-@dataclass
-class _BlasBlocks:
-    """The blocks of all threads that have begun and not ended, and how to restore BLAS after the last."""
-
-    lock: threading.Lock
-    count: int = 0
-    limiter: Any = None
-
-
-_BLAS_BLOCKS = _BlasBlocks(threading.Lock())
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let the BLAS of SciPy use one thread during the block, in the whole process.
-
-    On a busy machine its threads wait for each other in every small product: the reduction of a matrix of
-    512 x 512 to tridiagonal form took 5 s instead of 0.02 s.
-    """
-    blocks = _BLAS_BLOCKS
-    with blocks.lock:
-        if not blocks.count:
-            blocks.limiter = _controller().limit(limits=1, user_api="blas")
-        blocks.count += 1
-    try:
-        yield
-    finally:
-        with blocks.lock:
-            blocks.count -= 1
-            if not blocks.count:
-                blocks.limiter.restore_original_limits()
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks for libraries, which takes some milliseconds
 
 
 @contextmanager

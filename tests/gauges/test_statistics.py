@@ -49,8 +49,8 @@ def test_norm_is_frobeniuss() -> None:
     x = correlated(30, 4)
     assert norm(x, relu(x)).item() == pytest.approx(np.linalg.norm(np.minimum(x, 0)), rel=1e-14)
     assert norm(x, x).item() == 0
-    for scale in (1e-200, 1e-20, 1e20, 1e200):
-        assert norm(scale * x, scale * relu(x)).item() == pytest.approx(scale * norm(x, relu(x)).item())
+    for size in (1e-200, 1e-20, 1e20, 1e200):
+        assert norm(size * x, size * relu(x)).item() == pytest.approx(size * norm(x, relu(x)).item())
     with pytest.raises(NumericalError, match="overflows float64"):
         norm(np.full((4, 2), -1.7e308), np.full((4, 2), 1.7e308))
 
