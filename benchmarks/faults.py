@@ -46,10 +46,14 @@ PLANTED = {  # networks of five kinds, and the names of their kinds
     "small/ViT": "ViT",
     "text/MiniLM": "language model",
     "text/SmolLM2": "language model",
-    "small/CNN, SiLU and BatchNorm": "CNN",  # from here on: not looked at before the rules were final
+    "small/CNN, SiLU and BatchNorm": "CNN",
     "cifar10/resnet44": "residual",
     "small/MLP, LayerNorm": "MLP",
     "small/ViT, 6 layers": "ViT",
+    "small/CNN, GELU": "CNN",  # from here on: not looked at before the rules were final
+    "cifar10/resnet32": "residual",
+    "small/MLP, BatchNorm": "MLP",
+    "small/ViT, 2 layers": "ViT",
 }
 ONLY = {"small/MLP, Tanh": "saturation", "text/SmolLM2": "wrong tokenizer"}
 """Networks that are there for one fault."""

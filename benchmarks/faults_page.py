@@ -16,12 +16,7 @@ from fathometer.checking.limits import LIMITS, Limits
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
 EXPECTED = 43  # healthy networks of `benchmarks.healthy`
-NOT_LOOKED_AT = (
-    "small/CNN, SiLU and BatchNorm",
-    "cifar10/resnet44",
-    "small/MLP, LayerNorm",
-    "small/ViT, 6 layers",
-)
+NOT_LOOKED_AT = ("small/CNN, GELU", "cifar10/resnet32", "small/MLP, BatchNorm", "small/ViT, 2 layers")
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -153,6 +148,7 @@ def page(record: Mapping[str, Any]) -> str:
     planted = [check for check in checks if check["fault"] and check.get("applies")]
     calibration, test = halves(healthy)
     unseen = [check for check in planted if check["network"] in NOT_LOOKED_AT]
+    others = [check for check in planted if check["fault"] != "normalisation left out"]
     alarms = [check for check in healthy if any(f[1] == "error" for f in check["findings"])]
     parts = [
         "# How well the check works\n",
@@ -178,9 +174,13 @@ def page(record: Mapping[str, Any]) -> str:
         f"{'; '.join(NOT_LOOKED_AT)}. Over these ({len(unseen)} checks): "
         f"{percentage(unseen, lambda c: c['first'])}, "
         f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
-        f"{percentage(unseen, lambda c: found_new(c, by_name))}.\n",
-        "*Initialisation too small* was also planted in residual networks at first, and not found there. It "
-        "was dropped for them after that, because the residual stream carries the signal past small weights. "
+        f"{percentage(unseen, lambda c: found_new(c, by_name))}. Most misses are *normalisation left out*: "
+        "activations do not show it unless a BatchNorm remains behind it, whose statistics no longer fit. "
+        "Without this kind, first and new over all checks: "
+        f"{percentage(others, lambda c: first_new(c, by_name))}.\n",
+        "*Initialisation too small* was also planted in residual networks and in one with LayerNorm, and not "
+        "found there. It was dropped for them after that: the residual stream carries the signal past small "
+        "weights, and LayerNorm scales it again. "
         "*Saturation* was also planted before the GELUs of MiniLM, by mistake.\n",
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",

@@ -45,8 +45,8 @@ class Limits:
     """Factor between the largest and the smallest typical size in a network."""
     initial_step: float = 3.0
     """Factor by which random weights may change the signal from one activation to the next."""
-    initial_scale: float = 5.0
-    """Typical size that random weights may give to the inputs of an activation."""
+    initial_gain: float = 4.0
+    """Median over layers of √(fan-in) times the deviation of random weights; He's initialisation has 1.4."""
     random_weights: float = 4.0
     """Standard deviations by which rows, columns and tails may differ from those of independent draws ..."""
     spectrum: tuple[float, float] = (0.85, 1.06)

@@ -150,14 +150,13 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
             abs(math.log(step)),
             severity,
         )
-    elif is_untrained(evidence) and sizes[large] > LIMITS.initial_scale:
-        yield Hit(
-            large,
-            f"{large}: the weights are random, and the typical size of its inputs is {sizes[large]:.2g}",
-            {"scale": sizes[large]},
-            math.log(sizes[large]),
-            "warning",
-        )
+    elif is_untrained(evidence) and evidence.weights is not None:
+        gain = float(evidence.weights["gain"].median())
+        if gain > LIMITS.initial_gain:
+            sentence = (
+                "the weights are random and large: a typical layer multiplies the size of its inputs by "
+            )
+            yield Hit("", f"{sentence}{gain:.2g}", {"gain": gain}, math.log(gain), "warning")
 
 
 def _unusual(evidence: Evidence) -> Iterator[Hit]:
